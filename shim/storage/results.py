@@ -1,0 +1,108 @@
+"""What a partition's log answers: plain values, no behaviour."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any
+
+Buffer = bytes | bytearray | memoryview
+
+READ_UNCOMMITTED = 0
+READ_COMMITTED = 1
+
+
+class Appended:
+    """The outcome of one append.
+
+    ``duplicate`` is True when the batch was one of the producer's cached five: nothing was written and the other fields
+    are those of the first time. ``append_time_ms`` is -1 on a CreateTime topic, unless it is a duplicate (A4).
+    ``flushed`` is None, or a future that `flush.messages` demands be done before the answer leaves.
+    """
+
+    __slots__ = ("append_time_ms", "base_offset", "duplicate", "flushed", "last_offset", "log_start_offset", "size_bytes")
+
+    def __init__(
+        self,
+        base_offset: int,
+        last_offset: int,
+        append_time_ms: int,
+        log_start_offset: int,
+        duplicate: bool = False,
+        size_bytes: int = 0,
+        flushed: Future[None] | None = None,
+    ) -> None:
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.append_time_ms = append_time_ms
+        self.log_start_offset = log_start_offset
+        self.duplicate = duplicate
+        self.size_bytes = size_bytes
+        self.flushed = flushed
+
+
+class Fetched:
+    """The outcome of one read.
+
+    ``records`` is a list of buffers that together are whole batches, first the one that holds the fetch offset; it is
+    empty at the end. The buffers own what they show: they stay valid after a roll, a deletion or a compaction.
+    ``aborted`` is None under read_uncommitted, else the list of (producer_id, first_offset) in the order of the abort
+    markers (B14).
+    """
+
+    __slots__ = ("aborted", "high_watermark", "last_stable_offset", "log_start_offset", "records", "size_bytes")
+
+    def __init__(
+        self,
+        records: list[Any],
+        size_bytes: int,
+        high_watermark: int,
+        last_stable_offset: int,
+        log_start_offset: int,
+        aborted: list[tuple[int, int]] | None,
+    ) -> None:
+        self.records = records
+        self.size_bytes = size_bytes
+        self.high_watermark = high_watermark
+        self.last_stable_offset = last_stable_offset
+        self.log_start_offset = log_start_offset
+        self.aborted = aborted
+
+
+class FoundOffset:
+    """The answer of an offset look-up; offset and timestamp are -1 and the epoch is -1 where nothing was found."""
+
+    __slots__ = ("leader_epoch", "offset", "timestamp_ms")
+
+    def __init__(self, timestamp_ms: int, offset: int, leader_epoch: int) -> None:
+        self.timestamp_ms = timestamp_ms
+        self.offset = offset
+        self.leader_epoch = leader_epoch
+
+
+class ProducerStatus:
+    """One active producer of a partition, as DescribeProducers shows it; -1 where there is none."""
+
+    __slots__ = (
+        "coordinator_epoch",
+        "current_txn_start_offset",
+        "last_sequence",
+        "last_timestamp_ms",
+        "producer_epoch",
+        "producer_id",
+    )
+
+    def __init__(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        last_sequence: int,
+        last_timestamp_ms: int,
+        coordinator_epoch: int,
+        current_txn_start_offset: int,
+    ) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.last_sequence = last_sequence
+        self.last_timestamp_ms = last_timestamp_ms
+        self.coordinator_epoch = coordinator_epoch
+        self.current_txn_start_offset = current_txn_start_offset
