@@ -1,0 +1,1 @@
+"""The metadata log in KRaft's format, and the image replayed from it."""

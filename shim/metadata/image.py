@@ -1,0 +1,122 @@
+"""The state of the cluster as the metadata log tells it: topics, configurations, features, registrations.
+
+One `Image` is owned by `MetadataStore`; only `apply` (shim/metadata/replay.py) changes it, at start-up and at each
+commit alike. Readers on the event loop may hold its objects for the length of one callback and never change them.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # spelled out: importing typing costs start-up time
+if TYPE_CHECKING:
+    from typing import Any
+
+NO_LEADER = -1
+
+# Types of ConfigResource on the wire and in ConfigRecord (org.apache.kafka.common.config.ConfigResource.Type).
+RESOURCE_TOPIC = 2
+RESOURCE_BROKER = 4
+RESOURCE_BROKER_LOGGER = 8
+RESOURCE_CLIENT_METRICS = 16
+RESOURCE_GROUP = 32
+
+
+class Partition:
+    """One partition's registration. `partition_epoch` counts changes of the registration, `leader_epoch` elections."""
+
+    __slots__ = (
+        "adding_replicas",
+        "directories",
+        "elr",
+        "isr",
+        "last_known_elr",
+        "leader",
+        "leader_epoch",
+        "leader_recovery_state",
+        "partition",
+        "partition_epoch",
+        "removing_replicas",
+        "replicas",
+    )
+
+    def __init__(self, partition: int, replicas: list[int], isr: list[int], directories: list[bytes], leader: int) -> None:
+        self.partition = partition
+        self.replicas = replicas
+        self.isr = isr
+        self.directories = directories
+        self.leader = leader
+        self.leader_epoch = 0
+        self.partition_epoch = 0
+        self.leader_recovery_state = 0
+        self.removing_replicas: list[int] = []
+        self.adding_replicas: list[int] = []
+        self.elr: list[int] = []
+        self.last_known_elr: list[int] = []
+
+
+class Topic:
+    """One topic: its name, its id of 16 bytes, and its partitions; `partitions[n].partition == n`."""
+
+    __slots__ = ("name", "partitions", "topic_id")
+
+    def __init__(self, name: str, topic_id: bytes) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions: list[Partition] = []
+
+
+class Image:
+    """Everything that the metadata log has said so far."""
+
+    __slots__ = (
+        "acls",
+        "brokers",
+        "configs",
+        "controllers",
+        "delegation_tokens",
+        "features",
+        "last_epoch",
+        "last_offset",
+        "last_timestamp_ms",
+        "next_producer_id",
+        "partition_count",
+        "quotas",
+        "scram",
+        "topics",
+        "topics_by_id",
+    )
+
+    def __init__(self) -> None:
+        self.topics: dict[str, Topic] = {}
+        self.topics_by_id: dict[bytes, Topic] = {}
+        self.partition_count = 0
+        # (resource type, resource name) -> option -> value. The name "" of type BROKER is the cluster-wide default.
+        self.configs: dict[tuple[int, str], dict[str, str]] = {}
+        # Finalised features; a level of 0 is not kept. ApiVersions sends them with `last_offset` as their epoch.
+        self.features: dict[str, int] = {}
+        # node id -> the newest RegisterBrokerRecord / RegisterControllerRecord, changed by later change records.
+        self.brokers: dict[int, Any] = {}
+        self.controllers: dict[int, Any] = {}
+        self.next_producer_id = 0
+        # Kept as records: their rules belong to shim.security.
+        self.acls: dict[bytes, Any] = {}
+        self.scram: dict[tuple[str, int], Any] = {}
+        self.quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = {}
+        self.delegation_tokens: dict[str, Any] = {}
+        # Where the image stands in the metadata log: the last applied record.
+        self.last_offset = -1
+        self.last_epoch = 0
+        self.last_timestamp_ms = -1
+
+    def partition(self, topic: str, partition: int) -> Partition | None:
+        """The registration of one partition, or None when topic or partition do not exist."""
+        found = self.topics.get(topic)
+        if found is None or not 0 <= partition < len(found.partitions):
+            return None
+        return found.partitions[partition]
+
+    def config_of(self, resource_type: int, name: str) -> dict[str, str]:
+        """The overrides stored for one resource; empty when there are none. Not to be changed."""
+        return self.configs.get((resource_type, name), _NO_CONFIG)
+
+
+_NO_CONFIG: dict[str, str] = {}
