@@ -1,0 +1,33 @@
+"""AddOffsetsToTxnRequest, versions 0-4. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class AddOffsetsToTxnRequest(Message):
+    __slots__ = ("transactional_id", "producer_id", "producer_epoch", "group_id")
+    API_KEY = 25
+    MIN_VERSION = 0
+    MAX_VERSION = 4
+    FLEXIBLE_FROM = 3
+    FIELDS = (
+        ("transactional_id", "string", "0+", ""),
+        ("producer_id", "int64", "0+", 0),
+        ("producer_epoch", "int16", "0+", 0),
+        ("group_id", "string", "0+", ""),
+    )
+
+    def __init__(
+        self,
+        *,
+        transactional_id: str = "",
+        producer_id: int = 0,
+        producer_epoch: int = 0,
+        group_id: str = "",
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.group_id = group_id
+        self.unknown_tags = None

@@ -1,0 +1,22 @@
+"""AllocateProducerIdsRequest, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class AllocateProducerIdsRequest(Message):
+    __slots__ = ("broker_id", "broker_epoch")
+    API_KEY = 67
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("broker_id", "int32", "0+", 0),
+        ("broker_epoch", "int64", "0+", -1),
+    )
+
+    def __init__(self, *, broker_id: int = 0, broker_epoch: int = -1) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self.unknown_tags = None

@@ -1,0 +1,33 @@
+"""AllocateProducerIdsResponse, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class AllocateProducerIdsResponse(Message):
+    __slots__ = ("throttle_time_ms", "error_code", "producer_id_start", "producer_id_len")
+    API_KEY = 67
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("throttle_time_ms", "int32", "0+", 0),
+        ("error_code", "int16", "0+", 0),
+        ("producer_id_start", "int64", "0+", 0),
+        ("producer_id_len", "int32", "0+", 0),
+    )
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        producer_id_start: int = 0,
+        producer_id_len: int = 0,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.producer_id_start = producer_id_start
+        self.producer_id_len = producer_id_len
+        self.unknown_tags = None

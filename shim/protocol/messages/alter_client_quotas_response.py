@@ -1,0 +1,56 @@
+"""AlterClientQuotasResponse, versions 0-1. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class EntityData(Message):
+    __slots__ = ("entity_type", "entity_name")
+    FIELDS = (
+        ("entity_type", "string", "0+", ""),
+        ("entity_name", "string", "0+", "", "0+"),
+    )
+
+    def __init__(self, *, entity_type: str = "", entity_name: str | None = "") -> None:
+        self.entity_type = entity_type
+        self.entity_name = entity_name
+        self.unknown_tags = None
+
+
+class EntryData(Message):
+    __slots__ = ("error_code", "error_message", "entity")
+    FIELDS = (
+        ("error_code", "int16", "0+", 0),
+        ("error_message", "string", "0+", "", "0+"),
+        ("entity", "[]EntityData", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        error_code: int = 0,
+        error_message: str | None = "",
+        entity: list[EntityData] = EMPTY,
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+        self.entity = [] if entity is EMPTY else entity
+        self.unknown_tags = None
+
+
+class AlterClientQuotasResponse(Message):
+    __slots__ = ("throttle_time_ms", "entries")
+    API_KEY = 49
+    MIN_VERSION = 0
+    MAX_VERSION = 1
+    FLEXIBLE_FROM = 1
+    FIELDS = (
+        ("throttle_time_ms", "int32", "0+", 0),
+        ("entries", "[]EntryData", "0+", ()),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, entries: list[EntryData] = EMPTY) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.entries = [] if entries is EMPTY else entries
+        self.unknown_tags = None

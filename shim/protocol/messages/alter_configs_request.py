@@ -1,0 +1,56 @@
+"""AlterConfigsRequest, versions 0-2. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class AlterableConfig(Message):
+    __slots__ = ("name", "value")
+    FIELDS = (
+        ("name", "string", "0+", ""),
+        ("value", "string", "0+", "", "0+"),
+    )
+
+    def __init__(self, *, name: str = "", value: str | None = "") -> None:
+        self.name = name
+        self.value = value
+        self.unknown_tags = None
+
+
+class AlterConfigsResource(Message):
+    __slots__ = ("resource_type", "resource_name", "configs")
+    FIELDS = (
+        ("resource_type", "int8", "0+", 0),
+        ("resource_name", "string", "0+", ""),
+        ("configs", "[]AlterableConfig", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        resource_type: int = 0,
+        resource_name: str = "",
+        configs: list[AlterableConfig] = EMPTY,
+    ) -> None:
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.configs = [] if configs is EMPTY else configs
+        self.unknown_tags = None
+
+
+class AlterConfigsRequest(Message):
+    __slots__ = ("resources", "validate_only")
+    API_KEY = 33
+    MIN_VERSION = 0
+    MAX_VERSION = 2
+    FLEXIBLE_FROM = 2
+    FIELDS = (
+        ("resources", "[]AlterConfigsResource", "0+", ()),
+        ("validate_only", "bool", "0+", False),
+    )
+
+    def __init__(self, *, resources: list[AlterConfigsResource] = EMPTY, validate_only: bool = False) -> None:
+        self.resources = [] if resources is EMPTY else resources
+        self.validate_only = validate_only
+        self.unknown_tags = None

@@ -1,0 +1,46 @@
+"""AlterConfigsResponse, versions 0-2. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class AlterConfigsResourceResponse(Message):
+    __slots__ = ("error_code", "error_message", "resource_type", "resource_name")
+    FIELDS = (
+        ("error_code", "int16", "0+", 0),
+        ("error_message", "string", "0+", "", "0+"),
+        ("resource_type", "int8", "0+", 0),
+        ("resource_name", "string", "0+", ""),
+    )
+
+    def __init__(
+        self,
+        *,
+        error_code: int = 0,
+        error_message: str | None = "",
+        resource_type: int = 0,
+        resource_name: str = "",
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.unknown_tags = None
+
+
+class AlterConfigsResponse(Message):
+    __slots__ = ("throttle_time_ms", "responses")
+    API_KEY = 33
+    MIN_VERSION = 0
+    MAX_VERSION = 2
+    FLEXIBLE_FROM = 2
+    FIELDS = (
+        ("throttle_time_ms", "int32", "0+", 0),
+        ("responses", "[]AlterConfigsResourceResponse", "0+", ()),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, responses: list[AlterConfigsResourceResponse] = EMPTY) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.responses = [] if responses is EMPTY else responses
+        self.unknown_tags = None

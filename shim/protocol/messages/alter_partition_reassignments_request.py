@@ -1,0 +1,56 @@
+"""AlterPartitionReassignmentsRequest, versions 0-1. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class ReassignablePartition(Message):
+    __slots__ = ("partition_index", "replicas")
+    FIELDS = (
+        ("partition_index", "int32", "0+", 0),
+        ("replicas", "[]int32", "0+", None, "0+"),
+    )
+
+    def __init__(self, *, partition_index: int = 0, replicas: list[int] | None = None) -> None:
+        self.partition_index = partition_index
+        self.replicas = replicas
+        self.unknown_tags = None
+
+
+class ReassignableTopic(Message):
+    __slots__ = ("name", "partitions")
+    FIELDS = (
+        ("name", "string", "0+", ""),
+        ("partitions", "[]ReassignablePartition", "0+", ()),
+    )
+
+    def __init__(self, *, name: str = "", partitions: list[ReassignablePartition] = EMPTY) -> None:
+        self.name = name
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = None
+
+
+class AlterPartitionReassignmentsRequest(Message):
+    __slots__ = ("timeout_ms", "allow_replication_factor_change", "topics")
+    API_KEY = 45
+    MIN_VERSION = 0
+    MAX_VERSION = 1
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("timeout_ms", "int32", "0+", 60000),
+        ("allow_replication_factor_change", "bool", "1+", True),
+        ("topics", "[]ReassignableTopic", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        timeout_ms: int = 60000,
+        allow_replication_factor_change: bool = True,
+        topics: list[ReassignableTopic] = EMPTY,
+    ) -> None:
+        self.timeout_ms = timeout_ms
+        self.allow_replication_factor_change = allow_replication_factor_change
+        self.topics = [] if topics is EMPTY else topics
+        self.unknown_tags = None

@@ -1,0 +1,53 @@
+"""AlterShareGroupOffsetsRequest, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class AlterShareGroupOffsetsRequestPartition(Message):
+    __slots__ = ("partition_index", "start_offset")
+    FIELDS = (
+        ("partition_index", "int32", "0+", 0),
+        ("start_offset", "int64", "0+", 0),
+    )
+
+    def __init__(self, *, partition_index: int = 0, start_offset: int = 0) -> None:
+        self.partition_index = partition_index
+        self.start_offset = start_offset
+        self.unknown_tags = None
+
+
+class AlterShareGroupOffsetsRequestTopic(Message):
+    __slots__ = ("topic_name", "partitions")
+    FIELDS = (
+        ("topic_name", "string", "0+", ""),
+        ("partitions", "[]AlterShareGroupOffsetsRequestPartition", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        topic_name: str = "",
+        partitions: list[AlterShareGroupOffsetsRequestPartition] = EMPTY,
+    ) -> None:
+        self.topic_name = topic_name
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = None
+
+
+class AlterShareGroupOffsetsRequest(Message):
+    __slots__ = ("group_id", "topics")
+    API_KEY = 91
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("group_id", "string", "0+", ""),
+        ("topics", "[]AlterShareGroupOffsetsRequestTopic", "0+", ()),
+    )
+
+    def __init__(self, *, group_id: str = "", topics: list[AlterShareGroupOffsetsRequestTopic] = EMPTY) -> None:
+        self.group_id = group_id
+        self.topics = [] if topics is EMPTY else topics
+        self.unknown_tags = None

@@ -1,0 +1,69 @@
+"""AlterShareGroupOffsetsResponse, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, ZERO_UUID, Message
+
+
+class AlterShareGroupOffsetsResponsePartition(Message):
+    __slots__ = ("partition_index", "error_code", "error_message")
+    FIELDS = (
+        ("partition_index", "int32", "0+", 0),
+        ("error_code", "int16", "0+", 0),
+        ("error_message", "string", "0+", None, "0+"),
+    )
+
+    def __init__(self, *, partition_index: int = 0, error_code: int = 0, error_message: str | None = None) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.error_message = error_message
+        self.unknown_tags = None
+
+
+class AlterShareGroupOffsetsResponseTopic(Message):
+    __slots__ = ("topic_name", "topic_id", "partitions")
+    FIELDS = (
+        ("topic_name", "string", "0+", ""),
+        ("topic_id", "uuid", "0+", ZERO_UUID),
+        ("partitions", "[]AlterShareGroupOffsetsResponsePartition", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        topic_name: str = "",
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[AlterShareGroupOffsetsResponsePartition] = EMPTY,
+    ) -> None:
+        self.topic_name = topic_name
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = None
+
+
+class AlterShareGroupOffsetsResponse(Message):
+    __slots__ = ("throttle_time_ms", "error_code", "error_message", "responses")
+    API_KEY = 91
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("throttle_time_ms", "int32", "0+", 0),
+        ("error_code", "int16", "0+", 0),
+        ("error_message", "string", "0+", None, "0+"),
+        ("responses", "[]AlterShareGroupOffsetsResponseTopic", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        responses: list[AlterShareGroupOffsetsResponseTopic] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.error_message = error_message
+        self.responses = [] if responses is EMPTY else responses
+        self.unknown_tags = None

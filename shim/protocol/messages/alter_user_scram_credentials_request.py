@@ -1,0 +1,67 @@
+"""AlterUserScramCredentialsRequest, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class ScramCredentialDeletion(Message):
+    __slots__ = ("name", "mechanism")
+    FIELDS = (
+        ("name", "string", "0+", ""),
+        ("mechanism", "int8", "0+", 0),
+    )
+
+    def __init__(self, *, name: str = "", mechanism: int = 0) -> None:
+        self.name = name
+        self.mechanism = mechanism
+        self.unknown_tags = None
+
+
+class ScramCredentialUpsertion(Message):
+    __slots__ = ("name", "mechanism", "iterations", "salt", "salted_password")
+    FIELDS = (
+        ("name", "string", "0+", ""),
+        ("mechanism", "int8", "0+", 0),
+        ("iterations", "int32", "0+", 0),
+        ("salt", "bytes", "0+", b""),
+        ("salted_password", "bytes", "0+", b""),
+    )
+
+    def __init__(
+        self,
+        *,
+        name: str = "",
+        mechanism: int = 0,
+        iterations: int = 0,
+        salt: bytes = b"",
+        salted_password: bytes = b"",
+    ) -> None:
+        self.name = name
+        self.mechanism = mechanism
+        self.iterations = iterations
+        self.salt = salt
+        self.salted_password = salted_password
+        self.unknown_tags = None
+
+
+class AlterUserScramCredentialsRequest(Message):
+    __slots__ = ("deletions", "upsertions")
+    API_KEY = 51
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("deletions", "[]ScramCredentialDeletion", "0+", ()),
+        ("upsertions", "[]ScramCredentialUpsertion", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        deletions: list[ScramCredentialDeletion] = EMPTY,
+        upsertions: list[ScramCredentialUpsertion] = EMPTY,
+    ) -> None:
+        self.deletions = [] if deletions is EMPTY else deletions
+        self.upsertions = [] if upsertions is EMPTY else upsertions
+        self.unknown_tags = None

@@ -1,0 +1,37 @@
+"""AlterUserScramCredentialsResponse, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class AlterUserScramCredentialsResult(Message):
+    __slots__ = ("user", "error_code", "error_message")
+    FIELDS = (
+        ("user", "string", "0+", ""),
+        ("error_code", "int16", "0+", 0),
+        ("error_message", "string", "0+", "", "0+"),
+    )
+
+    def __init__(self, *, user: str = "", error_code: int = 0, error_message: str | None = "") -> None:
+        self.user = user
+        self.error_code = error_code
+        self.error_message = error_message
+        self.unknown_tags = None
+
+
+class AlterUserScramCredentialsResponse(Message):
+    __slots__ = ("throttle_time_ms", "results")
+    API_KEY = 51
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("throttle_time_ms", "int32", "0+", 0),
+        ("results", "[]AlterUserScramCredentialsResult", "0+", ()),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, results: list[AlterUserScramCredentialsResult] = EMPTY) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.results = [] if results is EMPTY else results
+        self.unknown_tags = None

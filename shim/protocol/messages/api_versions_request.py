@@ -1,0 +1,22 @@
+"""ApiVersionsRequest, versions 0-4. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class ApiVersionsRequest(Message):
+    __slots__ = ("client_software_name", "client_software_version")
+    API_KEY = 18
+    MIN_VERSION = 0
+    MAX_VERSION = 4
+    FLEXIBLE_FROM = 3
+    FIELDS = (
+        ("client_software_name", "string", "3+", "", "", True),
+        ("client_software_version", "string", "3+", "", "", True),
+    )
+
+    def __init__(self, *, client_software_name: str = "", client_software_version: str = "") -> None:
+        self.client_software_name = client_software_name
+        self.client_software_version = client_software_version
+        self.unknown_tags = None

@@ -1,0 +1,59 @@
+"""AssignReplicasToDirsRequest, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, ZERO_UUID, Message
+
+
+class PartitionData(Message):
+    __slots__ = ("partition_index",)
+    FIELDS = (("partition_index", "int32", "0+", 0),)
+
+    def __init__(self, *, partition_index: int = 0) -> None:
+        self.partition_index = partition_index
+        self.unknown_tags = None
+
+
+class TopicData(Message):
+    __slots__ = ("topic_id", "partitions")
+    FIELDS = (
+        ("topic_id", "uuid", "0+", ZERO_UUID),
+        ("partitions", "[]PartitionData", "0+", ()),
+    )
+
+    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[PartitionData] = EMPTY) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = None
+
+
+class DirectoryData(Message):
+    __slots__ = ("id", "topics")
+    FIELDS = (
+        ("id", "uuid", "0+", ZERO_UUID),
+        ("topics", "[]TopicData", "0+", ()),
+    )
+
+    def __init__(self, *, id: bytes = ZERO_UUID, topics: list[TopicData] = EMPTY) -> None:
+        self.id = id
+        self.topics = [] if topics is EMPTY else topics
+        self.unknown_tags = None
+
+
+class AssignReplicasToDirsRequest(Message):
+    __slots__ = ("broker_id", "broker_epoch", "directories")
+    API_KEY = 73
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("broker_id", "int32", "0+", 0),
+        ("broker_epoch", "int64", "0+", -1),
+        ("directories", "[]DirectoryData", "0+", ()),
+    )
+
+    def __init__(self, *, broker_id: int = 0, broker_epoch: int = -1, directories: list[DirectoryData] = EMPTY) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self.directories = [] if directories is EMPTY else directories
+        self.unknown_tags = None

@@ -1,0 +1,69 @@
+"""AssignReplicasToDirsResponse, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, ZERO_UUID, Message
+
+
+class PartitionData(Message):
+    __slots__ = ("partition_index", "error_code")
+    FIELDS = (
+        ("partition_index", "int32", "0+", 0),
+        ("error_code", "int16", "0+", 0),
+    )
+
+    def __init__(self, *, partition_index: int = 0, error_code: int = 0) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.unknown_tags = None
+
+
+class TopicData(Message):
+    __slots__ = ("topic_id", "partitions")
+    FIELDS = (
+        ("topic_id", "uuid", "0+", ZERO_UUID),
+        ("partitions", "[]PartitionData", "0+", ()),
+    )
+
+    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[PartitionData] = EMPTY) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = None
+
+
+class DirectoryData(Message):
+    __slots__ = ("id", "topics")
+    FIELDS = (
+        ("id", "uuid", "0+", ZERO_UUID),
+        ("topics", "[]TopicData", "0+", ()),
+    )
+
+    def __init__(self, *, id: bytes = ZERO_UUID, topics: list[TopicData] = EMPTY) -> None:
+        self.id = id
+        self.topics = [] if topics is EMPTY else topics
+        self.unknown_tags = None
+
+
+class AssignReplicasToDirsResponse(Message):
+    __slots__ = ("throttle_time_ms", "error_code", "directories")
+    API_KEY = 73
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("throttle_time_ms", "int32", "0+", 0),
+        ("error_code", "int16", "0+", 0),
+        ("directories", "[]DirectoryData", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        directories: list[DirectoryData] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.directories = [] if directories is EMPTY else directories
+        self.unknown_tags = None

@@ -1,0 +1,50 @@
+"""BrokerHeartbeatRequest, versions 0-2. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class BrokerHeartbeatRequest(Message):
+    __slots__ = (
+        "broker_id",
+        "broker_epoch",
+        "current_metadata_offset",
+        "want_fence",
+        "want_shut_down",
+        "offline_log_dirs",
+        "cordoned_log_dirs",
+    )
+    API_KEY = 63
+    MIN_VERSION = 0
+    MAX_VERSION = 2
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("broker_id", "int32", "0+", 0),
+        ("broker_epoch", "int64", "0+", -1),
+        ("current_metadata_offset", "int64", "0+", 0),
+        ("want_fence", "bool", "0+", False),
+        ("want_shut_down", "bool", "0+", False),
+        ("offline_log_dirs", "[]uuid", "1+", (), "", False, 0, "1+"),
+        ("cordoned_log_dirs", "[]uuid", "2+", None, "2+", False, 1, "2+"),
+    )
+
+    def __init__(
+        self,
+        *,
+        broker_id: int = 0,
+        broker_epoch: int = -1,
+        current_metadata_offset: int = 0,
+        want_fence: bool = False,
+        want_shut_down: bool = False,
+        offline_log_dirs: list[bytes] = EMPTY,
+        cordoned_log_dirs: list[bytes] | None = None,
+    ) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self.current_metadata_offset = current_metadata_offset
+        self.want_fence = want_fence
+        self.want_shut_down = want_shut_down
+        self.offline_log_dirs = [] if offline_log_dirs is EMPTY else offline_log_dirs
+        self.cordoned_log_dirs = cordoned_log_dirs
+        self.unknown_tags = None

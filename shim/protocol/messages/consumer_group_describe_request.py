@@ -1,0 +1,22 @@
+"""ConsumerGroupDescribeRequest, versions 0-1. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class ConsumerGroupDescribeRequest(Message):
+    __slots__ = ("group_ids", "include_authorized_operations")
+    API_KEY = 69
+    MIN_VERSION = 0
+    MAX_VERSION = 1
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("group_ids", "[]string", "0+", ()),
+        ("include_authorized_operations", "bool", "0+", False),
+    )
+
+    def __init__(self, *, group_ids: list[str] = EMPTY, include_authorized_operations: bool = False) -> None:
+        self.group_ids = [] if group_ids is EMPTY else group_ids
+        self.include_authorized_operations = include_authorized_operations
+        self.unknown_tags = None

@@ -1,0 +1,75 @@
+"""ConsumerGroupHeartbeatRequest, versions 0-1. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, ZERO_UUID, Message
+
+
+class TopicPartitions(Message):
+    __slots__ = ("topic_id", "partitions")
+    FIELDS = (
+        ("topic_id", "uuid", "0+", ZERO_UUID),
+        ("partitions", "[]int32", "0+", ()),
+    )
+
+    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[int] = EMPTY) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = None
+
+
+class ConsumerGroupHeartbeatRequest(Message):
+    __slots__ = (
+        "group_id",
+        "member_id",
+        "member_epoch",
+        "instance_id",
+        "rack_id",
+        "rebalance_timeout_ms",
+        "subscribed_topic_names",
+        "subscribed_topic_regex",
+        "server_assignor",
+        "topic_partitions",
+    )
+    API_KEY = 68
+    MIN_VERSION = 0
+    MAX_VERSION = 1
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("group_id", "string", "0+", ""),
+        ("member_id", "string", "0+", ""),
+        ("member_epoch", "int32", "0+", 0),
+        ("instance_id", "string", "0+", None, "0+"),
+        ("rack_id", "string", "0+", None, "0+"),
+        ("rebalance_timeout_ms", "int32", "0+", -1),
+        ("subscribed_topic_names", "[]string", "0+", None, "0+"),
+        ("subscribed_topic_regex", "string", "1+", None, "1+"),
+        ("server_assignor", "string", "0+", None, "0+"),
+        ("topic_partitions", "[]TopicPartitions", "0+", None, "0+"),
+    )
+
+    def __init__(
+        self,
+        *,
+        group_id: str = "",
+        member_id: str = "",
+        member_epoch: int = 0,
+        instance_id: str | None = None,
+        rack_id: str | None = None,
+        rebalance_timeout_ms: int = -1,
+        subscribed_topic_names: list[str] | None = None,
+        subscribed_topic_regex: str | None = None,
+        server_assignor: str | None = None,
+        topic_partitions: list[TopicPartitions] | None = None,
+    ) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
+        self.member_epoch = member_epoch
+        self.instance_id = instance_id
+        self.rack_id = rack_id
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.subscribed_topic_names = subscribed_topic_names
+        self.subscribed_topic_regex = subscribed_topic_regex
+        self.server_assignor = server_assignor
+        self.topic_partitions = topic_partitions
+        self.unknown_tags = None

@@ -1,0 +1,59 @@
+"""CreateAclsRequest, versions 1-3. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class AclCreation(Message):
+    __slots__ = (
+        "resource_type",
+        "resource_name",
+        "resource_pattern_type",
+        "principal",
+        "host",
+        "operation",
+        "permission_type",
+    )
+    FIELDS = (
+        ("resource_type", "int8", "0+", 0),
+        ("resource_name", "string", "0+", ""),
+        ("resource_pattern_type", "int8", "1+", 3),
+        ("principal", "string", "0+", ""),
+        ("host", "string", "0+", ""),
+        ("operation", "int8", "0+", 0),
+        ("permission_type", "int8", "0+", 0),
+    )
+
+    def __init__(
+        self,
+        *,
+        resource_type: int = 0,
+        resource_name: str = "",
+        resource_pattern_type: int = 3,
+        principal: str = "",
+        host: str = "",
+        operation: int = 0,
+        permission_type: int = 0,
+    ) -> None:
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.resource_pattern_type = resource_pattern_type
+        self.principal = principal
+        self.host = host
+        self.operation = operation
+        self.permission_type = permission_type
+        self.unknown_tags = None
+
+
+class CreateAclsRequest(Message):
+    __slots__ = ("creations",)
+    API_KEY = 30
+    MIN_VERSION = 1
+    MAX_VERSION = 3
+    FLEXIBLE_FROM = 2
+    FIELDS = (("creations", "[]AclCreation", "0+", ()),)
+
+    def __init__(self, *, creations: list[AclCreation] = EMPTY) -> None:
+        self.creations = [] if creations is EMPTY else creations
+        self.unknown_tags = None

@@ -1,0 +1,37 @@
+"""CreatePartitionsResponse, versions 0-3. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class CreatePartitionsTopicResult(Message):
+    __slots__ = ("name", "error_code", "error_message")
+    FIELDS = (
+        ("name", "string", "0+", ""),
+        ("error_code", "int16", "0+", 0),
+        ("error_message", "string", "0+", None, "0+"),
+    )
+
+    def __init__(self, *, name: str = "", error_code: int = 0, error_message: str | None = None) -> None:
+        self.name = name
+        self.error_code = error_code
+        self.error_message = error_message
+        self.unknown_tags = None
+
+
+class CreatePartitionsResponse(Message):
+    __slots__ = ("throttle_time_ms", "results")
+    API_KEY = 37
+    MIN_VERSION = 0
+    MAX_VERSION = 3
+    FLEXIBLE_FROM = 2
+    FIELDS = (
+        ("throttle_time_ms", "int32", "0+", 0),
+        ("results", "[]CreatePartitionsTopicResult", "0+", ()),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, results: list[CreatePartitionsTopicResult] = EMPTY) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.results = [] if results is EMPTY else results
+        self.unknown_tags = None

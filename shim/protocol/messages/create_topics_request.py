@@ -1,0 +1,83 @@
+"""CreateTopicsRequest, versions 2-7. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class CreatableReplicaAssignment(Message):
+    __slots__ = ("partition_index", "broker_ids")
+    FIELDS = (
+        ("partition_index", "int32", "0+", 0),
+        ("broker_ids", "[]int32", "0+", ()),
+    )
+
+    def __init__(self, *, partition_index: int = 0, broker_ids: list[int] = EMPTY) -> None:
+        self.partition_index = partition_index
+        self.broker_ids = [] if broker_ids is EMPTY else broker_ids
+        self.unknown_tags = None
+
+
+class CreatableTopicConfig(Message):
+    __slots__ = ("name", "value")
+    FIELDS = (
+        ("name", "string", "0+", ""),
+        ("value", "string", "0+", "", "0+"),
+    )
+
+    def __init__(self, *, name: str = "", value: str | None = "") -> None:
+        self.name = name
+        self.value = value
+        self.unknown_tags = None
+
+
+class CreatableTopic(Message):
+    __slots__ = ("name", "num_partitions", "replication_factor", "assignments", "configs")
+    FIELDS = (
+        ("name", "string", "0+", ""),
+        ("num_partitions", "int32", "0+", 0),
+        ("replication_factor", "int16", "0+", 0),
+        ("assignments", "[]CreatableReplicaAssignment", "0+", ()),
+        ("configs", "[]CreatableTopicConfig", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        name: str = "",
+        num_partitions: int = 0,
+        replication_factor: int = 0,
+        assignments: list[CreatableReplicaAssignment] = EMPTY,
+        configs: list[CreatableTopicConfig] = EMPTY,
+    ) -> None:
+        self.name = name
+        self.num_partitions = num_partitions
+        self.replication_factor = replication_factor
+        self.assignments = [] if assignments is EMPTY else assignments
+        self.configs = [] if configs is EMPTY else configs
+        self.unknown_tags = None
+
+
+class CreateTopicsRequest(Message):
+    __slots__ = ("topics", "timeout_ms", "validate_only")
+    API_KEY = 19
+    MIN_VERSION = 2
+    MAX_VERSION = 7
+    FLEXIBLE_FROM = 5
+    FIELDS = (
+        ("topics", "[]CreatableTopic", "0+", ()),
+        ("timeout_ms", "int32", "0+", 60000),
+        ("validate_only", "bool", "1+", False),
+    )
+
+    def __init__(
+        self,
+        *,
+        topics: list[CreatableTopic] = EMPTY,
+        timeout_ms: int = 60000,
+        validate_only: bool = False,
+    ) -> None:
+        self.topics = [] if topics is EMPTY else topics
+        self.timeout_ms = timeout_ms
+        self.validate_only = validate_only
+        self.unknown_tags = None

@@ -1,0 +1,59 @@
+"""DeleteAclsRequest, versions 1-3. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class DeleteAclsFilter(Message):
+    __slots__ = (
+        "resource_type_filter",
+        "resource_name_filter",
+        "pattern_type_filter",
+        "principal_filter",
+        "host_filter",
+        "operation",
+        "permission_type",
+    )
+    FIELDS = (
+        ("resource_type_filter", "int8", "0+", 0),
+        ("resource_name_filter", "string", "0+", "", "0+"),
+        ("pattern_type_filter", "int8", "1+", 3),
+        ("principal_filter", "string", "0+", "", "0+"),
+        ("host_filter", "string", "0+", "", "0+"),
+        ("operation", "int8", "0+", 0),
+        ("permission_type", "int8", "0+", 0),
+    )
+
+    def __init__(
+        self,
+        *,
+        resource_type_filter: int = 0,
+        resource_name_filter: str | None = "",
+        pattern_type_filter: int = 3,
+        principal_filter: str | None = "",
+        host_filter: str | None = "",
+        operation: int = 0,
+        permission_type: int = 0,
+    ) -> None:
+        self.resource_type_filter = resource_type_filter
+        self.resource_name_filter = resource_name_filter
+        self.pattern_type_filter = pattern_type_filter
+        self.principal_filter = principal_filter
+        self.host_filter = host_filter
+        self.operation = operation
+        self.permission_type = permission_type
+        self.unknown_tags = None
+
+
+class DeleteAclsRequest(Message):
+    __slots__ = ("filters",)
+    API_KEY = 31
+    MIN_VERSION = 1
+    MAX_VERSION = 3
+    FLEXIBLE_FROM = 2
+    FIELDS = (("filters", "[]DeleteAclsFilter", "0+", ()),)
+
+    def __init__(self, *, filters: list[DeleteAclsFilter] = EMPTY) -> None:
+        self.filters = [] if filters is EMPTY else filters
+        self.unknown_tags = None

@@ -1,0 +1,18 @@
+"""DeleteGroupsRequest, versions 0-2. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class DeleteGroupsRequest(Message):
+    __slots__ = ("groups_names",)
+    API_KEY = 42
+    MIN_VERSION = 0
+    MAX_VERSION = 2
+    FLEXIBLE_FROM = 2
+    FIELDS = (("groups_names", "[]string", "0+", ()),)
+
+    def __init__(self, *, groups_names: list[str] = EMPTY) -> None:
+        self.groups_names = [] if groups_names is EMPTY else groups_names
+        self.unknown_tags = None

@@ -1,0 +1,50 @@
+"""DeleteRecordsResponse, versions 0-2. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class DeleteRecordsPartitionResult(Message):
+    __slots__ = ("partition_index", "low_watermark", "error_code")
+    FIELDS = (
+        ("partition_index", "int32", "0+", 0),
+        ("low_watermark", "int64", "0+", 0),
+        ("error_code", "int16", "0+", 0),
+    )
+
+    def __init__(self, *, partition_index: int = 0, low_watermark: int = 0, error_code: int = 0) -> None:
+        self.partition_index = partition_index
+        self.low_watermark = low_watermark
+        self.error_code = error_code
+        self.unknown_tags = None
+
+
+class DeleteRecordsTopicResult(Message):
+    __slots__ = ("name", "partitions")
+    FIELDS = (
+        ("name", "string", "0+", ""),
+        ("partitions", "[]DeleteRecordsPartitionResult", "0+", ()),
+    )
+
+    def __init__(self, *, name: str = "", partitions: list[DeleteRecordsPartitionResult] = EMPTY) -> None:
+        self.name = name
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = None
+
+
+class DeleteRecordsResponse(Message):
+    __slots__ = ("throttle_time_ms", "topics")
+    API_KEY = 21
+    MIN_VERSION = 0
+    MAX_VERSION = 2
+    FLEXIBLE_FROM = 2
+    FIELDS = (
+        ("throttle_time_ms", "int32", "0+", 0),
+        ("topics", "[]DeleteRecordsTopicResult", "0+", ()),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, topics: list[DeleteRecordsTopicResult] = EMPTY) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.topics = [] if topics is EMPTY else topics
+        self.unknown_tags = None

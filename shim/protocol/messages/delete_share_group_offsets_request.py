@@ -1,0 +1,31 @@
+"""DeleteShareGroupOffsetsRequest, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class DeleteShareGroupOffsetsRequestTopic(Message):
+    __slots__ = ("topic_name",)
+    FIELDS = (("topic_name", "string", "0+", ""),)
+
+    def __init__(self, *, topic_name: str = "") -> None:
+        self.topic_name = topic_name
+        self.unknown_tags = None
+
+
+class DeleteShareGroupOffsetsRequest(Message):
+    __slots__ = ("group_id", "topics")
+    API_KEY = 92
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("group_id", "string", "0+", ""),
+        ("topics", "[]DeleteShareGroupOffsetsRequestTopic", "0+", ()),
+    )
+
+    def __init__(self, *, group_id: str = "", topics: list[DeleteShareGroupOffsetsRequestTopic] = EMPTY) -> None:
+        self.group_id = group_id
+        self.topics = [] if topics is EMPTY else topics
+        self.unknown_tags = None

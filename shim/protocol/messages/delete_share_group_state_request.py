@@ -1,0 +1,44 @@
+"""DeleteShareGroupStateRequest, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, ZERO_UUID, Message
+
+
+class PartitionData(Message):
+    __slots__ = ("partition",)
+    FIELDS = (("partition", "int32", "0+", 0),)
+
+    def __init__(self, *, partition: int = 0) -> None:
+        self.partition = partition
+        self.unknown_tags = None
+
+
+class DeleteStateData(Message):
+    __slots__ = ("topic_id", "partitions")
+    FIELDS = (
+        ("topic_id", "uuid", "0+", ZERO_UUID),
+        ("partitions", "[]PartitionData", "0+", ()),
+    )
+
+    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[PartitionData] = EMPTY) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = None
+
+
+class DeleteShareGroupStateRequest(Message):
+    __slots__ = ("group_id", "topics")
+    API_KEY = 86
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("group_id", "string", "0+", ""),
+        ("topics", "[]DeleteStateData", "0+", ()),
+    )
+
+    def __init__(self, *, group_id: str = "", topics: list[DeleteStateData] = EMPTY) -> None:
+        self.group_id = group_id
+        self.topics = [] if topics is EMPTY else topics
+        self.unknown_tags = None

@@ -1,0 +1,43 @@
+"""DeleteTopicsRequest, versions 1-6. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, ZERO_UUID, Message
+
+
+class DeleteTopicState(Message):
+    __slots__ = ("name", "topic_id")
+    FIELDS = (
+        ("name", "string", "6+", None, "6+"),
+        ("topic_id", "uuid", "6+", ZERO_UUID),
+    )
+
+    def __init__(self, *, name: str | None = None, topic_id: bytes = ZERO_UUID) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.unknown_tags = None
+
+
+class DeleteTopicsRequest(Message):
+    __slots__ = ("topics", "topic_names", "timeout_ms")
+    API_KEY = 20
+    MIN_VERSION = 1
+    MAX_VERSION = 6
+    FLEXIBLE_FROM = 4
+    FIELDS = (
+        ("topics", "[]DeleteTopicState", "6+", ()),
+        ("topic_names", "[]string", "0-5", (), "", True),
+        ("timeout_ms", "int32", "0+", 0),
+    )
+
+    def __init__(
+        self,
+        *,
+        topics: list[DeleteTopicState] = EMPTY,
+        topic_names: list[str] = EMPTY,
+        timeout_ms: int = 0,
+    ) -> None:
+        self.topics = [] if topics is EMPTY else topics
+        self.topic_names = [] if topic_names is EMPTY else topic_names
+        self.timeout_ms = timeout_ms
+        self.unknown_tags = None

@@ -1,0 +1,46 @@
+"""DeleteTopicsResponse, versions 1-6. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, ZERO_UUID, Message
+
+
+class DeletableTopicResult(Message):
+    __slots__ = ("name", "topic_id", "error_code", "error_message")
+    FIELDS = (
+        ("name", "string", "0+", "", "6+"),
+        ("topic_id", "uuid", "6+", ZERO_UUID, "", True),
+        ("error_code", "int16", "0+", 0),
+        ("error_message", "string", "5+", None, "5+", True),
+    )
+
+    def __init__(
+        self,
+        *,
+        name: str | None = "",
+        topic_id: bytes = ZERO_UUID,
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.error_code = error_code
+        self.error_message = error_message
+        self.unknown_tags = None
+
+
+class DeleteTopicsResponse(Message):
+    __slots__ = ("throttle_time_ms", "responses")
+    API_KEY = 20
+    MIN_VERSION = 1
+    MAX_VERSION = 6
+    FLEXIBLE_FROM = 4
+    FIELDS = (
+        ("throttle_time_ms", "int32", "1+", 0, "", True),
+        ("responses", "[]DeletableTopicResult", "0+", ()),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, responses: list[DeletableTopicResult] = EMPTY) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.responses = [] if responses is EMPTY else responses
+        self.unknown_tags = None

@@ -1,0 +1,37 @@
+"""DescribeClientQuotasRequest, versions 0-1. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class ComponentData(Message):
+    __slots__ = ("entity_type", "match_type", "match")
+    FIELDS = (
+        ("entity_type", "string", "0+", ""),
+        ("match_type", "int8", "0+", 0),
+        ("match", "string", "0+", "", "0+"),
+    )
+
+    def __init__(self, *, entity_type: str = "", match_type: int = 0, match: str | None = "") -> None:
+        self.entity_type = entity_type
+        self.match_type = match_type
+        self.match = match
+        self.unknown_tags = None
+
+
+class DescribeClientQuotasRequest(Message):
+    __slots__ = ("components", "strict")
+    API_KEY = 48
+    MIN_VERSION = 0
+    MAX_VERSION = 1
+    FLEXIBLE_FROM = 1
+    FIELDS = (
+        ("components", "[]ComponentData", "0+", ()),
+        ("strict", "bool", "0+", False),
+    )
+
+    def __init__(self, *, components: list[ComponentData] = EMPTY, strict: bool = False) -> None:
+        self.components = [] if components is EMPTY else components
+        self.strict = strict
+        self.unknown_tags = None

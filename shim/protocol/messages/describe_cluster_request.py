@@ -1,0 +1,30 @@
+"""DescribeClusterRequest, versions 0-2. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class DescribeClusterRequest(Message):
+    __slots__ = ("include_cluster_authorized_operations", "endpoint_type", "include_fenced_brokers")
+    API_KEY = 60
+    MIN_VERSION = 0
+    MAX_VERSION = 2
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("include_cluster_authorized_operations", "bool", "0+", False),
+        ("endpoint_type", "int8", "1+", 1),
+        ("include_fenced_brokers", "bool", "2+", False),
+    )
+
+    def __init__(
+        self,
+        *,
+        include_cluster_authorized_operations: bool = False,
+        endpoint_type: int = 1,
+        include_fenced_brokers: bool = False,
+    ) -> None:
+        self.include_cluster_authorized_operations = include_cluster_authorized_operations
+        self.endpoint_type = endpoint_type
+        self.include_fenced_brokers = include_fenced_brokers
+        self.unknown_tags = None

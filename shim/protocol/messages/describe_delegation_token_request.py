@@ -1,0 +1,31 @@
+"""DescribeDelegationTokenRequest, versions 1-3. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class DescribeDelegationTokenOwner(Message):
+    __slots__ = ("principal_type", "principal_name")
+    FIELDS = (
+        ("principal_type", "string", "0+", ""),
+        ("principal_name", "string", "0+", ""),
+    )
+
+    def __init__(self, *, principal_type: str = "", principal_name: str = "") -> None:
+        self.principal_type = principal_type
+        self.principal_name = principal_name
+        self.unknown_tags = None
+
+
+class DescribeDelegationTokenRequest(Message):
+    __slots__ = ("owners",)
+    API_KEY = 41
+    MIN_VERSION = 1
+    MAX_VERSION = 3
+    FLEXIBLE_FROM = 2
+    FIELDS = (("owners", "[]DescribeDelegationTokenOwner", "0+", (), "0+"),)
+
+    def __init__(self, *, owners: list[DescribeDelegationTokenOwner] | None = EMPTY) -> None:
+        self.owners = [] if owners is EMPTY else owners
+        self.unknown_tags = None

@@ -1,0 +1,22 @@
+"""DescribeGroupsRequest, versions 0-6. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class DescribeGroupsRequest(Message):
+    __slots__ = ("groups", "include_authorized_operations")
+    API_KEY = 15
+    MIN_VERSION = 0
+    MAX_VERSION = 6
+    FLEXIBLE_FROM = 5
+    FIELDS = (
+        ("groups", "[]string", "0+", ()),
+        ("include_authorized_operations", "bool", "3+", False),
+    )
+
+    def __init__(self, *, groups: list[str] = EMPTY, include_authorized_operations: bool = False) -> None:
+        self.groups = [] if groups is EMPTY else groups
+        self.include_authorized_operations = include_authorized_operations
+        self.unknown_tags = None

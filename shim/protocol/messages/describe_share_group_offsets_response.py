@@ -1,0 +1,102 @@
+"""DescribeShareGroupOffsetsResponse, versions 0-1. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, ZERO_UUID, Message
+
+
+class DescribeShareGroupOffsetsResponsePartition(Message):
+    __slots__ = ("partition_index", "start_offset", "leader_epoch", "lag", "error_code", "error_message")
+    FIELDS = (
+        ("partition_index", "int32", "0+", 0),
+        ("start_offset", "int64", "0+", 0),
+        ("leader_epoch", "int32", "0+", 0),
+        ("lag", "int64", "1+", -1, "", True),
+        ("error_code", "int16", "0+", 0),
+        ("error_message", "string", "0+", None, "0+"),
+    )
+
+    def __init__(
+        self,
+        *,
+        partition_index: int = 0,
+        start_offset: int = 0,
+        leader_epoch: int = 0,
+        lag: int = -1,
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.partition_index = partition_index
+        self.start_offset = start_offset
+        self.leader_epoch = leader_epoch
+        self.lag = lag
+        self.error_code = error_code
+        self.error_message = error_message
+        self.unknown_tags = None
+
+
+class DescribeShareGroupOffsetsResponseTopic(Message):
+    __slots__ = ("topic_name", "topic_id", "partitions")
+    FIELDS = (
+        ("topic_name", "string", "0+", ""),
+        ("topic_id", "uuid", "0+", ZERO_UUID),
+        ("partitions", "[]DescribeShareGroupOffsetsResponsePartition", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        topic_name: str = "",
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[DescribeShareGroupOffsetsResponsePartition] = EMPTY,
+    ) -> None:
+        self.topic_name = topic_name
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = None
+
+
+class DescribeShareGroupOffsetsResponseGroup(Message):
+    __slots__ = ("group_id", "topics", "error_code", "error_message")
+    FIELDS = (
+        ("group_id", "string", "0+", ""),
+        ("topics", "[]DescribeShareGroupOffsetsResponseTopic", "0+", ()),
+        ("error_code", "int16", "0+", 0),
+        ("error_message", "string", "0+", None, "0+"),
+    )
+
+    def __init__(
+        self,
+        *,
+        group_id: str = "",
+        topics: list[DescribeShareGroupOffsetsResponseTopic] = EMPTY,
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.group_id = group_id
+        self.topics = [] if topics is EMPTY else topics
+        self.error_code = error_code
+        self.error_message = error_message
+        self.unknown_tags = None
+
+
+class DescribeShareGroupOffsetsResponse(Message):
+    __slots__ = ("throttle_time_ms", "groups")
+    API_KEY = 90
+    MIN_VERSION = 0
+    MAX_VERSION = 1
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("throttle_time_ms", "int32", "0+", 0),
+        ("groups", "[]DescribeShareGroupOffsetsResponseGroup", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        groups: list[DescribeShareGroupOffsetsResponseGroup] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.groups = [] if groups is EMPTY else groups
+        self.unknown_tags = None

@@ -1,0 +1,52 @@
+"""DescribeTopicPartitionsRequest, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class TopicRequest(Message):
+    __slots__ = ("name",)
+    FIELDS = (("name", "string", "0+", ""),)
+
+    def __init__(self, *, name: str = "") -> None:
+        self.name = name
+        self.unknown_tags = None
+
+
+class Cursor(Message):
+    __slots__ = ("topic_name", "partition_index")
+    FIELDS = (
+        ("topic_name", "string", "0+", ""),
+        ("partition_index", "int32", "0+", 0),
+    )
+
+    def __init__(self, *, topic_name: str = "", partition_index: int = 0) -> None:
+        self.topic_name = topic_name
+        self.partition_index = partition_index
+        self.unknown_tags = None
+
+
+class DescribeTopicPartitionsRequest(Message):
+    __slots__ = ("topics", "response_partition_limit", "cursor")
+    API_KEY = 75
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("topics", "[]TopicRequest", "0+", ()),
+        ("response_partition_limit", "int32", "0+", 2000),
+        ("cursor", "Cursor", "0+", None, "0+"),
+    )
+
+    def __init__(
+        self,
+        *,
+        topics: list[TopicRequest] = EMPTY,
+        response_partition_limit: int = 2000,
+        cursor: Cursor | None = None,
+    ) -> None:
+        self.topics = [] if topics is EMPTY else topics
+        self.response_partition_limit = response_partition_limit
+        self.cursor = cursor
+        self.unknown_tags = None

@@ -1,0 +1,43 @@
+"""ElectLeadersRequest, versions 0-2. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class TopicPartitions(Message):
+    __slots__ = ("topic", "partitions")
+    FIELDS = (
+        ("topic", "string", "0+", ""),
+        ("partitions", "[]int32", "0+", ()),
+    )
+
+    def __init__(self, *, topic: str = "", partitions: list[int] = EMPTY) -> None:
+        self.topic = topic
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = None
+
+
+class ElectLeadersRequest(Message):
+    __slots__ = ("election_type", "topic_partitions", "timeout_ms")
+    API_KEY = 43
+    MIN_VERSION = 0
+    MAX_VERSION = 2
+    FLEXIBLE_FROM = 2
+    FIELDS = (
+        ("election_type", "int8", "1+", 0),
+        ("topic_partitions", "[]TopicPartitions", "0+", (), "0+"),
+        ("timeout_ms", "int32", "0+", 60000),
+    )
+
+    def __init__(
+        self,
+        *,
+        election_type: int = 0,
+        topic_partitions: list[TopicPartitions] | None = EMPTY,
+        timeout_ms: int = 60000,
+    ) -> None:
+        self.election_type = election_type
+        self.topic_partitions = [] if topic_partitions is EMPTY else topic_partitions
+        self.timeout_ms = timeout_ms
+        self.unknown_tags = None

@@ -1,0 +1,58 @@
+"""ElectLeadersResponse, versions 0-2. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class PartitionResult(Message):
+    __slots__ = ("partition_id", "error_code", "error_message")
+    FIELDS = (
+        ("partition_id", "int32", "0+", 0),
+        ("error_code", "int16", "0+", 0),
+        ("error_message", "string", "0+", "", "0+"),
+    )
+
+    def __init__(self, *, partition_id: int = 0, error_code: int = 0, error_message: str | None = "") -> None:
+        self.partition_id = partition_id
+        self.error_code = error_code
+        self.error_message = error_message
+        self.unknown_tags = None
+
+
+class ReplicaElectionResult(Message):
+    __slots__ = ("topic", "partition_result")
+    FIELDS = (
+        ("topic", "string", "0+", ""),
+        ("partition_result", "[]PartitionResult", "0+", ()),
+    )
+
+    def __init__(self, *, topic: str = "", partition_result: list[PartitionResult] = EMPTY) -> None:
+        self.topic = topic
+        self.partition_result = [] if partition_result is EMPTY else partition_result
+        self.unknown_tags = None
+
+
+class ElectLeadersResponse(Message):
+    __slots__ = ("throttle_time_ms", "error_code", "replica_election_results")
+    API_KEY = 43
+    MIN_VERSION = 0
+    MAX_VERSION = 2
+    FLEXIBLE_FROM = 2
+    FIELDS = (
+        ("throttle_time_ms", "int32", "0+", 0),
+        ("error_code", "int16", "1+", 0),
+        ("replica_election_results", "[]ReplicaElectionResult", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        replica_election_results: list[ReplicaElectionResult] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.replica_election_results = [] if replica_election_results is EMPTY else replica_election_results
+        self.unknown_tags = None

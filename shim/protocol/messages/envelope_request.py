@@ -1,0 +1,30 @@
+"""EnvelopeRequest, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class EnvelopeRequest(Message):
+    __slots__ = ("request_data", "request_principal", "client_host_address")
+    API_KEY = 58
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("request_data", "bytes", "0+", b""),
+        ("request_principal", "bytes", "0+", b"", "0+"),
+        ("client_host_address", "bytes", "0+", b""),
+    )
+
+    def __init__(
+        self,
+        *,
+        request_data: bytes = b"",
+        request_principal: bytes | None = b"",
+        client_host_address: bytes = b"",
+    ) -> None:
+        self.request_data = request_data
+        self.request_principal = request_principal
+        self.client_host_address = client_host_address
+        self.unknown_tags = None

@@ -1,0 +1,22 @@
+"""EnvelopeResponse, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class EnvelopeResponse(Message):
+    __slots__ = ("response_data", "error_code")
+    API_KEY = 58
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("response_data", "bytes", "0+", None, "0+"),
+        ("error_code", "int16", "0+", 0),
+    )
+
+    def __init__(self, *, response_data: bytes | None = None, error_code: int = 0) -> None:
+        self.response_data = response_data
+        self.error_code = error_code
+        self.unknown_tags = None

@@ -1,0 +1,22 @@
+"""ExpireDelegationTokenRequest, versions 1-2. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class ExpireDelegationTokenRequest(Message):
+    __slots__ = ("hmac", "expiry_time_period_ms")
+    API_KEY = 40
+    MIN_VERSION = 1
+    MAX_VERSION = 2
+    FLEXIBLE_FROM = 2
+    FIELDS = (
+        ("hmac", "bytes", "0+", b""),
+        ("expiry_time_period_ms", "int64", "0+", 0),
+    )
+
+    def __init__(self, *, hmac: bytes = b"", expiry_time_period_ms: int = 0) -> None:
+        self.hmac = hmac
+        self.expiry_time_period_ms = expiry_time_period_ms
+        self.unknown_tags = None

@@ -1,0 +1,120 @@
+"""FetchSnapshotResponse, versions 0-1. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message, Records
+
+
+class SnapshotId(Message):
+    __slots__ = ("end_offset", "epoch")
+    FIELDS = (
+        ("end_offset", "int64", "0+", 0),
+        ("epoch", "int32", "0+", 0),
+    )
+
+    def __init__(self, *, end_offset: int = 0, epoch: int = 0) -> None:
+        self.end_offset = end_offset
+        self.epoch = epoch
+        self.unknown_tags = None
+
+
+class LeaderIdAndEpoch(Message):
+    __slots__ = ("leader_id", "leader_epoch")
+    FIELDS = (
+        ("leader_id", "int32", "0+", 0),
+        ("leader_epoch", "int32", "0+", 0),
+    )
+
+    def __init__(self, *, leader_id: int = 0, leader_epoch: int = 0) -> None:
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.unknown_tags = None
+
+
+class PartitionSnapshot(Message):
+    __slots__ = ("index", "error_code", "snapshot_id", "current_leader", "size", "position", "unaligned_records")
+    FIELDS = (
+        ("index", "int32", "0+", 0),
+        ("error_code", "int16", "0+", 0),
+        ("snapshot_id", "SnapshotId", "0+", ()),
+        ("current_leader", "LeaderIdAndEpoch", "0+", (), "", False, 0, "0+"),
+        ("size", "int64", "0+", 0),
+        ("position", "int64", "0+", 0),
+        ("unaligned_records", "records", "0+", None),
+    )
+
+    def __init__(
+        self,
+        *,
+        index: int = 0,
+        error_code: int = 0,
+        snapshot_id: SnapshotId = EMPTY,
+        current_leader: LeaderIdAndEpoch = EMPTY,
+        size: int = 0,
+        position: int = 0,
+        unaligned_records: Records | None = None,
+    ) -> None:
+        self.index = index
+        self.error_code = error_code
+        self.snapshot_id = SnapshotId() if snapshot_id is EMPTY else snapshot_id
+        self.current_leader = LeaderIdAndEpoch() if current_leader is EMPTY else current_leader
+        self.size = size
+        self.position = position
+        self.unaligned_records = unaligned_records
+        self.unknown_tags = None
+
+
+class TopicSnapshot(Message):
+    __slots__ = ("name", "partitions")
+    FIELDS = (
+        ("name", "string", "0+", ""),
+        ("partitions", "[]PartitionSnapshot", "0+", ()),
+    )
+
+    def __init__(self, *, name: str = "", partitions: list[PartitionSnapshot] = EMPTY) -> None:
+        self.name = name
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = None
+
+
+class NodeEndpoint(Message):
+    __slots__ = ("node_id", "host", "port")
+    FIELDS = (
+        ("node_id", "int32", "1+", 0),
+        ("host", "string", "1+", ""),
+        ("port", "uint16", "1+", 0),
+    )
+
+    def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0) -> None:
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+        self.unknown_tags = None
+
+
+class FetchSnapshotResponse(Message):
+    __slots__ = ("throttle_time_ms", "error_code", "topics", "node_endpoints")
+    API_KEY = 59
+    MIN_VERSION = 0
+    MAX_VERSION = 1
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("throttle_time_ms", "int32", "0+", 0, "", True),
+        ("error_code", "int16", "0+", 0),
+        ("topics", "[]TopicSnapshot", "0+", ()),
+        ("node_endpoints", "[]NodeEndpoint", "1+", (), "", False, 0, "1+"),
+    )
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        topics: list[TopicSnapshot] = EMPTY,
+        node_endpoints: list[NodeEndpoint] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.topics = [] if topics is EMPTY else topics
+        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
+        self.unknown_tags = None

@@ -1,0 +1,24 @@
+"""FindCoordinatorRequest, versions 0-6. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class FindCoordinatorRequest(Message):
+    __slots__ = ("key", "key_type", "coordinator_keys")
+    API_KEY = 10
+    MIN_VERSION = 0
+    MAX_VERSION = 6
+    FLEXIBLE_FROM = 3
+    FIELDS = (
+        ("key", "string", "0-3", ""),
+        ("key_type", "int8", "1+", 0),
+        ("coordinator_keys", "[]string", "4+", ()),
+    )
+
+    def __init__(self, *, key: str = "", key_type: int = 0, coordinator_keys: list[str] = EMPTY) -> None:
+        self.key = key
+        self.key_type = key_type
+        self.coordinator_keys = [] if coordinator_keys is EMPTY else coordinator_keys
+        self.unknown_tags = None

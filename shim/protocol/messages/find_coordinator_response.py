@@ -1,0 +1,72 @@
+"""FindCoordinatorResponse, versions 0-6. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class Coordinator(Message):
+    __slots__ = ("key", "node_id", "host", "port", "error_code", "error_message")
+    FIELDS = (
+        ("key", "string", "4+", ""),
+        ("node_id", "int32", "4+", 0),
+        ("host", "string", "4+", ""),
+        ("port", "int32", "4+", 0),
+        ("error_code", "int16", "4+", 0),
+        ("error_message", "string", "4+", "", "4+", True),
+    )
+
+    def __init__(
+        self,
+        *,
+        key: str = "",
+        node_id: int = 0,
+        host: str = "",
+        port: int = 0,
+        error_code: int = 0,
+        error_message: str | None = "",
+    ) -> None:
+        self.key = key
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+        self.error_code = error_code
+        self.error_message = error_message
+        self.unknown_tags = None
+
+
+class FindCoordinatorResponse(Message):
+    __slots__ = ("throttle_time_ms", "error_code", "error_message", "node_id", "host", "port", "coordinators")
+    API_KEY = 10
+    MIN_VERSION = 0
+    MAX_VERSION = 6
+    FLEXIBLE_FROM = 3
+    FIELDS = (
+        ("throttle_time_ms", "int32", "1+", 0, "", True),
+        ("error_code", "int16", "0-3", 0),
+        ("error_message", "string", "1-3", "", "1-3", True),
+        ("node_id", "int32", "0-3", 0),
+        ("host", "string", "0-3", ""),
+        ("port", "int32", "0-3", 0),
+        ("coordinators", "[]Coordinator", "4+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = "",
+        node_id: int = 0,
+        host: str = "",
+        port: int = 0,
+        coordinators: list[Coordinator] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.error_message = error_message
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+        self.coordinators = [] if coordinators is EMPTY else coordinators
+        self.unknown_tags = None

@@ -1,0 +1,18 @@
+"""GetTelemetrySubscriptionsRequest, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import ZERO_UUID, Message
+
+
+class GetTelemetrySubscriptionsRequest(Message):
+    __slots__ = ("client_instance_id",)
+    API_KEY = 71
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (("client_instance_id", "uuid", "0+", ZERO_UUID),)
+
+    def __init__(self, *, client_instance_id: bytes = ZERO_UUID) -> None:
+        self.client_instance_id = client_instance_id
+        self.unknown_tags = None

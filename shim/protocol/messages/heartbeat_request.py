@@ -1,0 +1,33 @@
+"""HeartbeatRequest, versions 0-4. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class HeartbeatRequest(Message):
+    __slots__ = ("group_id", "generation_id", "member_id", "group_instance_id")
+    API_KEY = 12
+    MIN_VERSION = 0
+    MAX_VERSION = 4
+    FLEXIBLE_FROM = 4
+    FIELDS = (
+        ("group_id", "string", "0+", ""),
+        ("generation_id", "int32", "0+", 0),
+        ("member_id", "string", "0+", ""),
+        ("group_instance_id", "string", "3+", None, "3+"),
+    )
+
+    def __init__(
+        self,
+        *,
+        group_id: str = "",
+        generation_id: int = 0,
+        member_id: str = "",
+        group_instance_id: str | None = None,
+    ) -> None:
+        self.group_id = group_id
+        self.generation_id = generation_id
+        self.member_id = member_id
+        self.group_instance_id = group_instance_id
+        self.unknown_tags = None

@@ -1,0 +1,22 @@
+"""HeartbeatResponse, versions 0-4. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class HeartbeatResponse(Message):
+    __slots__ = ("throttle_time_ms", "error_code")
+    API_KEY = 12
+    MIN_VERSION = 0
+    MAX_VERSION = 4
+    FLEXIBLE_FROM = 4
+    FIELDS = (
+        ("throttle_time_ms", "int32", "1+", 0, "", True),
+        ("error_code", "int16", "0+", 0),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.unknown_tags = None

@@ -1,0 +1,67 @@
+"""JoinGroupRequest, versions 0-9. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class JoinGroupRequestProtocol(Message):
+    __slots__ = ("name", "metadata")
+    FIELDS = (
+        ("name", "string", "0+", ""),
+        ("metadata", "bytes", "0+", b""),
+    )
+
+    def __init__(self, *, name: str = "", metadata: bytes = b"") -> None:
+        self.name = name
+        self.metadata = metadata
+        self.unknown_tags = None
+
+
+class JoinGroupRequest(Message):
+    __slots__ = (
+        "group_id",
+        "session_timeout_ms",
+        "rebalance_timeout_ms",
+        "member_id",
+        "group_instance_id",
+        "protocol_type",
+        "protocols",
+        "reason",
+    )
+    API_KEY = 11
+    MIN_VERSION = 0
+    MAX_VERSION = 9
+    FLEXIBLE_FROM = 6
+    FIELDS = (
+        ("group_id", "string", "0+", ""),
+        ("session_timeout_ms", "int32", "0+", 0),
+        ("rebalance_timeout_ms", "int32", "1+", -1, "", True),
+        ("member_id", "string", "0+", ""),
+        ("group_instance_id", "string", "5+", None, "5+"),
+        ("protocol_type", "string", "0+", ""),
+        ("protocols", "[]JoinGroupRequestProtocol", "0+", ()),
+        ("reason", "string", "8+", None, "8+", True),
+    )
+
+    def __init__(
+        self,
+        *,
+        group_id: str = "",
+        session_timeout_ms: int = 0,
+        rebalance_timeout_ms: int = -1,
+        member_id: str = "",
+        group_instance_id: str | None = None,
+        protocol_type: str = "",
+        protocols: list[JoinGroupRequestProtocol] = EMPTY,
+        reason: str | None = None,
+    ) -> None:
+        self.group_id = group_id
+        self.session_timeout_ms = session_timeout_ms
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.member_id = member_id
+        self.group_instance_id = group_instance_id
+        self.protocol_type = protocol_type
+        self.protocols = [] if protocols is EMPTY else protocols
+        self.reason = reason
+        self.unknown_tags = None

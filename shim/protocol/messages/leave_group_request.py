@@ -1,0 +1,39 @@
+"""LeaveGroupRequest, versions 0-5. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class MemberIdentity(Message):
+    __slots__ = ("member_id", "group_instance_id", "reason")
+    FIELDS = (
+        ("member_id", "string", "3+", ""),
+        ("group_instance_id", "string", "3+", None, "3+"),
+        ("reason", "string", "5+", None, "5+", True),
+    )
+
+    def __init__(self, *, member_id: str = "", group_instance_id: str | None = None, reason: str | None = None) -> None:
+        self.member_id = member_id
+        self.group_instance_id = group_instance_id
+        self.reason = reason
+        self.unknown_tags = None
+
+
+class LeaveGroupRequest(Message):
+    __slots__ = ("group_id", "member_id", "members")
+    API_KEY = 13
+    MIN_VERSION = 0
+    MAX_VERSION = 5
+    FLEXIBLE_FROM = 4
+    FIELDS = (
+        ("group_id", "string", "0+", ""),
+        ("member_id", "string", "0-2", ""),
+        ("members", "[]MemberIdentity", "3+", ()),
+    )
+
+    def __init__(self, *, group_id: str = "", member_id: str = "", members: list[MemberIdentity] = EMPTY) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
+        self.members = [] if members is EMPTY else members
+        self.unknown_tags = None

@@ -1,0 +1,43 @@
+"""ListConfigResourcesResponse, versions 0-1. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class ConfigResource(Message):
+    __slots__ = ("resource_name", "resource_type")
+    FIELDS = (
+        ("resource_name", "string", "0+", ""),
+        ("resource_type", "int8", "1+", 16, "", True),
+    )
+
+    def __init__(self, *, resource_name: str = "", resource_type: int = 16) -> None:
+        self.resource_name = resource_name
+        self.resource_type = resource_type
+        self.unknown_tags = None
+
+
+class ListConfigResourcesResponse(Message):
+    __slots__ = ("throttle_time_ms", "error_code", "config_resources")
+    API_KEY = 74
+    MIN_VERSION = 0
+    MAX_VERSION = 1
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("throttle_time_ms", "int32", "0+", 0),
+        ("error_code", "int16", "0+", 0),
+        ("config_resources", "[]ConfigResource", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        config_resources: list[ConfigResource] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.config_resources = [] if config_resources is EMPTY else config_resources
+        self.unknown_tags = None

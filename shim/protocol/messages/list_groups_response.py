@@ -1,0 +1,48 @@
+"""ListGroupsResponse, versions 0-5. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class ListedGroup(Message):
+    __slots__ = ("group_id", "protocol_type", "group_state", "group_type")
+    FIELDS = (
+        ("group_id", "string", "0+", ""),
+        ("protocol_type", "string", "0+", ""),
+        ("group_state", "string", "4+", "", "", True),
+        ("group_type", "string", "5+", "", "", True),
+    )
+
+    def __init__(
+        self,
+        *,
+        group_id: str = "",
+        protocol_type: str = "",
+        group_state: str = "",
+        group_type: str = "",
+    ) -> None:
+        self.group_id = group_id
+        self.protocol_type = protocol_type
+        self.group_state = group_state
+        self.group_type = group_type
+        self.unknown_tags = None
+
+
+class ListGroupsResponse(Message):
+    __slots__ = ("throttle_time_ms", "error_code", "groups")
+    API_KEY = 16
+    MIN_VERSION = 0
+    MAX_VERSION = 5
+    FLEXIBLE_FROM = 3
+    FIELDS = (
+        ("throttle_time_ms", "int32", "1+", 0, "", True),
+        ("error_code", "int16", "0+", 0),
+        ("groups", "[]ListedGroup", "0+", ()),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0, groups: list[ListedGroup] = EMPTY) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.groups = [] if groups is EMPTY else groups
+        self.unknown_tags = None

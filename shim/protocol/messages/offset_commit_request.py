@@ -1,0 +1,91 @@
+"""OffsetCommitRequest, versions 2-10. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, ZERO_UUID, Message
+
+
+class OffsetCommitRequestPartition(Message):
+    __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "committed_metadata")
+    FIELDS = (
+        ("partition_index", "int32", "0+", 0),
+        ("committed_offset", "int64", "0+", 0),
+        ("committed_leader_epoch", "int32", "6+", -1, "", True),
+        ("committed_metadata", "string", "0+", "", "0+"),
+    )
+
+    def __init__(
+        self,
+        *,
+        partition_index: int = 0,
+        committed_offset: int = 0,
+        committed_leader_epoch: int = -1,
+        committed_metadata: str | None = "",
+    ) -> None:
+        self.partition_index = partition_index
+        self.committed_offset = committed_offset
+        self.committed_leader_epoch = committed_leader_epoch
+        self.committed_metadata = committed_metadata
+        self.unknown_tags = None
+
+
+class OffsetCommitRequestTopic(Message):
+    __slots__ = ("name", "topic_id", "partitions")
+    FIELDS = (
+        ("name", "string", "0-9", "", "", True),
+        ("topic_id", "uuid", "10+", ZERO_UUID, "", True),
+        ("partitions", "[]OffsetCommitRequestPartition", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        name: str = "",
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[OffsetCommitRequestPartition] = EMPTY,
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = None
+
+
+class OffsetCommitRequest(Message):
+    __slots__ = (
+        "group_id",
+        "generation_id_or_member_epoch",
+        "member_id",
+        "group_instance_id",
+        "retention_time_ms",
+        "topics",
+    )
+    API_KEY = 8
+    MIN_VERSION = 2
+    MAX_VERSION = 10
+    FLEXIBLE_FROM = 8
+    FIELDS = (
+        ("group_id", "string", "0+", ""),
+        ("generation_id_or_member_epoch", "int32", "1+", -1, "", True),
+        ("member_id", "string", "1+", "", "", True),
+        ("group_instance_id", "string", "7+", None, "7+"),
+        ("retention_time_ms", "int64", "2-4", -1, "", True),
+        ("topics", "[]OffsetCommitRequestTopic", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        group_id: str = "",
+        generation_id_or_member_epoch: int = -1,
+        member_id: str = "",
+        group_instance_id: str | None = None,
+        retention_time_ms: int = -1,
+        topics: list[OffsetCommitRequestTopic] = EMPTY,
+    ) -> None:
+        self.group_id = group_id
+        self.generation_id_or_member_epoch = generation_id_or_member_epoch
+        self.member_id = member_id
+        self.group_instance_id = group_instance_id
+        self.retention_time_ms = retention_time_ms
+        self.topics = [] if topics is EMPTY else topics
+        self.unknown_tags = None

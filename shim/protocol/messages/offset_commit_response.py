@@ -1,0 +1,56 @@
+"""OffsetCommitResponse, versions 2-10. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, ZERO_UUID, Message
+
+
+class OffsetCommitResponsePartition(Message):
+    __slots__ = ("partition_index", "error_code")
+    FIELDS = (
+        ("partition_index", "int32", "0+", 0),
+        ("error_code", "int16", "0+", 0),
+    )
+
+    def __init__(self, *, partition_index: int = 0, error_code: int = 0) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.unknown_tags = None
+
+
+class OffsetCommitResponseTopic(Message):
+    __slots__ = ("name", "topic_id", "partitions")
+    FIELDS = (
+        ("name", "string", "0-9", "", "", True),
+        ("topic_id", "uuid", "10+", ZERO_UUID, "", True),
+        ("partitions", "[]OffsetCommitResponsePartition", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        name: str = "",
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[OffsetCommitResponsePartition] = EMPTY,
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = None
+
+
+class OffsetCommitResponse(Message):
+    __slots__ = ("throttle_time_ms", "topics")
+    API_KEY = 8
+    MIN_VERSION = 2
+    MAX_VERSION = 10
+    FLEXIBLE_FROM = 8
+    FIELDS = (
+        ("throttle_time_ms", "int32", "3+", 0, "", True),
+        ("topics", "[]OffsetCommitResponseTopic", "0+", ()),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, topics: list[OffsetCommitResponseTopic] = EMPTY) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.topics = [] if topics is EMPTY else topics
+        self.unknown_tags = None

@@ -1,0 +1,55 @@
+"""OffsetDeleteResponse, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class OffsetDeleteResponsePartition(Message):
+    __slots__ = ("partition_index", "error_code")
+    FIELDS = (
+        ("partition_index", "int32", "0+", 0),
+        ("error_code", "int16", "0+", 0),
+    )
+
+    def __init__(self, *, partition_index: int = 0, error_code: int = 0) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.unknown_tags = None
+
+
+class OffsetDeleteResponseTopic(Message):
+    __slots__ = ("name", "partitions")
+    FIELDS = (
+        ("name", "string", "0+", ""),
+        ("partitions", "[]OffsetDeleteResponsePartition", "0+", ()),
+    )
+
+    def __init__(self, *, name: str = "", partitions: list[OffsetDeleteResponsePartition] = EMPTY) -> None:
+        self.name = name
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = None
+
+
+class OffsetDeleteResponse(Message):
+    __slots__ = ("error_code", "throttle_time_ms", "topics")
+    API_KEY = 47
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FIELDS = (
+        ("error_code", "int16", "0+", 0),
+        ("throttle_time_ms", "int32", "0+", 0, "", True),
+        ("topics", "[]OffsetDeleteResponseTopic", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        error_code: int = 0,
+        throttle_time_ms: int = 0,
+        topics: list[OffsetDeleteResponseTopic] = EMPTY,
+    ) -> None:
+        self.error_code = error_code
+        self.throttle_time_ms = throttle_time_ms
+        self.topics = [] if topics is EMPTY else topics
+        self.unknown_tags = None

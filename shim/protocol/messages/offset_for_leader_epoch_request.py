@@ -1,0 +1,50 @@
+"""OffsetForLeaderEpochRequest, versions 2-4. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class OffsetForLeaderPartition(Message):
+    __slots__ = ("partition", "current_leader_epoch", "leader_epoch")
+    FIELDS = (
+        ("partition", "int32", "0+", 0),
+        ("current_leader_epoch", "int32", "2+", -1, "", True),
+        ("leader_epoch", "int32", "0+", 0),
+    )
+
+    def __init__(self, *, partition: int = 0, current_leader_epoch: int = -1, leader_epoch: int = 0) -> None:
+        self.partition = partition
+        self.current_leader_epoch = current_leader_epoch
+        self.leader_epoch = leader_epoch
+        self.unknown_tags = None
+
+
+class OffsetForLeaderTopic(Message):
+    __slots__ = ("topic", "partitions")
+    FIELDS = (
+        ("topic", "string", "0+", ""),
+        ("partitions", "[]OffsetForLeaderPartition", "0+", ()),
+    )
+
+    def __init__(self, *, topic: str = "", partitions: list[OffsetForLeaderPartition] = EMPTY) -> None:
+        self.topic = topic
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = None
+
+
+class OffsetForLeaderEpochRequest(Message):
+    __slots__ = ("replica_id", "topics")
+    API_KEY = 23
+    MIN_VERSION = 2
+    MAX_VERSION = 4
+    FLEXIBLE_FROM = 4
+    FIELDS = (
+        ("replica_id", "int32", "3+", -2, "", True),
+        ("topics", "[]OffsetForLeaderTopic", "0+", ()),
+    )
+
+    def __init__(self, *, replica_id: int = -2, topics: list[OffsetForLeaderTopic] = EMPTY) -> None:
+        self.replica_id = replica_id
+        self.topics = [] if topics is EMPTY else topics
+        self.unknown_tags = None

@@ -1,0 +1,59 @@
+"""OffsetForLeaderEpochResponse, versions 2-4. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class EpochEndOffset(Message):
+    __slots__ = ("error_code", "partition", "leader_epoch", "end_offset")
+    FIELDS = (
+        ("error_code", "int16", "0+", 0),
+        ("partition", "int32", "0+", 0),
+        ("leader_epoch", "int32", "1+", -1, "", True),
+        ("end_offset", "int64", "0+", -1),
+    )
+
+    def __init__(
+        self,
+        *,
+        error_code: int = 0,
+        partition: int = 0,
+        leader_epoch: int = -1,
+        end_offset: int = -1,
+    ) -> None:
+        self.error_code = error_code
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.end_offset = end_offset
+        self.unknown_tags = None
+
+
+class OffsetForLeaderTopicResult(Message):
+    __slots__ = ("topic", "partitions")
+    FIELDS = (
+        ("topic", "string", "0+", ""),
+        ("partitions", "[]EpochEndOffset", "0+", ()),
+    )
+
+    def __init__(self, *, topic: str = "", partitions: list[EpochEndOffset] = EMPTY) -> None:
+        self.topic = topic
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = None
+
+
+class OffsetForLeaderEpochResponse(Message):
+    __slots__ = ("throttle_time_ms", "topics")
+    API_KEY = 23
+    MIN_VERSION = 2
+    MAX_VERSION = 4
+    FLEXIBLE_FROM = 4
+    FIELDS = (
+        ("throttle_time_ms", "int32", "2+", 0, "", True),
+        ("topics", "[]OffsetForLeaderTopicResult", "0+", ()),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, topics: list[OffsetForLeaderTopicResult] = EMPTY) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.topics = [] if topics is EMPTY else topics
+        self.unknown_tags = None

@@ -1,0 +1,85 @@
+"""ReadShareGroupStateResponse, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, ZERO_UUID, Message
+
+
+class StateBatch(Message):
+    __slots__ = ("first_offset", "last_offset", "delivery_state", "delivery_count")
+    FIELDS = (
+        ("first_offset", "int64", "0+", 0),
+        ("last_offset", "int64", "0+", 0),
+        ("delivery_state", "int8", "0+", 0),
+        ("delivery_count", "int16", "0+", 0),
+    )
+
+    def __init__(
+        self,
+        *,
+        first_offset: int = 0,
+        last_offset: int = 0,
+        delivery_state: int = 0,
+        delivery_count: int = 0,
+    ) -> None:
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.delivery_state = delivery_state
+        self.delivery_count = delivery_count
+        self.unknown_tags = None
+
+
+class PartitionResult(Message):
+    __slots__ = ("partition", "error_code", "error_message", "state_epoch", "start_offset", "state_batches")
+    FIELDS = (
+        ("partition", "int32", "0+", 0),
+        ("error_code", "int16", "0+", 0),
+        ("error_message", "string", "0+", None, "0+"),
+        ("state_epoch", "int32", "0+", 0),
+        ("start_offset", "int64", "0+", 0),
+        ("state_batches", "[]StateBatch", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        partition: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        state_epoch: int = 0,
+        start_offset: int = 0,
+        state_batches: list[StateBatch] = EMPTY,
+    ) -> None:
+        self.partition = partition
+        self.error_code = error_code
+        self.error_message = error_message
+        self.state_epoch = state_epoch
+        self.start_offset = start_offset
+        self.state_batches = [] if state_batches is EMPTY else state_batches
+        self.unknown_tags = None
+
+
+class ReadStateResult(Message):
+    __slots__ = ("topic_id", "partitions")
+    FIELDS = (
+        ("topic_id", "uuid", "0+", ZERO_UUID),
+        ("partitions", "[]PartitionResult", "0+", ()),
+    )
+
+    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[PartitionResult] = EMPTY) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = None
+
+
+class ReadShareGroupStateResponse(Message):
+    __slots__ = ("results",)
+    API_KEY = 84
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (("results", "[]ReadStateResult", "0+", ()),)
+
+    def __init__(self, *, results: list[ReadStateResult] = EMPTY) -> None:
+        self.results = [] if results is EMPTY else results
+        self.unknown_tags = None

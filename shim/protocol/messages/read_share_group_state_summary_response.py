@@ -1,0 +1,72 @@
+"""ReadShareGroupStateSummaryResponse, versions 0-1. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, ZERO_UUID, Message
+
+
+class PartitionResult(Message):
+    __slots__ = (
+        "partition",
+        "error_code",
+        "error_message",
+        "state_epoch",
+        "leader_epoch",
+        "start_offset",
+        "delivery_complete_count",
+    )
+    FIELDS = (
+        ("partition", "int32", "0+", 0),
+        ("error_code", "int16", "0+", 0),
+        ("error_message", "string", "0+", None, "0+"),
+        ("state_epoch", "int32", "0+", 0),
+        ("leader_epoch", "int32", "0+", 0),
+        ("start_offset", "int64", "0+", 0),
+        ("delivery_complete_count", "int32", "1+", -1, "", True),
+    )
+
+    def __init__(
+        self,
+        *,
+        partition: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        state_epoch: int = 0,
+        leader_epoch: int = 0,
+        start_offset: int = 0,
+        delivery_complete_count: int = -1,
+    ) -> None:
+        self.partition = partition
+        self.error_code = error_code
+        self.error_message = error_message
+        self.state_epoch = state_epoch
+        self.leader_epoch = leader_epoch
+        self.start_offset = start_offset
+        self.delivery_complete_count = delivery_complete_count
+        self.unknown_tags = None
+
+
+class ReadStateSummaryResult(Message):
+    __slots__ = ("topic_id", "partitions")
+    FIELDS = (
+        ("topic_id", "uuid", "0+", ZERO_UUID),
+        ("partitions", "[]PartitionResult", "0+", ()),
+    )
+
+    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[PartitionResult] = EMPTY) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = None
+
+
+class ReadShareGroupStateSummaryResponse(Message):
+    __slots__ = ("results",)
+    API_KEY = 87
+    MIN_VERSION = 0
+    MAX_VERSION = 1
+    FLEXIBLE_FROM = 0
+    FIELDS = (("results", "[]ReadStateSummaryResult", "0+", ()),)
+
+    def __init__(self, *, results: list[ReadStateSummaryResult] = EMPTY) -> None:
+        self.results = [] if results is EMPTY else results
+        self.unknown_tags = None

@@ -1,0 +1,30 @@
+"""RemoveRaftVoterRequest, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import ZERO_UUID, Message
+
+
+class RemoveRaftVoterRequest(Message):
+    __slots__ = ("cluster_id", "voter_id", "voter_directory_id")
+    API_KEY = 81
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("cluster_id", "string", "0+", "", "0+"),
+        ("voter_id", "int32", "0+", 0),
+        ("voter_directory_id", "uuid", "0+", ZERO_UUID),
+    )
+
+    def __init__(
+        self,
+        *,
+        cluster_id: str | None = "",
+        voter_id: int = 0,
+        voter_directory_id: bytes = ZERO_UUID,
+    ) -> None:
+        self.cluster_id = cluster_id
+        self.voter_id = voter_id
+        self.voter_directory_id = voter_directory_id
+        self.unknown_tags = None

@@ -1,0 +1,24 @@
+"""RemoveRaftVoterResponse, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class RemoveRaftVoterResponse(Message):
+    __slots__ = ("throttle_time_ms", "error_code", "error_message")
+    API_KEY = 81
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("throttle_time_ms", "int32", "0+", 0),
+        ("error_code", "int16", "0+", 0),
+        ("error_message", "string", "0+", "", "0+", True),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0, error_message: str | None = "") -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.error_message = error_message
+        self.unknown_tags = None

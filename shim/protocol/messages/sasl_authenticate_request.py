@@ -1,0 +1,18 @@
+"""SaslAuthenticateRequest, versions 0-2. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class SaslAuthenticateRequest(Message):
+    __slots__ = ("auth_bytes",)
+    API_KEY = 36
+    MIN_VERSION = 0
+    MAX_VERSION = 2
+    FLEXIBLE_FROM = 2
+    FIELDS = (("auth_bytes", "bytes", "0+", b""),)
+
+    def __init__(self, *, auth_bytes: bytes = b"") -> None:
+        self.auth_bytes = auth_bytes
+        self.unknown_tags = None

@@ -1,0 +1,33 @@
+"""SaslAuthenticateResponse, versions 0-2. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class SaslAuthenticateResponse(Message):
+    __slots__ = ("error_code", "error_message", "auth_bytes", "session_lifetime_ms")
+    API_KEY = 36
+    MIN_VERSION = 0
+    MAX_VERSION = 2
+    FLEXIBLE_FROM = 2
+    FIELDS = (
+        ("error_code", "int16", "0+", 0),
+        ("error_message", "string", "0+", "", "0+"),
+        ("auth_bytes", "bytes", "0+", b""),
+        ("session_lifetime_ms", "int64", "1+", 0, "", True),
+    )
+
+    def __init__(
+        self,
+        *,
+        error_code: int = 0,
+        error_message: str | None = "",
+        auth_bytes: bytes = b"",
+        session_lifetime_ms: int = 0,
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+        self.auth_bytes = auth_bytes
+        self.session_lifetime_ms = session_lifetime_ms
+        self.unknown_tags = None

@@ -1,0 +1,17 @@
+"""SaslHandshakeRequest, versions 0-1. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class SaslHandshakeRequest(Message):
+    __slots__ = ("mechanism",)
+    API_KEY = 17
+    MIN_VERSION = 0
+    MAX_VERSION = 1
+    FIELDS = (("mechanism", "string", "0+", ""),)
+
+    def __init__(self, *, mechanism: str = "") -> None:
+        self.mechanism = mechanism
+        self.unknown_tags = None

@@ -1,0 +1,21 @@
+"""SaslHandshakeResponse, versions 0-1. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class SaslHandshakeResponse(Message):
+    __slots__ = ("error_code", "mechanisms")
+    API_KEY = 17
+    MIN_VERSION = 0
+    MAX_VERSION = 1
+    FIELDS = (
+        ("error_code", "int16", "0+", 0),
+        ("mechanisms", "[]string", "0+", ()),
+    )
+
+    def __init__(self, *, error_code: int = 0, mechanisms: list[str] = EMPTY) -> None:
+        self.error_code = error_code
+        self.mechanisms = [] if mechanisms is EMPTY else mechanisms
+        self.unknown_tags = None

@@ -1,0 +1,136 @@
+"""ShareGroupDescribeResponse, version 1. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, ZERO_UUID, Message
+
+
+class TopicPartitions(Message):
+    __slots__ = ("topic_id", "topic_name", "partitions")
+    FIELDS = (
+        ("topic_id", "uuid", "0+", ZERO_UUID),
+        ("topic_name", "string", "0+", ""),
+        ("partitions", "[]int32", "0+", ()),
+    )
+
+    def __init__(self, *, topic_id: bytes = ZERO_UUID, topic_name: str = "", partitions: list[int] = EMPTY) -> None:
+        self.topic_id = topic_id
+        self.topic_name = topic_name
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = None
+
+
+class Assignment(Message):
+    __slots__ = ("topic_partitions",)
+    FIELDS = (("topic_partitions", "[]TopicPartitions", "0+", ()),)
+
+    def __init__(self, *, topic_partitions: list[TopicPartitions] = EMPTY) -> None:
+        self.topic_partitions = [] if topic_partitions is EMPTY else topic_partitions
+        self.unknown_tags = None
+
+
+class Member(Message):
+    __slots__ = (
+        "member_id",
+        "rack_id",
+        "member_epoch",
+        "client_id",
+        "client_host",
+        "subscribed_topic_names",
+        "assignment",
+    )
+    FIELDS = (
+        ("member_id", "string", "0+", ""),
+        ("rack_id", "string", "0+", None, "0+"),
+        ("member_epoch", "int32", "0+", 0),
+        ("client_id", "string", "0+", ""),
+        ("client_host", "string", "0+", ""),
+        ("subscribed_topic_names", "[]string", "0+", ()),
+        ("assignment", "Assignment", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        member_id: str = "",
+        rack_id: str | None = None,
+        member_epoch: int = 0,
+        client_id: str = "",
+        client_host: str = "",
+        subscribed_topic_names: list[str] = EMPTY,
+        assignment: Assignment = EMPTY,
+    ) -> None:
+        self.member_id = member_id
+        self.rack_id = rack_id
+        self.member_epoch = member_epoch
+        self.client_id = client_id
+        self.client_host = client_host
+        self.subscribed_topic_names = [] if subscribed_topic_names is EMPTY else subscribed_topic_names
+        self.assignment = Assignment() if assignment is EMPTY else assignment
+        self.unknown_tags = None
+
+
+class DescribedGroup(Message):
+    __slots__ = (
+        "error_code",
+        "error_message",
+        "group_id",
+        "group_state",
+        "group_epoch",
+        "assignment_epoch",
+        "assignor_name",
+        "members",
+        "authorized_operations",
+    )
+    FIELDS = (
+        ("error_code", "int16", "0+", 0),
+        ("error_message", "string", "0+", None, "0+"),
+        ("group_id", "string", "0+", ""),
+        ("group_state", "string", "0+", ""),
+        ("group_epoch", "int32", "0+", 0),
+        ("assignment_epoch", "int32", "0+", 0),
+        ("assignor_name", "string", "0+", ""),
+        ("members", "[]Member", "0+", ()),
+        ("authorized_operations", "int32", "0+", -2147483648),
+    )
+
+    def __init__(
+        self,
+        *,
+        error_code: int = 0,
+        error_message: str | None = None,
+        group_id: str = "",
+        group_state: str = "",
+        group_epoch: int = 0,
+        assignment_epoch: int = 0,
+        assignor_name: str = "",
+        members: list[Member] = EMPTY,
+        authorized_operations: int = -2147483648,
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+        self.group_id = group_id
+        self.group_state = group_state
+        self.group_epoch = group_epoch
+        self.assignment_epoch = assignment_epoch
+        self.assignor_name = assignor_name
+        self.members = [] if members is EMPTY else members
+        self.authorized_operations = authorized_operations
+        self.unknown_tags = None
+
+
+class ShareGroupDescribeResponse(Message):
+    __slots__ = ("throttle_time_ms", "groups")
+    API_KEY = 77
+    MIN_VERSION = 1
+    MAX_VERSION = 1
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("throttle_time_ms", "int32", "0+", 0),
+        ("groups", "[]DescribedGroup", "0+", ()),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, groups: list[DescribedGroup] = EMPTY) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.groups = [] if groups is EMPTY else groups
+        self.unknown_tags = None

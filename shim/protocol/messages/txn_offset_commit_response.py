@@ -1,0 +1,48 @@
+"""TxnOffsetCommitResponse, versions 0-5. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class TxnOffsetCommitResponsePartition(Message):
+    __slots__ = ("partition_index", "error_code")
+    FIELDS = (
+        ("partition_index", "int32", "0+", 0),
+        ("error_code", "int16", "0+", 0),
+    )
+
+    def __init__(self, *, partition_index: int = 0, error_code: int = 0) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.unknown_tags = None
+
+
+class TxnOffsetCommitResponseTopic(Message):
+    __slots__ = ("name", "partitions")
+    FIELDS = (
+        ("name", "string", "0+", ""),
+        ("partitions", "[]TxnOffsetCommitResponsePartition", "0+", ()),
+    )
+
+    def __init__(self, *, name: str = "", partitions: list[TxnOffsetCommitResponsePartition] = EMPTY) -> None:
+        self.name = name
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = None
+
+
+class TxnOffsetCommitResponse(Message):
+    __slots__ = ("throttle_time_ms", "topics")
+    API_KEY = 28
+    MIN_VERSION = 0
+    MAX_VERSION = 5
+    FLEXIBLE_FROM = 3
+    FIELDS = (
+        ("throttle_time_ms", "int32", "0+", 0),
+        ("topics", "[]TxnOffsetCommitResponseTopic", "0+", ()),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, topics: list[TxnOffsetCommitResponseTopic] = EMPTY) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.topics = [] if topics is EMPTY else topics
+        self.unknown_tags = None

@@ -1,0 +1,18 @@
+"""UnregisterBrokerRequest, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class UnregisterBrokerRequest(Message):
+    __slots__ = ("broker_id",)
+    API_KEY = 64
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (("broker_id", "int32", "0+", 0),)
+
+    def __init__(self, *, broker_id: int = 0) -> None:
+        self.broker_id = broker_id
+        self.unknown_tags = None

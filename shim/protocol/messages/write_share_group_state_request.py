@@ -1,0 +1,89 @@
+"""WriteShareGroupStateRequest, versions 0-1. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, ZERO_UUID, Message
+
+
+class StateBatch(Message):
+    __slots__ = ("first_offset", "last_offset", "delivery_state", "delivery_count")
+    FIELDS = (
+        ("first_offset", "int64", "0+", 0),
+        ("last_offset", "int64", "0+", 0),
+        ("delivery_state", "int8", "0+", 0),
+        ("delivery_count", "int16", "0+", 0),
+    )
+
+    def __init__(
+        self,
+        *,
+        first_offset: int = 0,
+        last_offset: int = 0,
+        delivery_state: int = 0,
+        delivery_count: int = 0,
+    ) -> None:
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.delivery_state = delivery_state
+        self.delivery_count = delivery_count
+        self.unknown_tags = None
+
+
+class PartitionData(Message):
+    __slots__ = ("partition", "state_epoch", "leader_epoch", "start_offset", "delivery_complete_count", "state_batches")
+    FIELDS = (
+        ("partition", "int32", "0+", 0),
+        ("state_epoch", "int32", "0+", 0),
+        ("leader_epoch", "int32", "0+", 0),
+        ("start_offset", "int64", "0+", 0),
+        ("delivery_complete_count", "int32", "1+", -1, "", True),
+        ("state_batches", "[]StateBatch", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        partition: int = 0,
+        state_epoch: int = 0,
+        leader_epoch: int = 0,
+        start_offset: int = 0,
+        delivery_complete_count: int = -1,
+        state_batches: list[StateBatch] = EMPTY,
+    ) -> None:
+        self.partition = partition
+        self.state_epoch = state_epoch
+        self.leader_epoch = leader_epoch
+        self.start_offset = start_offset
+        self.delivery_complete_count = delivery_complete_count
+        self.state_batches = [] if state_batches is EMPTY else state_batches
+        self.unknown_tags = None
+
+
+class WriteStateData(Message):
+    __slots__ = ("topic_id", "partitions")
+    FIELDS = (
+        ("topic_id", "uuid", "0+", ZERO_UUID),
+        ("partitions", "[]PartitionData", "0+", ()),
+    )
+
+    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[PartitionData] = EMPTY) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = None
+
+
+class WriteShareGroupStateRequest(Message):
+    __slots__ = ("group_id", "topics")
+    API_KEY = 85
+    MIN_VERSION = 0
+    MAX_VERSION = 1
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("group_id", "string", "0+", ""),
+        ("topics", "[]WriteStateData", "0+", ()),
+    )
+
+    def __init__(self, *, group_id: str = "", topics: list[WriteStateData] = EMPTY) -> None:
+        self.group_id = group_id
+        self.topics = [] if topics is EMPTY else topics
+        self.unknown_tags = None

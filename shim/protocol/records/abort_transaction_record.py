@@ -1,0 +1,18 @@
+"""AbortTransactionRecord, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class AbortTransactionRecord(Message):
+    __slots__ = ("reason",)
+    API_KEY = 25
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (("reason", "string", "0+", None, "0+", False, 0, "0+"),)
+
+    def __init__(self, *, reason: str | None = None) -> None:
+        self.reason = reason
+        self.unknown_tags = None

@@ -1,0 +1,18 @@
+"""BeginTransactionRecord, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class BeginTransactionRecord(Message):
+    __slots__ = ("name",)
+    API_KEY = 23
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (("name", "string", "0+", None, "0+", False, 0, "0+"),)
+
+    def __init__(self, *, name: str | None = None) -> None:
+        self.name = name
+        self.unknown_tags = None

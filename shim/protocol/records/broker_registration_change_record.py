@@ -1,0 +1,39 @@
+"""BrokerRegistrationChangeRecord, versions 0-3. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class BrokerRegistrationChangeRecord(Message):
+    __slots__ = ("broker_id", "broker_epoch", "fenced", "in_controlled_shutdown", "log_dirs", "cordoned_log_dirs")
+    API_KEY = 17
+    MIN_VERSION = 0
+    MAX_VERSION = 3
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("broker_id", "int32", "0+", 0),
+        ("broker_epoch", "int64", "0+", 0),
+        ("fenced", "int8", "0+", 0, "", False, 0, "0+"),
+        ("in_controlled_shutdown", "int8", "1+", 0, "", False, 1, "1+"),
+        ("log_dirs", "[]uuid", "2+", (), "", False, 2, "2+"),
+        ("cordoned_log_dirs", "[]uuid", "3+", None, "3+", False, 3, "3+"),
+    )
+
+    def __init__(
+        self,
+        *,
+        broker_id: int = 0,
+        broker_epoch: int = 0,
+        fenced: int = 0,
+        in_controlled_shutdown: int = 0,
+        log_dirs: list[bytes] = EMPTY,
+        cordoned_log_dirs: list[bytes] | None = None,
+    ) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self.fenced = fenced
+        self.in_controlled_shutdown = in_controlled_shutdown
+        self.log_dirs = [] if log_dirs is EMPTY else log_dirs
+        self.cordoned_log_dirs = cordoned_log_dirs
+        self.unknown_tags = None

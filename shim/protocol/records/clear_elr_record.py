@@ -1,0 +1,18 @@
+"""ClearElrRecord, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class ClearElrRecord(Message):
+    __slots__ = ("topic_name",)
+    API_KEY = 28
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (("topic_name", "string", "0+", ""),)
+
+    def __init__(self, *, topic_name: str = "") -> None:
+        self.topic_name = topic_name
+        self.unknown_tags = None

@@ -1,0 +1,46 @@
+"""ClientQuotaRecord, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class EntityData(Message):
+    __slots__ = ("entity_type", "entity_name")
+    FIELDS = (
+        ("entity_type", "string", "0+", ""),
+        ("entity_name", "string", "0+", "", "0+"),
+    )
+
+    def __init__(self, *, entity_type: str = "", entity_name: str | None = "") -> None:
+        self.entity_type = entity_type
+        self.entity_name = entity_name
+        self.unknown_tags = None
+
+
+class ClientQuotaRecord(Message):
+    __slots__ = ("entity", "key", "value", "remove")
+    API_KEY = 14
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("entity", "[]EntityData", "0+", ()),
+        ("key", "string", "0+", ""),
+        ("value", "float64", "0+", 0.0),
+        ("remove", "bool", "0+", False),
+    )
+
+    def __init__(
+        self,
+        *,
+        entity: list[EntityData] = EMPTY,
+        key: str = "",
+        value: float = 0.0,
+        remove: bool = False,
+    ) -> None:
+        self.entity = [] if entity is EMPTY else entity
+        self.key = key
+        self.value = value
+        self.remove = remove
+        self.unknown_tags = None

@@ -1,0 +1,33 @@
+"""ConfigRecord, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class ConfigRecord(Message):
+    __slots__ = ("resource_type", "resource_name", "name", "value")
+    API_KEY = 4
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("resource_type", "int8", "0+", 0),
+        ("resource_name", "string", "0+", ""),
+        ("name", "string", "0+", ""),
+        ("value", "string", "0+", "", "0+"),
+    )
+
+    def __init__(
+        self,
+        *,
+        resource_type: int = 0,
+        resource_name: str = "",
+        name: str = "",
+        value: str | None = "",
+    ) -> None:
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.name = name
+        self.value = value
+        self.unknown_tags = None

@@ -1,0 +1,22 @@
+"""ConsumerGroupMetadataValue, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class ConsumerGroupMetadataValue(Message):
+    __slots__ = ("epoch", "metadata_hash")
+    API_KEY = 3
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("epoch", "int32", "0+", 0),
+        ("metadata_hash", "int64", "0+", 0, "", False, 0, "0+"),
+    )
+
+    def __init__(self, *, epoch: int = 0, metadata_hash: int = 0) -> None:
+        self.epoch = epoch
+        self.metadata_hash = metadata_hash
+        self.unknown_tags = None

@@ -1,0 +1,50 @@
+"""DelegationTokenRecord, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class DelegationTokenRecord(Message):
+    __slots__ = (
+        "owner",
+        "requester",
+        "renewers",
+        "issue_timestamp",
+        "max_timestamp",
+        "expiration_timestamp",
+        "token_id",
+    )
+    API_KEY = 10
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("owner", "string", "0+", ""),
+        ("requester", "string", "0+", ""),
+        ("renewers", "[]string", "0+", ()),
+        ("issue_timestamp", "int64", "0+", 0),
+        ("max_timestamp", "int64", "0+", 0),
+        ("expiration_timestamp", "int64", "0+", 0),
+        ("token_id", "string", "0+", ""),
+    )
+
+    def __init__(
+        self,
+        *,
+        owner: str = "",
+        requester: str = "",
+        renewers: list[str] = EMPTY,
+        issue_timestamp: int = 0,
+        max_timestamp: int = 0,
+        expiration_timestamp: int = 0,
+        token_id: str = "",
+    ) -> None:
+        self.owner = owner
+        self.requester = requester
+        self.renewers = [] if renewers is EMPTY else renewers
+        self.issue_timestamp = issue_timestamp
+        self.max_timestamp = max_timestamp
+        self.expiration_timestamp = expiration_timestamp
+        self.token_id = token_id
+        self.unknown_tags = None

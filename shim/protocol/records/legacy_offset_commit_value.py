@@ -1,0 +1,23 @@
+"""LegacyOffsetCommitValue, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class LegacyOffsetCommitValue(Message):
+    __slots__ = ("offset", "metadata", "commit_timestamp")
+    API_KEY = 0
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FIELDS = (
+        ("offset", "int64", "0", 0),
+        ("metadata", "string", "0", ""),
+        ("commit_timestamp", "int64", "0", 0),
+    )
+
+    def __init__(self, *, offset: int = 0, metadata: str = "", commit_timestamp: int = 0) -> None:
+        self.offset = offset
+        self.metadata = metadata
+        self.commit_timestamp = commit_timestamp
+        self.unknown_tags = None

@@ -1,0 +1,16 @@
+"""NoOpRecord, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class NoOpRecord(Message):
+    __slots__ = ()
+    API_KEY = 20
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+
+    def __init__(self) -> None:
+        self.unknown_tags = None

@@ -1,0 +1,39 @@
+"""OffsetCommitValue, versions 0-4. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import ZERO_UUID, Message
+
+
+class OffsetCommitValue(Message):
+    __slots__ = ("offset", "leader_epoch", "metadata", "commit_timestamp", "expire_timestamp", "topic_id")
+    API_KEY = 1
+    MIN_VERSION = 0
+    MAX_VERSION = 4
+    FLEXIBLE_FROM = 4
+    FIELDS = (
+        ("offset", "int64", "0+", 0),
+        ("leader_epoch", "int32", "3+", -1, "", True),
+        ("metadata", "string", "0+", ""),
+        ("commit_timestamp", "int64", "0+", 0),
+        ("expire_timestamp", "int64", "1", -1, "", True),
+        ("topic_id", "uuid", "4+", ZERO_UUID, "", True, 0, "4+"),
+    )
+
+    def __init__(
+        self,
+        *,
+        offset: int = 0,
+        leader_epoch: int = -1,
+        metadata: str = "",
+        commit_timestamp: int = 0,
+        expire_timestamp: int = -1,
+        topic_id: bytes = ZERO_UUID,
+    ) -> None:
+        self.offset = offset
+        self.leader_epoch = leader_epoch
+        self.metadata = metadata
+        self.commit_timestamp = commit_timestamp
+        self.expire_timestamp = expire_timestamp
+        self.topic_id = topic_id
+        self.unknown_tags = None

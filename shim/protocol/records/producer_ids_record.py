@@ -1,0 +1,24 @@
+"""ProducerIdsRecord, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class ProducerIdsRecord(Message):
+    __slots__ = ("broker_id", "broker_epoch", "next_producer_id")
+    API_KEY = 15
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("broker_id", "int32", "0+", 0),
+        ("broker_epoch", "int64", "0+", -1),
+        ("next_producer_id", "int64", "0+", 0),
+    )
+
+    def __init__(self, *, broker_id: int = 0, broker_epoch: int = -1, next_producer_id: int = 0) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self.next_producer_id = next_producer_id
+        self.unknown_tags = None

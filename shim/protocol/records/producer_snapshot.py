@@ -1,0 +1,65 @@
+"""ProducerSnapshot, version 1. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class ProducerEntry(Message):
+    __slots__ = (
+        "producer_id",
+        "epoch",
+        "last_sequence",
+        "last_offset",
+        "offset_delta",
+        "timestamp",
+        "coordinator_epoch",
+        "current_txn_first_offset",
+    )
+    FIELDS = (
+        ("producer_id", "int64", "1", 0),
+        ("epoch", "int16", "1", 0),
+        ("last_sequence", "int32", "1", 0),
+        ("last_offset", "int64", "1", 0),
+        ("offset_delta", "int32", "1", 0),
+        ("timestamp", "int64", "1", 0),
+        ("coordinator_epoch", "int32", "1", 0),
+        ("current_txn_first_offset", "int64", "1", 0),
+    )
+
+    def __init__(
+        self,
+        *,
+        producer_id: int = 0,
+        epoch: int = 0,
+        last_sequence: int = 0,
+        last_offset: int = 0,
+        offset_delta: int = 0,
+        timestamp: int = 0,
+        coordinator_epoch: int = 0,
+        current_txn_first_offset: int = 0,
+    ) -> None:
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.last_sequence = last_sequence
+        self.last_offset = last_offset
+        self.offset_delta = offset_delta
+        self.timestamp = timestamp
+        self.coordinator_epoch = coordinator_epoch
+        self.current_txn_first_offset = current_txn_first_offset
+        self.unknown_tags = None
+
+
+class ProducerSnapshot(Message):
+    __slots__ = ("crc", "producer_entries")
+    MIN_VERSION = 1
+    MAX_VERSION = 1
+    FIELDS = (
+        ("crc", "uint32", "1", 0),
+        ("producer_entries", "[]ProducerEntry", "1", ()),
+    )
+
+    def __init__(self, *, crc: int = 0, producer_entries: list[ProducerEntry] = EMPTY) -> None:
+        self.crc = crc
+        self.producer_entries = [] if producer_entries is EMPTY else producer_entries
+        self.unknown_tags = None

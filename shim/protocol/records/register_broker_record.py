@@ -1,0 +1,98 @@
+"""RegisterBrokerRecord, versions 0-4. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, ZERO_UUID, Message
+
+
+class BrokerEndpoint(Message):
+    __slots__ = ("name", "host", "port", "security_protocol")
+    FIELDS = (
+        ("name", "string", "0+", ""),
+        ("host", "string", "0+", ""),
+        ("port", "uint16", "0+", 0),
+        ("security_protocol", "int16", "0+", 0),
+    )
+
+    def __init__(self, *, name: str = "", host: str = "", port: int = 0, security_protocol: int = 0) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
+        self.security_protocol = security_protocol
+        self.unknown_tags = None
+
+
+class BrokerFeature(Message):
+    __slots__ = ("name", "min_supported_version", "max_supported_version")
+    FIELDS = (
+        ("name", "string", "0+", ""),
+        ("min_supported_version", "int16", "0+", 0),
+        ("max_supported_version", "int16", "0+", 0),
+    )
+
+    def __init__(self, *, name: str = "", min_supported_version: int = 0, max_supported_version: int = 0) -> None:
+        self.name = name
+        self.min_supported_version = min_supported_version
+        self.max_supported_version = max_supported_version
+        self.unknown_tags = None
+
+
+class RegisterBrokerRecord(Message):
+    __slots__ = (
+        "broker_id",
+        "is_migrating_zk_broker",
+        "incarnation_id",
+        "broker_epoch",
+        "end_points",
+        "features",
+        "rack",
+        "fenced",
+        "in_controlled_shutdown",
+        "log_dirs",
+        "cordoned_log_dirs",
+    )
+    API_KEY = 0
+    MIN_VERSION = 0
+    MAX_VERSION = 4
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("broker_id", "int32", "0+", 0),
+        ("is_migrating_zk_broker", "bool", "2+", False),
+        ("incarnation_id", "uuid", "0+", ZERO_UUID),
+        ("broker_epoch", "int64", "0+", 0),
+        ("end_points", "[]BrokerEndpoint", "0+", ()),
+        ("features", "[]BrokerFeature", "0+", ()),
+        ("rack", "string", "0+", "", "0+"),
+        ("fenced", "bool", "0+", True),
+        ("in_controlled_shutdown", "bool", "1+", False),
+        ("log_dirs", "[]uuid", "3+", (), "", False, 0, "3+"),
+        ("cordoned_log_dirs", "[]uuid", "4+", None, "4+", False, 1, "4+"),
+    )
+
+    def __init__(
+        self,
+        *,
+        broker_id: int = 0,
+        is_migrating_zk_broker: bool = False,
+        incarnation_id: bytes = ZERO_UUID,
+        broker_epoch: int = 0,
+        end_points: list[BrokerEndpoint] = EMPTY,
+        features: list[BrokerFeature] = EMPTY,
+        rack: str | None = "",
+        fenced: bool = True,
+        in_controlled_shutdown: bool = False,
+        log_dirs: list[bytes] = EMPTY,
+        cordoned_log_dirs: list[bytes] | None = None,
+    ) -> None:
+        self.broker_id = broker_id
+        self.is_migrating_zk_broker = is_migrating_zk_broker
+        self.incarnation_id = incarnation_id
+        self.broker_epoch = broker_epoch
+        self.end_points = [] if end_points is EMPTY else end_points
+        self.features = [] if features is EMPTY else features
+        self.rack = rack
+        self.fenced = fenced
+        self.in_controlled_shutdown = in_controlled_shutdown
+        self.log_dirs = [] if log_dirs is EMPTY else log_dirs
+        self.cordoned_log_dirs = cordoned_log_dirs
+        self.unknown_tags = None

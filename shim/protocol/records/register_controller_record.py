@@ -1,0 +1,68 @@
+"""RegisterControllerRecord, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, ZERO_UUID, Message
+
+
+class ControllerEndpoint(Message):
+    __slots__ = ("name", "host", "port", "security_protocol")
+    FIELDS = (
+        ("name", "string", "0+", ""),
+        ("host", "string", "0+", ""),
+        ("port", "uint16", "0+", 0),
+        ("security_protocol", "int16", "0+", 0),
+    )
+
+    def __init__(self, *, name: str = "", host: str = "", port: int = 0, security_protocol: int = 0) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
+        self.security_protocol = security_protocol
+        self.unknown_tags = None
+
+
+class ControllerFeature(Message):
+    __slots__ = ("name", "min_supported_version", "max_supported_version")
+    FIELDS = (
+        ("name", "string", "0+", ""),
+        ("min_supported_version", "int16", "0+", 0),
+        ("max_supported_version", "int16", "0+", 0),
+    )
+
+    def __init__(self, *, name: str = "", min_supported_version: int = 0, max_supported_version: int = 0) -> None:
+        self.name = name
+        self.min_supported_version = min_supported_version
+        self.max_supported_version = max_supported_version
+        self.unknown_tags = None
+
+
+class RegisterControllerRecord(Message):
+    __slots__ = ("controller_id", "incarnation_id", "zk_migration_ready", "end_points", "features")
+    API_KEY = 27
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("controller_id", "int32", "0+", 0),
+        ("incarnation_id", "uuid", "0+", ZERO_UUID),
+        ("zk_migration_ready", "bool", "0+", False),
+        ("end_points", "[]ControllerEndpoint", "0+", ()),
+        ("features", "[]ControllerFeature", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        controller_id: int = 0,
+        incarnation_id: bytes = ZERO_UUID,
+        zk_migration_ready: bool = False,
+        end_points: list[ControllerEndpoint] = EMPTY,
+        features: list[ControllerFeature] = EMPTY,
+    ) -> None:
+        self.controller_id = controller_id
+        self.incarnation_id = incarnation_id
+        self.zk_migration_ready = zk_migration_ready
+        self.end_points = [] if end_points is EMPTY else end_points
+        self.features = [] if features is EMPTY else features
+        self.unknown_tags = None

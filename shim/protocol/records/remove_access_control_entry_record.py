@@ -1,0 +1,18 @@
+"""RemoveAccessControlEntryRecord, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import ZERO_UUID, Message
+
+
+class RemoveAccessControlEntryRecord(Message):
+    __slots__ = ("id",)
+    API_KEY = 19
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (("id", "uuid", "0+", ZERO_UUID),)
+
+    def __init__(self, *, id: bytes = ZERO_UUID) -> None:
+        self.id = id
+        self.unknown_tags = None

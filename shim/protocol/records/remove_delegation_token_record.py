@@ -1,0 +1,18 @@
+"""RemoveDelegationTokenRecord, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class RemoveDelegationTokenRecord(Message):
+    __slots__ = ("token_id",)
+    API_KEY = 26
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (("token_id", "string", "0+", ""),)
+
+    def __init__(self, *, token_id: str = "") -> None:
+        self.token_id = token_id
+        self.unknown_tags = None

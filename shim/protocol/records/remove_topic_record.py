@@ -1,0 +1,18 @@
+"""RemoveTopicRecord, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import ZERO_UUID, Message
+
+
+class RemoveTopicRecord(Message):
+    __slots__ = ("topic_id",)
+    API_KEY = 9
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (("topic_id", "uuid", "0+", ZERO_UUID),)
+
+    def __init__(self, *, topic_id: bytes = ZERO_UUID) -> None:
+        self.topic_id = topic_id
+        self.unknown_tags = None

@@ -1,0 +1,22 @@
+"""RemoveUserScramCredentialRecord, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class RemoveUserScramCredentialRecord(Message):
+    __slots__ = ("name", "mechanism")
+    API_KEY = 22
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("name", "string", "0+", ""),
+        ("mechanism", "int8", "0+", 0),
+    )
+
+    def __init__(self, *, name: str = "", mechanism: int = 0) -> None:
+        self.name = name
+        self.mechanism = mechanism
+        self.unknown_tags = None

@@ -1,0 +1,33 @@
+"""ShareGroupMemberMetadataValue, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class ShareGroupMemberMetadataValue(Message):
+    __slots__ = ("rack_id", "client_id", "client_host", "subscribed_topic_names")
+    API_KEY = 10
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("rack_id", "string", "0+", "", "0+"),
+        ("client_id", "string", "0+", ""),
+        ("client_host", "string", "0+", ""),
+        ("subscribed_topic_names", "[]string", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        rack_id: str | None = "",
+        client_id: str = "",
+        client_host: str = "",
+        subscribed_topic_names: list[str] = EMPTY,
+    ) -> None:
+        self.rack_id = rack_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.subscribed_topic_names = [] if subscribed_topic_names is EMPTY else subscribed_topic_names
+        self.unknown_tags = None

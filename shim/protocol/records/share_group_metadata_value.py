@@ -1,0 +1,22 @@
+"""ShareGroupMetadataValue, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class ShareGroupMetadataValue(Message):
+    __slots__ = ("epoch", "metadata_hash")
+    API_KEY = 11
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("epoch", "int32", "0+", 0),
+        ("metadata_hash", "int64", "0+", 0),
+    )
+
+    def __init__(self, *, epoch: int = 0, metadata_hash: int = 0) -> None:
+        self.epoch = epoch
+        self.metadata_hash = metadata_hash
+        self.unknown_tags = None

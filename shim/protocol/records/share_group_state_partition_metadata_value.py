@@ -1,0 +1,58 @@
+"""ShareGroupStatePartitionMetadataValue, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, ZERO_UUID, Message
+
+
+class TopicPartitionsInfo(Message):
+    __slots__ = ("topic_id", "topic_name", "partitions")
+    FIELDS = (
+        ("topic_id", "uuid", "0+", ZERO_UUID),
+        ("topic_name", "string", "0+", ""),
+        ("partitions", "[]int32", "0+", ()),
+    )
+
+    def __init__(self, *, topic_id: bytes = ZERO_UUID, topic_name: str = "", partitions: list[int] = EMPTY) -> None:
+        self.topic_id = topic_id
+        self.topic_name = topic_name
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = None
+
+
+class TopicInfo(Message):
+    __slots__ = ("topic_id", "topic_name")
+    FIELDS = (
+        ("topic_id", "uuid", "0+", ZERO_UUID),
+        ("topic_name", "string", "0+", ""),
+    )
+
+    def __init__(self, *, topic_id: bytes = ZERO_UUID, topic_name: str = "") -> None:
+        self.topic_id = topic_id
+        self.topic_name = topic_name
+        self.unknown_tags = None
+
+
+class ShareGroupStatePartitionMetadataValue(Message):
+    __slots__ = ("initializing_topics", "initialized_topics", "deleting_topics")
+    API_KEY = 15
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("initializing_topics", "[]TopicPartitionsInfo", "0+", ()),
+        ("initialized_topics", "[]TopicPartitionsInfo", "0+", ()),
+        ("deleting_topics", "[]TopicInfo", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        initializing_topics: list[TopicPartitionsInfo] = EMPTY,
+        initialized_topics: list[TopicPartitionsInfo] = EMPTY,
+        deleting_topics: list[TopicInfo] = EMPTY,
+    ) -> None:
+        self.initializing_topics = [] if initializing_topics is EMPTY else initializing_topics
+        self.initialized_topics = [] if initialized_topics is EMPTY else initialized_topics
+        self.deleting_topics = [] if deleting_topics is EMPTY else deleting_topics
+        self.unknown_tags = None

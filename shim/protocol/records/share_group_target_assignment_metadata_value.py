@@ -1,0 +1,22 @@
+"""ShareGroupTargetAssignmentMetadataValue, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class ShareGroupTargetAssignmentMetadataValue(Message):
+    __slots__ = ("assignment_epoch", "assignment_timestamp")
+    API_KEY = 12
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("assignment_epoch", "int32", "0+", 0),
+        ("assignment_timestamp", "int64", "0+", 0, "", True, 0, "0+"),
+    )
+
+    def __init__(self, *, assignment_epoch: int = 0, assignment_timestamp: int = 0) -> None:
+        self.assignment_epoch = assignment_epoch
+        self.assignment_timestamp = assignment_timestamp
+        self.unknown_tags = None

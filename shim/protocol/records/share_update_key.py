@@ -1,0 +1,23 @@
+"""ShareUpdateKey, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import ZERO_UUID, Message
+
+
+class ShareUpdateKey(Message):
+    __slots__ = ("group_id", "topic_id", "partition")
+    API_KEY = 1
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FIELDS = (
+        ("group_id", "string", "0", ""),
+        ("topic_id", "uuid", "0", ZERO_UUID),
+        ("partition", "int32", "0", 0),
+    )
+
+    def __init__(self, *, group_id: str = "", topic_id: bytes = ZERO_UUID, partition: int = 0) -> None:
+        self.group_id = group_id
+        self.topic_id = topic_id
+        self.partition = partition
+        self.unknown_tags = None

@@ -1,0 +1,121 @@
+"""StreamsGroupTopologyValue, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import EMPTY, Message
+
+
+class TopicConfig(Message):
+    __slots__ = ("key", "value")
+    FIELDS = (
+        ("key", "string", "0+", ""),
+        ("value", "string", "0+", ""),
+    )
+
+    def __init__(self, *, key: str = "", value: str = "") -> None:
+        self.key = key
+        self.value = value
+        self.unknown_tags = None
+
+
+class TopicInfo(Message):
+    __slots__ = ("name", "partitions", "replication_factor", "topic_configs")
+    FIELDS = (
+        ("name", "string", "0+", ""),
+        ("partitions", "int32", "0+", 0),
+        ("replication_factor", "int16", "0+", 0),
+        ("topic_configs", "[]TopicConfig", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        name: str = "",
+        partitions: int = 0,
+        replication_factor: int = 0,
+        topic_configs: list[TopicConfig] = EMPTY,
+    ) -> None:
+        self.name = name
+        self.partitions = partitions
+        self.replication_factor = replication_factor
+        self.topic_configs = [] if topic_configs is EMPTY else topic_configs
+        self.unknown_tags = None
+
+
+class CopartitionGroup(Message):
+    __slots__ = ("source_topics", "source_topic_regex", "repartition_source_topics")
+    FIELDS = (
+        ("source_topics", "[]int16", "0+", ()),
+        ("source_topic_regex", "[]int16", "0+", ()),
+        ("repartition_source_topics", "[]int16", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        source_topics: list[int] = EMPTY,
+        source_topic_regex: list[int] = EMPTY,
+        repartition_source_topics: list[int] = EMPTY,
+    ) -> None:
+        self.source_topics = [] if source_topics is EMPTY else source_topics
+        self.source_topic_regex = [] if source_topic_regex is EMPTY else source_topic_regex
+        self.repartition_source_topics = [] if repartition_source_topics is EMPTY else repartition_source_topics
+        self.unknown_tags = None
+
+
+class Subtopology(Message):
+    __slots__ = (
+        "subtopology_id",
+        "source_topics",
+        "source_topic_regex",
+        "state_changelog_topics",
+        "repartition_sink_topics",
+        "repartition_source_topics",
+        "copartition_groups",
+    )
+    FIELDS = (
+        ("subtopology_id", "string", "0+", ""),
+        ("source_topics", "[]string", "0+", ()),
+        ("source_topic_regex", "[]string", "0+", ()),
+        ("state_changelog_topics", "[]TopicInfo", "0+", ()),
+        ("repartition_sink_topics", "[]string", "0+", ()),
+        ("repartition_source_topics", "[]TopicInfo", "0+", ()),
+        ("copartition_groups", "[]CopartitionGroup", "0+", ()),
+    )
+
+    def __init__(
+        self,
+        *,
+        subtopology_id: str = "",
+        source_topics: list[str] = EMPTY,
+        source_topic_regex: list[str] = EMPTY,
+        state_changelog_topics: list[TopicInfo] = EMPTY,
+        repartition_sink_topics: list[str] = EMPTY,
+        repartition_source_topics: list[TopicInfo] = EMPTY,
+        copartition_groups: list[CopartitionGroup] = EMPTY,
+    ) -> None:
+        self.subtopology_id = subtopology_id
+        self.source_topics = [] if source_topics is EMPTY else source_topics
+        self.source_topic_regex = [] if source_topic_regex is EMPTY else source_topic_regex
+        self.state_changelog_topics = [] if state_changelog_topics is EMPTY else state_changelog_topics
+        self.repartition_sink_topics = [] if repartition_sink_topics is EMPTY else repartition_sink_topics
+        self.repartition_source_topics = [] if repartition_source_topics is EMPTY else repartition_source_topics
+        self.copartition_groups = [] if copartition_groups is EMPTY else copartition_groups
+        self.unknown_tags = None
+
+
+class StreamsGroupTopologyValue(Message):
+    __slots__ = ("epoch", "subtopologies")
+    API_KEY = 23
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("epoch", "int32", "0+", 0),
+        ("subtopologies", "[]Subtopology", "0+", ()),
+    )
+
+    def __init__(self, *, epoch: int = 0, subtopologies: list[Subtopology] = EMPTY) -> None:
+        self.epoch = epoch
+        self.subtopologies = [] if subtopologies is EMPTY else subtopologies
+        self.unknown_tags = None

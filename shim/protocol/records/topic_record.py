@@ -1,0 +1,22 @@
+"""TopicRecord, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import ZERO_UUID, Message
+
+
+class TopicRecord(Message):
+    __slots__ = ("name", "topic_id")
+    API_KEY = 2
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("name", "string", "0+", ""),
+        ("topic_id", "uuid", "0+", ZERO_UUID),
+    )
+
+    def __init__(self, *, name: str = "", topic_id: bytes = ZERO_UUID) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.unknown_tags = None

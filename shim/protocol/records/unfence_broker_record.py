@@ -1,0 +1,22 @@
+"""UnfenceBrokerRecord, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class UnfenceBrokerRecord(Message):
+    __slots__ = ("id", "epoch")
+    API_KEY = 8
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("id", "int32", "0+", 0),
+        ("epoch", "int64", "0+", 0),
+    )
+
+    def __init__(self, *, id: int = 0, epoch: int = 0) -> None:
+        self.id = id
+        self.epoch = epoch
+        self.unknown_tags = None

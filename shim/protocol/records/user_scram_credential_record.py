@@ -1,0 +1,39 @@
+"""UserScramCredentialRecord, version 0. Written by shim.protocol.transcribe: change nothing here."""
+
+from __future__ import annotations
+
+from shim.protocol.message import Message
+
+
+class UserScramCredentialRecord(Message):
+    __slots__ = ("name", "mechanism", "salt", "stored_key", "server_key", "iterations")
+    API_KEY = 11
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+    FIELDS = (
+        ("name", "string", "0+", ""),
+        ("mechanism", "int8", "0+", 0),
+        ("salt", "bytes", "0+", b""),
+        ("stored_key", "bytes", "0+", b""),
+        ("server_key", "bytes", "0+", b""),
+        ("iterations", "int32", "0+", 0),
+    )
+
+    def __init__(
+        self,
+        *,
+        name: str = "",
+        mechanism: int = 0,
+        salt: bytes = b"",
+        stored_key: bytes = b"",
+        server_key: bytes = b"",
+        iterations: int = 0,
+    ) -> None:
+        self.name = name
+        self.mechanism = mechanism
+        self.salt = salt
+        self.stored_key = stored_key
+        self.server_key = server_key
+        self.iterations = iterations
+        self.unknown_tags = None
