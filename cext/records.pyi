@@ -1,0 +1,92 @@
+"""The records inside a RecordBatch v2: walk, check, search, build."""
+
+from collections.abc import Buffer, Iterable, Iterator, Sequence
+
+from cext.batch import Batch
+
+type Header = tuple[str, bytes | None]
+
+class Record:
+    """One record, copied out of its batch. Header keys are decoded with surrogateescape, so that they survive a round trip."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...]
+
+class RecordsSummary:
+    """What a broker's rules need to know about all records of a batch."""
+
+    record_count: int
+    max_timestamp: int
+    """-1 when no record has one. The batch's for LogAppendTime."""
+    offset_of_max_timestamp: int
+    """Absolute, of the first record with it; -1 when no record has one."""
+    min_timestamp: int
+    """The least one that is not -1 (which means none); -1 when there is none."""
+    null_key_count: int
+    first_null_key: int
+    """Index of the first record without key; -1: all have one."""
+    uncompressed_bytes: int
+    """Of the records when decompressed."""
+
+def iterate(
+    buffer: Buffer, start: int = 0, end: int | None = None, check_crc: bool = False, limit_bytes: int = ...
+) -> Iterator[Record]:
+    """The records of all batches in [start, end), decompressed, control records included.
+
+    Holds `buffer` while it lives. BatchError for bad bytes, also after records were given out; `limit_bytes` bounds one
+    decompressed batch.
+    """
+
+def validate(buffer: Buffer, batch: Batch, limit_bytes: int = ...) -> RecordsSummary:
+    """Check every record of a client's batch (which `scan` found in `buffer`), decompressing it when it is compressed.
+
+    Offset deltas must be 0, 1, 2, ..., their number the record count and the offset range, every length inside its bounds.
+    BatchError otherwise. Nothing of the record's content is kept.
+    """
+
+def find_timestamp(
+    buffer: Buffer, batch: Batch, timestamp_ms: int, from_offset: int = 0, limit_bytes: int = ...
+) -> tuple[int, int] | None:
+    """(offset, timestamp) of the first record at or after `from_offset` whose timestamp is >= `timestamp_ms`; None: there is none.
+
+    With `batch.max_timestamp` it finds the record of the maximum. Works on compacted batches.
+    """
+
+def build(
+    records: Iterable[tuple[bytes | None, bytes | None, int, Sequence[tuple[str | bytes, bytes | None]]]],
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = 0,
+    codec: int = 0,
+    level: int | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    control: bool = False,
+    timestamp_type: int = 0,
+    append_time_ms: int = -1,
+) -> bytearray:
+    """One batch of (key, value, timestamp_ms, headers) tuples at consecutive offsets. `timestamp_type` 1 is LogAppendTime
+    with `append_time_ms` as its maximum. ValueError for no records or more bytes than a batch can hold."""
+
+def build_marker(
+    producer_id: int,
+    producer_epoch: int,
+    coordinator_epoch: int,
+    commit: bool,
+    timestamp_ms: int,
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = 0,
+) -> bytearray:
+    """The control batch that ends a transaction, as Kafka's EndTransactionMarker writes it (the same for every transaction version)."""
+
+def parse_marker(key: bytes, value: bytes) -> tuple[bool, int]:
+    """(commit, coordinator epoch) of an end-transaction control record. ValueError for another kind of control record."""
+
+def recompress(buffer: Buffer, batch: Batch, codec: int, level: int | None = None, limit_bytes: int = ...) -> bytearray:
+    """A copy of the batch with its records under another codec; all other facts stay."""
