@@ -1,0 +1,113 @@
+"""Why a transactional request was refused: a bounded history per transactional id, and a line in the log.
+
+The history holds values as they come and makes text only when asked, since every commit adds to it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+
+from shim.txn.state import STATE_NAMES, Transaction
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.errors import KafkaError
+
+logger = logging.getLogger("shim.txn")
+
+EVENTS_PER_ID = 64
+IDS = 4096
+SHOWN_TRANSITIONS = 3
+
+
+class Refusal:
+    """One request that was answered with an error."""
+
+    __slots__ = ("api", "code", "now_ms", "reason")
+
+    def __init__(self, now_ms: int, api: str, code: str, reason: str) -> None:
+        self.now_ms = now_ms
+        self.api = api
+        self.code = code
+        self.reason = reason
+
+
+class Note:
+    """Something else worth telling: a fenced marker, a resumed transaction."""
+
+    __slots__ = ("now_ms", "text")
+
+    def __init__(self, now_ms: int, text: str) -> None:
+        self.now_ms = now_ms
+        self.text = text
+
+
+Event = Transaction | Refusal | Note
+
+
+class Explanations:
+    """The newest `EVENTS_PER_ID` events of each of the `IDS` transactional ids that came last."""
+
+    __slots__ = ("_events",)
+
+    def __init__(self) -> None:
+        self._events: dict[str, deque[Event]] = {}
+
+    def _of(self, transactional_id: str) -> deque[Event]:
+        events = self._events.get(transactional_id)
+        if events is None:
+            if len(self._events) >= IDS:
+                del self._events[next(iter(self._events))]
+            events = self._events[transactional_id] = deque(maxlen=EVENTS_PER_ID)
+        return events
+
+    def moved(self, txn: Transaction) -> None:
+        """A transition was written."""
+        events = self._events.get(txn.transactional_id)
+        (self._of(txn.transactional_id) if events is None else events).append(txn)
+
+    def noted(self, transactional_id: str, now_ms: int, text: str) -> None:
+        """Anything else that a person looking for the cause wants to know."""
+        self._of(transactional_id).append(Note(now_ms, text))
+        logger.info("%s: %s", transactional_id, text)
+
+    def refused(
+        self, api: str, transactional_id: str | None, error: KafkaError, now_ms: int, producer: tuple[int, int] | None = None
+    ) -> None:
+        """A request was refused. `producer` is the (producer id, epoch) it came with; `error.message` the reason.
+        Without a transactional id (idempotent producers) it goes to the log alone."""
+        reason = str(error.message or "")
+        if producer is not None:
+            reason = f"producer id {producer[0]} epoch {producer[1]}: {reason}"
+        code = error.code.name
+        if not transactional_id:
+            logger.info("%s refused with %s: %s", api, code, reason)
+            return
+        last = ", ".join(self._last_transitions(transactional_id)) or "none"
+        self._of(transactional_id).append(Refusal(now_ms, api, code, reason))
+        logger.info("%s of %s refused with %s: %s; last transitions: %s", api, transactional_id, code, reason, last)
+
+    def _last_transitions(self, transactional_id: str) -> list[str]:
+        moves = [event for event in self._events.get(transactional_id, ()) if isinstance(event, Transaction)]
+        return [f"{STATE_NAMES[txn.state]} epoch {txn.producer_epoch}" for txn in moves[-SHOWN_TRANSITIONS:]]
+
+    def forget(self, transactional_id: str) -> None:
+        """The transactional id expired or was deleted with its topic."""
+        self._events.pop(transactional_id, None)
+
+    def lines(self, transactional_id: str) -> list[str]:
+        """The history, oldest first, one event a line, each beginning with its time in ms since the epoch."""
+        return [_line(event) for event in self._events.get(transactional_id, ())]
+
+
+def _line(event: Event) -> str:
+    if isinstance(event, Transaction):
+        partitions = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(event.partitions))
+        return (
+            f"{event.last_update_ms} -> {STATE_NAMES[event.state]} producer id {event.producer_id} "
+            f"epoch {event.producer_epoch} version {event.client_version}" + (f" [{partitions}]" if partitions else "")
+        )
+    if isinstance(event, Refusal):
+        return f"{event.now_ms} {event.api} refused with {event.code}: {event.reason}"
+    return f"{event.now_ms} {event.text}"

@@ -1,0 +1,143 @@
+"""Records of `__transaction_state`: key version 0, value version 0 (TV0) or 1 (TV1 and up).
+
+A commit writes three of them, so encoding is by hand; a test holds it equal to the generated classes, which decode.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from struct import Struct
+
+from shim.txn.state import EMPTY, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_PARTITIONS, State, Transaction
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.txn.state import TopicPartition
+
+    Buffer = bytes | bytearray | memoryview
+
+KEY_VERSION = 0
+VALUE_VERSIONS = (0, 1)
+
+_SHORT = Struct(">h")
+_INT = Struct(">i")
+_KEY = Struct(">hh")
+_HEAD = Struct(">hqhib")  # value version, producer id, producer epoch, timeout, status
+_TIMES = Struct(">qq")  # last update, start
+_LONG_TAG = Struct(">BBq")  # tag, size, value
+_SHORT_TAG = Struct(">BBh")
+
+
+class UnknownVersion(ValueError):
+    """A key or value of a version that this broker does not know; replay skips it with a warning (B7)."""
+
+
+def encode_key(transactional_id: str) -> bytes:
+    """The record key."""
+    text = transactional_id.encode()
+    return _KEY.pack(KEY_VERSION, len(text)) + text
+
+
+def encode_value(txn: Transaction, version: int) -> bytes:
+    """The record value; `version` is 0 where transaction.version is finalised at 0, else 1."""
+    head = _HEAD.pack(version, txn.producer_id, txn.producer_epoch, txn.timeout_ms, txn.state)
+    times = _TIMES.pack(txn.last_update_ms, txn.start_ms)
+    if version == 0:
+        partitions = _NULL_ARRAY if txn.state is EMPTY else _encode_partitions(txn.partitions)
+        return head + partitions + times
+    partitions = b"\0" if txn.state is EMPTY else _encode_compact_partitions(txn.partitions)
+    tag_count = 0
+    tags = b""
+    if txn.previous_producer_id != NO_PRODUCER_ID:
+        tag_count += 1
+        tags = _LONG_TAG.pack(0, 8, txn.previous_producer_id)
+    if txn.next_producer_id != NO_PRODUCER_ID:
+        tag_count += 1
+        tags += _LONG_TAG.pack(1, 8, txn.next_producer_id)
+    if txn.client_version != 0:
+        tag_count += 1
+        tags += _SHORT_TAG.pack(2, 2, txn.client_version)
+    return head + partitions + times + tag_count.to_bytes(1, "big") + tags
+
+
+_NULL_ARRAY = _INT.pack(-1)
+
+
+def _by_topic(partitions: frozenset[TopicPartition]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        topics.setdefault(topic, []).append(partition)
+    return topics
+
+
+@lru_cache(maxsize=1024)
+def _encode_partitions(partitions: frozenset[TopicPartition]) -> bytes:
+    topics = _by_topic(partitions)
+    parts = [_INT.pack(len(topics))]
+    for topic, indexes in topics.items():
+        name = topic.encode()
+        parts += (_SHORT.pack(len(name)), name, _INT.pack(len(indexes)), *map(_INT.pack, indexes))
+    return b"".join(parts)
+
+
+# A steady producer writes the same few sets again and again; a frozenset keeps its hash.
+@lru_cache(maxsize=1024)
+def _encode_compact_partitions(partitions: frozenset[TopicPartition]) -> bytes:
+    topics = _by_topic(partitions)
+    parts = [_uvarint(len(topics) + 1)]
+    for topic, indexes in topics.items():
+        name = topic.encode()
+        parts += (_uvarint(len(name) + 1), name, _uvarint(len(indexes) + 1), *map(_INT.pack, indexes), b"\0")
+    return b"".join(parts)
+
+
+def _uvarint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def decode_key(key: Buffer) -> str:
+    """The transactional id. Raises UnknownVersion."""
+    from cext.messages import decode
+    from shim.protocol.records.transaction_log_key import TransactionLogKey
+
+    (version,) = _SHORT.unpack_from(key)
+    if version != KEY_VERSION:
+        raise UnknownVersion(f"key version {version}")
+    message: TransactionLogKey = decode(TransactionLogKey, 0, key, _SHORT.size)
+    return message.transactional_id
+
+
+def decode_value(transactional_id: str, value: Buffer) -> Transaction:
+    """The state as it was written; the epoch before the last bump is not in it (B3). Raises UnknownVersion."""
+    from cext.messages import decode
+    from shim.protocol.records.transaction_log_value import TransactionLogValue
+
+    (version,) = _SHORT.unpack_from(value)
+    if version not in VALUE_VERSIONS:
+        raise UnknownVersion(f"value version {version}")
+    message: TransactionLogValue = decode(TransactionLogValue, version, value, _SHORT.size)
+    state = State(message.transaction_status)
+    partitions = NO_PARTITIONS
+    if state is not EMPTY and message.transaction_partitions:
+        partitions = frozenset(
+            (topic.topic, partition) for topic in message.transaction_partitions for partition in topic.partition_ids
+        )
+    return Transaction(
+        transactional_id,
+        message.producer_id,
+        message.previous_producer_id,
+        message.next_producer_id,
+        message.producer_epoch,
+        NO_PRODUCER_EPOCH,
+        message.transaction_timeout_ms,
+        state,
+        partitions,
+        message.transaction_start_timestamp_ms,
+        message.transaction_last_update_timestamp_ms,
+        message.client_transaction_version,
+    )

@@ -1,0 +1,489 @@
+"""The transaction state machine: every rule about one transactional id, and nothing else.
+
+A `Transaction` is a value. A rule takes the value, what was asked, and the time; it answers the value to be (which the
+coordinator writes to `__transaction_state`, then keeps), the same object when there is nothing to write, or raises
+KafkaError with the code for the client and the reason for `explain`. No rule reads a clock, a log or a socket.
+
+States and what each request gets (rows B2-B13, B20, B23 of docs/SEMANTICS.md; TV2 is transaction.version=2):
+
+| State | InitProducerId | AddPartitions | EndTxn, its epoch | 
+| --- | --- | --- | --- |
+| EMPTY | Empty, epoch + 1 | Ongoing | TV2 abort: bumps; else INVALID_TXN_STATE |
+| ONGOING | fenced abort, CONCURRENT_TRANSACTIONS | Ongoing | PrepareCommit or PrepareAbort |
+| PREPARE_* | CONCURRENT_TRANSACTIONS | CONCURRENT_TRANSACTIONS | CONCURRENT_TRANSACTIONS |
+| COMPLETE_* | Empty, epoch + 1 | Ongoing | TV1: same direction OK; TV2: `end` |
+| PREPARE_EPOCH_FENCE, DEAD | never persisted: passed through within one decision | | |
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from shim.errors import ErrorCode, KafkaError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+    TopicPartition = tuple[str, int]
+
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+MAX_PRODUCER_EPOCH = 32767
+# The last epoch is kept for the marker that fences the producer.
+EXHAUSTED_PRODUCER_EPOCH = MAX_PRODUCER_EPOCH - 1
+
+# Levels of the feature transaction.version, and of a client's requests. TV1 clients send what TV0 clients send.
+TV0, TV1, TV2 = 0, 1, 2
+
+
+class State(IntEnum):
+    """Ids as in `TransactionLogValue.TransactionStatus`."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+
+EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT, DEAD, PREPARE_EPOCH_FENCE = State
+_AT_REST = frozenset({EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT})
+
+ALLOWED_FROM: dict[State, frozenset[State]] = {
+    EMPTY: _AT_REST,
+    ONGOING: _AT_REST | {ONGOING},
+    PREPARE_COMMIT: frozenset({ONGOING}),
+    PREPARE_ABORT: _AT_REST | {ONGOING, PREPARE_EPOCH_FENCE},
+    COMPLETE_COMMIT: frozenset({PREPARE_COMMIT}),
+    COMPLETE_ABORT: frozenset({PREPARE_ABORT}),
+    DEAD: _AT_REST,
+    PREPARE_EPOCH_FENCE: frozenset({ONGOING}),
+}
+
+# As the Admin API and the tools show them.
+STATE_NAMES: dict[State, str] = {
+    EMPTY: "Empty",
+    ONGOING: "Ongoing",
+    PREPARE_COMMIT: "PrepareCommit",
+    PREPARE_ABORT: "PrepareAbort",
+    COMPLETE_COMMIT: "CompleteCommit",
+    COMPLETE_ABORT: "CompleteAbort",
+    DEAD: "Dead",
+    PREPARE_EPOCH_FENCE: "PrepareEpochFence",
+}
+STATES_BY_NAME = {name: state for state, name in STATE_NAMES.items()}
+
+NO_PARTITIONS: frozenset[TopicPartition] = frozenset()
+
+
+class Transaction:
+    """What the coordinator knows of one transactional id. A value: never changed, a transition makes a new one.
+
+    `last_producer_epoch` is the epoch before the last bump, kept in memory only (KIP-360; B3); everything else is in the
+    record. `next_producer_id` is set only between prepare and complete of a producer whose epochs are used up (B4).
+    `client_version` is the protocol level of the request that made the transition.
+    """
+
+    __slots__ = (
+        "client_version",
+        "last_producer_epoch",
+        "last_update_ms",
+        "next_producer_id",
+        "partitions",
+        "previous_producer_id",
+        "producer_epoch",
+        "producer_id",
+        "start_ms",
+        "state",
+        "timeout_ms",
+        "transactional_id",
+    )
+
+    def __init__(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        previous_producer_id: int,
+        next_producer_id: int,
+        producer_epoch: int,
+        last_producer_epoch: int,
+        timeout_ms: int,
+        state: State,
+        partitions: frozenset[TopicPartition],
+        start_ms: int,
+        last_update_ms: int,
+        client_version: int,
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.producer_id = producer_id
+        self.previous_producer_id = previous_producer_id
+        self.next_producer_id = next_producer_id
+        self.producer_epoch = producer_epoch
+        self.last_producer_epoch = last_producer_epoch
+        self.timeout_ms = timeout_ms
+        self.state = state
+        self.partitions = partitions
+        self.start_ms = start_ms
+        self.last_update_ms = last_update_ms
+        self.client_version = client_version
+
+    @property
+    def is_prepared(self) -> bool:
+        """The decision is durable and the markers are on their way."""
+        return self.state is PREPARE_COMMIT or self.state is PREPARE_ABORT
+
+    @property
+    def commits(self) -> bool:
+        """The direction of a prepared transaction."""
+        return self.state is PREPARE_COMMIT
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+        return f"Transaction({fields})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Transaction):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def is_epoch_exhausted(producer_epoch: int) -> bool:
+    """No epoch is left for another transaction of this producer id."""
+    return producer_epoch >= EXHAUSTED_PRODUCER_EPOCH
+
+
+def _check_move(source: State, target: State, transactional_id: str) -> None:
+    if source not in ALLOWED_FROM[target]:
+        raise AssertionError(f"{transactional_id}: {source.name} -> {target.name} is no transition")
+
+
+def _refuse(code: ErrorCode, reason: str) -> NoReturn:
+    raise KafkaError(code, reason)
+
+
+def _refuse_concurrent(txn: Transaction, pending: bool) -> NoReturn:
+    state = STATE_NAMES[txn.state]
+    reason = f"state {state}" + (", its markers are being written" if pending else "")
+    raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, reason)
+
+
+# --- InitProducerId
+
+
+def initialise(
+    txn: Transaction | None,
+    transactional_id: str,
+    timeout_ms: int,
+    expected: tuple[int, int] | None,
+    now_ms: int,
+    server_version: int,
+    new_producer_id: Callable[[], int],
+    pending: bool = False,
+) -> Transaction:
+    """InitProducerId with a transactional id (B2-B4). `expected` is the (producer id, epoch) that the client holds.
+
+    A value in PREPARE_ABORT means: an open transaction was fenced and must be ended first, the client gets
+    CONCURRENT_TRANSACTIONS and tries again. `pending` says that markers are being written. Raises
+    CONCURRENT_TRANSACTIONS, PRODUCER_FENCED, or what `new_producer_id` raises.
+    """
+    if txn is None:
+        txn = Transaction(
+            transactional_id,
+            new_producer_id(),
+            NO_PRODUCER_ID,
+            NO_PRODUCER_ID,
+            NO_PRODUCER_EPOCH,
+            NO_PRODUCER_EPOCH,
+            timeout_ms,
+            EMPTY,
+            NO_PARTITIONS,
+            -1,
+            now_ms,
+            TV0,
+        )
+    if pending:
+        _refuse_concurrent(txn, pending)
+    if expected is not None and not _holds_producer_id(txn, expected):
+        _refuse(
+            ErrorCode.PRODUCER_FENCED,
+            f"holds producer id {expected[0]} epoch {expected[1]}, current is {txn.producer_id} epoch {txn.producer_epoch}",
+        )
+    if txn.is_prepared:
+        _refuse_concurrent(txn, pending)
+    if txn.state is ONGOING:
+        return fence(txn, server_version, now_ms, new_producer_id)
+    _check_move(txn.state, EMPTY, transactional_id)
+    producer_id, producer_epoch = txn.producer_id, txn.producer_epoch
+    expected_epoch = NO_PRODUCER_EPOCH if expected is None else expected[1]
+    if is_epoch_exhausted(producer_epoch) and (expected is None or expected_epoch == producer_epoch):
+        last_epoch = NO_PRODUCER_EPOCH if expected is None else producer_epoch
+        producer_id, producer_epoch = new_producer_id(), 0
+    elif is_epoch_exhausted(producer_epoch):
+        # Kafka throws here (prepareIncrementProducerEpoch on an exhausted epoch), which a client sees as this code.
+        _refuse(ErrorCode.UNKNOWN_SERVER_ERROR, f"epoch {producer_epoch} is the last one, the client holds {expected_epoch}")
+    elif expected is None:
+        last_epoch, producer_epoch = NO_PRODUCER_EPOCH, producer_epoch + 1
+    elif producer_epoch in (NO_PRODUCER_EPOCH, expected_epoch):
+        last_epoch, producer_epoch = producer_epoch, producer_epoch + 1
+    elif expected_epoch == txn.last_producer_epoch:
+        last_epoch = txn.last_producer_epoch  # a retry: the same answer again
+    else:
+        _refuse(
+            ErrorCode.PRODUCER_FENCED,
+            f"holds epoch {expected_epoch}, current is {producer_epoch}, the one before {txn.last_producer_epoch}",
+        )
+    return Transaction(
+        transactional_id,
+        producer_id,
+        txn.producer_id,
+        txn.next_producer_id,
+        producer_epoch,
+        last_epoch,
+        timeout_ms,
+        EMPTY,
+        NO_PARTITIONS,
+        -1,
+        now_ms,
+        txn.client_version,
+    )
+
+
+def _holds_producer_id(txn: Transaction, expected: tuple[int, int]) -> bool:
+    return (
+        txn.producer_epoch == NO_PRODUCER_EPOCH
+        or expected[0] == txn.producer_id
+        or (expected[0] == txn.previous_producer_id and is_epoch_exhausted(expected[1]))
+    )
+
+
+# --- AddPartitionsToTxn, AddOffsetsToTxn, Produce v12+, TxnOffsetCommit v5+
+
+
+def _check_producer(txn: Transaction, producer_id: int, producer_epoch: int) -> None:
+    if txn.producer_id != producer_id:
+        _refuse(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"producer id {producer_id}, current is {txn.producer_id}")
+    if txn.producer_epoch != producer_epoch:
+        _refuse(ErrorCode.PRODUCER_FENCED, f"epoch {producer_epoch}, current is {txn.producer_epoch}")
+
+
+def add_partitions(
+    txn: Transaction,
+    producer_id: int,
+    producer_epoch: int,
+    partitions: frozenset[TopicPartition],
+    client_version: int,
+    now_ms: int,
+    pending: bool = False,
+) -> Transaction:
+    """Begin or extend the transaction (B8). Answers `txn` itself when all of `partitions` are in it already."""
+    if pending:
+        _refuse_concurrent(txn, pending)
+    _check_producer(txn, producer_id, producer_epoch)
+    state = txn.state
+    if state is ONGOING:
+        if partitions <= txn.partitions:
+            return txn
+        start_ms = txn.start_ms
+        partitions = txn.partitions | partitions
+    elif txn.is_prepared:
+        _refuse_concurrent(txn, pending)
+    else:
+        _check_move(state, ONGOING, txn.transactional_id)
+        start_ms = now_ms
+    return Transaction(
+        txn.transactional_id,
+        producer_id,
+        producer_id,
+        txn.next_producer_id,
+        producer_epoch,
+        txn.last_producer_epoch,
+        txn.timeout_ms,
+        ONGOING,
+        partitions,
+        start_ms,
+        now_ms,
+        client_version,
+    )
+
+
+def missing_partitions(
+    txn: Transaction, producer_id: int, producer_epoch: int, partitions: frozenset[TopicPartition]
+) -> frozenset[TopicPartition]:
+    """Verification (`verifyOnly`, Produce v3-11): those of `partitions` that are not in the transaction; each of them
+    gets TRANSACTION_ABORTABLE. A transaction whose markers are being written is only refused by its state."""
+    _check_producer(txn, producer_id, producer_epoch)
+    if txn.is_prepared:
+        _refuse_concurrent(txn, False)
+    return partitions - txn.partitions
+
+
+# --- EndTxn
+
+
+def end(
+    txn: Transaction,
+    producer_id: int,
+    producer_epoch: int,
+    commit: bool,
+    client_version: int,
+    now_ms: int,
+    new_producer_id: Callable[[], int],
+    pending: bool = False,
+) -> Transaction:
+    """EndTxn of a client (B10, B20, B23): the prepared value, or `txn` itself for a retry that is answered OK."""
+    if client_version < TV2:
+        return _end_classic(txn, producer_id, producer_epoch, commit, now_ms, pending)
+    state = txn.state
+    is_retry = txn.producer_epoch == producer_epoch + 1
+    is_rotated_retry = (
+        txn.previous_producer_id == producer_id
+        and producer_epoch == EXHAUSTED_PRODUCER_EPOCH
+        and txn.producer_epoch == 0
+    )
+    if pending:
+        _refuse_concurrent(txn, pending)
+    if txn.producer_id != producer_id and not is_rotated_retry:
+        _refuse(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"producer id {producer_id}, current is {txn.producer_id}")
+    is_current = txn.producer_epoch == producer_epoch
+    if txn.is_prepared:
+        is_valid_epoch = is_retry
+    elif state is ONGOING or state is EMPTY:
+        is_valid_epoch = is_current
+    else:
+        is_valid_epoch = is_retry or is_rotated_retry or is_current
+    if not is_valid_epoch:
+        _refuse(ErrorCode.PRODUCER_FENCED, f"epoch {producer_epoch}, current is {txn.producer_epoch}")
+    if state is ONGOING:
+        return _prepare(txn, PREPARE_COMMIT if commit else PREPARE_ABORT, TV2, now_ms, new_producer_id)
+    if is_retry or is_rotated_retry:
+        if state is (COMPLETE_COMMIT if commit else COMPLETE_ABORT):
+            return txn
+        if state is (PREPARE_COMMIT if commit else PREPARE_ABORT):
+            _refuse_concurrent(txn, pending)
+    elif not commit:
+        # Nothing to end, yet an abort fences whatever of this transaction is still on its way (KIP-890).
+        return _prepare(txn, PREPARE_ABORT, TV2, now_ms, new_producer_id)
+    _refuse_direction(txn, commit)
+
+
+def _end_classic(
+    txn: Transaction, producer_id: int, producer_epoch: int, commit: bool, now_ms: int, pending: bool
+) -> Transaction:
+    """EndTxn v0-4: the epoch stays, a retry is told from the state alone."""
+    _check_producer(txn, producer_id, producer_epoch)
+    if pending:
+        _refuse_concurrent(txn, pending)
+    if txn.state is ONGOING:
+        return _prepare(txn, PREPARE_COMMIT if commit else PREPARE_ABORT, TV0, now_ms, None)
+    if txn.state is (COMPLETE_COMMIT if commit else COMPLETE_ABORT):
+        return txn
+    if txn.state is (PREPARE_COMMIT if commit else PREPARE_ABORT):
+        _refuse_concurrent(txn, pending)
+    _refuse_direction(txn, commit)
+
+
+def _refuse_direction(txn: Transaction, commit: bool) -> NoReturn:
+    asked = "commit" if commit else "abort"
+    _refuse(ErrorCode.INVALID_TXN_STATE, f"{asked} in state {STATE_NAMES[txn.state]}")
+
+
+def fence(
+    txn: Transaction, server_version: int, now_ms: int, new_producer_id: Callable[[], int]
+) -> Transaction:
+    """Abort an open transaction at the next epoch on the broker's own account: another instance of the producer came
+    (B3), or its time is up (B13). Passes PREPARE_EPOCH_FENCE, answers the PREPARE_ABORT value."""
+    _check_move(txn.state, PREPARE_EPOCH_FENCE, txn.transactional_id)
+    if server_version >= TV2:
+        return _prepare(txn, PREPARE_ABORT, TV2, now_ms, new_producer_id, PREPARE_EPOCH_FENCE)
+    bumped_epoch = min(txn.producer_epoch + 1, MAX_PRODUCER_EPOCH)
+    return Transaction(
+        txn.transactional_id,
+        txn.producer_id,
+        txn.producer_id,
+        NO_PRODUCER_ID,
+        bumped_epoch,
+        NO_PRODUCER_EPOCH,
+        txn.timeout_ms,
+        PREPARE_ABORT,
+        txn.partitions,
+        txn.start_ms,
+        now_ms,
+        TV0,
+    )
+
+
+def _prepare(
+    txn: Transaction,
+    target: State,
+    client_version: int,
+    now_ms: int,
+    new_producer_id: Callable[[], int] | None,
+    source: State | None = None,
+) -> Transaction:
+    source = txn.state if source is None else source
+    _check_move(source, target, txn.transactional_id)
+    next_producer_id = NO_PRODUCER_ID
+    epoch, last_epoch = txn.producer_epoch, txn.last_producer_epoch
+    if new_producer_id is not None:  # TV2: the bump is what fences everything older
+        if is_epoch_exhausted(epoch):
+            next_producer_id = new_producer_id()
+        last_epoch = epoch
+        if epoch < MAX_PRODUCER_EPOCH:
+            epoch += 1
+    return Transaction(
+        txn.transactional_id,
+        txn.producer_id,
+        txn.producer_id,
+        next_producer_id,
+        epoch,
+        last_epoch,
+        txn.timeout_ms,
+        target,
+        txn.partitions,
+        now_ms if source in _AT_REST else txn.start_ms,
+        now_ms,
+        client_version,
+    )
+
+
+def complete(txn: Transaction, now_ms: int) -> Transaction:
+    """All markers of a prepared transaction are written."""
+    target = COMPLETE_COMMIT if txn.state is PREPARE_COMMIT else COMPLETE_ABORT
+    _check_move(txn.state, target, txn.transactional_id)
+    producer_id, producer_epoch = txn.producer_id, txn.producer_epoch
+    if txn.client_version >= TV2 and txn.next_producer_id != NO_PRODUCER_ID:
+        producer_id, producer_epoch = txn.next_producer_id, 0
+    return Transaction(
+        txn.transactional_id,
+        producer_id,
+        txn.producer_id,
+        NO_PRODUCER_ID,
+        producer_epoch,
+        txn.last_producer_epoch,
+        txn.timeout_ms,
+        target,
+        NO_PARTITIONS,
+        txn.start_ms,
+        now_ms,
+        txn.client_version,
+    )
+
+
+# --- time
+
+
+def is_timed_out(txn: Transaction, now_ms: int) -> bool:
+    """An open transaction that is older than its timeout (B13)."""
+    return txn.state is ONGOING and txn.start_ms + txn.timeout_ms < now_ms
+
+
+def is_expired(txn: Transaction, now_ms: int, expiration_ms: int) -> bool:
+    """A transactional id that nobody used for `transactional.id.expiration.ms` (B7); leaves by way of DEAD."""
+    return txn.state in ALLOWED_FROM[DEAD] and txn.last_update_ms <= now_ms - expiration_ms
