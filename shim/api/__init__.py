@@ -1,0 +1,104 @@
+"""The one list of APIs. Dispatch and ApiVersions both read it; a test holds rows, modules and message tables together.
+
+A handler is `shim/api/k<key>_<name>.py` with `KEY, MIN, MAX` (MIN is the lowest version that is served), `REQUEST` and
+`RESPONSE` (message classes), and
+
+    def handle(context: Context, request: REQUEST) -> RESPONSE | None | Coroutine
+
+None: no answer is sent. A handler that waits is `async def`; one that waits rarely is a plain `def` that returns a
+coroutine when it must (Produce, Fetch), so that the common case runs without a task. `records` of a request are views
+of the receive buffer: valid until `handle` returns, so a coroutine takes `bytes(...)` of what it needs *before* it is
+returned, i.e. in the plain `def` part. KafkaError out of `handle` becomes the answer's error (shim/api/failures.py).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from shim.broker import Context
+    from shim.protocol.message import Message
+
+# key, name, advertised first version, last version, first version that is served
+ROWS = (
+    (0, "produce", 0, 13, 3),  # advertised from 0 for librdkafka before 2.x, as Kafka does (KAFKA-18659)
+    (1, "fetch", 4, 18, 4),
+    (2, "list_offsets", 1, 11, 1),
+    (3, "metadata", 0, 13, 0),
+    # (8, "offset_commit", 2, 10, 2),
+    # (9, "offset_fetch", 1, 10, 1),
+    (10, "find_coordinator", 0, 6, 0),
+    # (11, "join_group", 0, 9, 0),
+    # (12, "heartbeat", 0, 4, 0),
+    # (13, "leave_group", 0, 5, 0),
+    # (14, "sync_group", 0, 5, 0),
+    # (15, "describe_groups", 0, 6, 0),
+    # (16, "list_groups", 0, 5, 0),
+    (18, "api_versions", 0, 4, 0),
+    # (19, "create_topics", 2, 7, 2),
+    # (20, "delete_topics", 1, 6, 1),
+    # (21, "delete_records", 0, 2, 0),
+    (22, "init_producer_id", 0, 5, 0),  # version 6 is unstable in 4.3.1 (B25)
+    (23, "offset_for_leader_epoch", 2, 4, 2),
+    # (24, "add_partitions_to_txn", 0, 5, 0),
+    # (25, "add_offsets_to_txn", 0, 4, 0),
+    # (26, "end_txn", 0, 5, 0),
+    # (27, "write_txn_markers", 1, 2, 1),
+    # (28, "txn_offset_commit", 0, 5, 0),
+    # (32, "describe_configs", 1, 4, 1),
+    # (33, "alter_configs", 0, 2, 0),
+    # (35, "describe_log_dirs", 1, 5, 1),
+    # (37, "create_partitions", 0, 3, 0),
+    # (42, "delete_groups", 0, 2, 0),
+    # (44, "incremental_alter_configs", 0, 1, 0),
+    # (47, "offset_delete", 0, 0, 0),
+    # (55, "describe_quorum", 0, 2, 0),
+    # (57, "update_features", 0, 2, 0),
+    (60, "describe_cluster", 0, 2, 0),
+    # (61, "describe_producers", 0, 0, 0),
+    # (65, "describe_transactions", 0, 0, 0),
+    # (66, "list_transactions", 0, 2, 0),
+    # (68, "consumer_group_heartbeat", 0, 1, 0),
+    # (69, "consumer_group_describe", 0, 1, 0),
+    # (74, "list_config_resources", 0, 1, 0),
+    (75, "describe_topic_partitions", 0, 0, 0),
+)
+
+
+class Api:
+    """One row. The handler's module is imported on the first request for it: start-up does not pay for it."""
+
+    __slots__ = ("advertised_min", "first", "flexible_from", "handle", "key", "last", "name", "request", "response")
+
+    handle: Callable[[Context, Any], Any]
+    request: type[Message]
+    response: type[Message]
+
+    def __init__(self, key: int, name: str, advertised_min: int, last: int, first: int) -> None:
+        self.key = key
+        self.name = name
+        self.advertised_min = advertised_min
+        self.last = last
+        self.first = first
+        # Loaded when it is not -1.
+        self.flexible_from = -1
+
+    @property
+    def module_name(self) -> str:
+        return f"shim.api.k{self.key:02d}_{self.name}"
+
+    def load(self) -> None:
+        """Import the handler; from then on `handle`, `request`, `response` and `flexible_from` are set."""
+        module = import_module(self.module_name)
+        self.handle = module.handle
+        self.request = module.REQUEST
+        self.response = module.RESPONSE
+        self.flexible_from = self.request.FLEXIBLE_FROM
+
+
+APIS = tuple(Api(*row) for row in ROWS)
+TABLE = {api.key: api for api in APIS}

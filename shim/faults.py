@@ -1,0 +1,185 @@
+"""Named points at which a test may act: crash the process, fail a write, hold a request, or call a function.
+
+Nothing is armed in normal use, and then a point costs one attribute test: hot paths write
+`if faults.armed: faults.reach("log.after_write", topic=...)`. In a child process the environment variable
+KAFKA_SHIM_FAULTS arms points before the broker starts: `point=action[:argument][@nth]`, several joined by commas.
+Actions: `kill` (SIGKILL to this process), `exit` (status 70, no clean-up), `error[:CODE]` (raise KafkaError),
+`oserror[:ERRNO]` (raise OSError, by default ENOSPC), `hold` (only at `gate`, until `release`). `@3` means: at the third
+time it is reached, once; without it, every time.
+
+    KAFKA_SHIM_FAULTS="txn.after_prepare=kill@3,log.before_write=oserror:ENOSPC" kafka-shim serve
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+
+from shim.errors import ErrorCode, KafkaError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+ENVIRONMENT = "KAFKA_SHIM_FAULTS"
+
+# point -> when it is reached. Who adds a point to the code adds it here; arming an unknown one is an error.
+POINTS = {
+    "log.before_write": "an append passed every check, nothing is written yet",
+    "log.after_write": "the batch is with the operating system, memory does not know it yet",
+    "log.after_append": "an append is complete, its answer has not left",
+    "log.before_roll": "a segment is full, the next one is not made yet",
+    "log.after_roll": "the new segment exists",
+    "log.before_fsync": "a group of fsyncs is about to start",
+    "log.before_delete": "a partition's directory is about to be renamed to -delete",
+    "checkpoint.before_write": "a checkpoint file is about to be replaced",
+    "checkpoint.before_rename": "its new content is in a temporary file, not yet renamed",
+    "metadata.before_commit": "metadata records are decided, not appended",
+    "metadata.after_append": "metadata records are appended, not applied",
+    "group.before_append": "a group's records are decided, not appended",
+    "group.after_append": "a group's records are appended, not applied",
+    "txn.before_begin": "the first partition is about to make a transaction Ongoing",
+    "txn.after_begin": "Ongoing is appended",
+    "txn.before_prepare": "EndTxn is decided, Prepare* is not appended",
+    "txn.after_prepare": "Prepare* is appended, no marker is out",
+    "txn.after_marker": "one marker is appended (facts: topic, partition)",
+    "txn.before_complete": "all markers are out, Complete* is not appended",
+    "txn.after_complete": "Complete* is appended, the answer has not left",
+    "produce.verified": "a transactional batch passed verification, it is not appended",
+    "request.received": "a request is decoded, not handled (facts: api_key, client_id)",
+    "response.ready": "an answer is encoded, not sent (facts: api_key, client_id)",
+    "server.stopping": "a clean stop has begun",
+}
+
+
+class _Armed:
+    """One armed point: what to do, at which count, and whether it is over."""
+
+    __slots__ = ("action", "argument", "count", "held", "nth")
+
+    def __init__(self, action: str | Callable[..., object], argument: str | None, nth: int | None) -> None:
+        self.action = action
+        self.argument = argument
+        self.nth = nth
+        self.count = 0
+        self.held: list[asyncio.Future[None]] = []
+
+    def is_due(self) -> bool:
+        self.count += 1
+        return self.nth is None or self.count == self.nth
+
+
+class Faults:
+    """The armed points of one broker. Event-loop thread only, except `arm` before the start."""
+
+    __slots__ = ("_points", "armed")
+
+    def __init__(self, specification: str | None = None) -> None:
+        # Read by hot paths before they call `reach`.
+        self.armed = False
+        self._points: dict[str, _Armed] = {}
+        for part in (specification or "").split(","):
+            if part.strip():
+                self._arm_text(part.strip())
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Faults:
+        """The points that KAFKA_SHIM_FAULTS arms; ValueError names a bad one."""
+        return cls(environment.get(ENVIRONMENT))
+
+    def arm(
+        self, point: str, action: str | Callable[..., object], argument: str | None = None, *, nth: int | None = None
+    ) -> None:
+        """Act at `point` from now on (or only at its `nth` time). `action` is a name of the module's doc or a function
+        that gets the facts as keywords; what it raises is raised at the point."""
+        if point not in POINTS:
+            raise ValueError(f"unknown fault point {point!r}; there are {', '.join(POINTS)}")
+        if isinstance(action, str) and action not in _ACTIONS and action != "hold":
+            raise ValueError(f"unknown fault action {action!r}; there are {', '.join(_ACTIONS)}, hold")
+        self._points[point] = _Armed(action, argument, nth)
+        self.armed = True
+
+    def disarm(self, point: str | None = None) -> None:
+        """Forget one point, or all; whoever is held there goes on."""
+        for name in [point] if point is not None else list(self._points):
+            self.release(name)
+            self._points.pop(name, None)
+        self.armed = bool(self._points)
+
+    def reached(self, point: str) -> int:
+        """How often an armed point was reached since it was armed."""
+        armed = self._points.get(point)
+        return armed.count if armed is not None else 0
+
+    def reach(self, point: str, **facts: Any) -> None:
+        """Do what is armed at `point`. Raises what the action says."""
+        if not self.armed:
+            return
+        armed = self._points.get(point)
+        if armed is None or not armed.is_due():
+            return
+        if callable(armed.action):
+            armed.action(**facts)
+        elif armed.action != "hold":
+            _ACTIONS[armed.action](armed.argument)
+
+    async def gate(self, point: str, **facts: Any) -> None:
+        """As `reach`, for a caller that may wait: `hold` keeps it here until `release` or `disarm`."""
+        if not self.armed:
+            return
+        armed = self._points.get(point)
+        if armed is None or armed.action != "hold":
+            self.reach(point, **facts)
+        elif armed.is_due():
+            import asyncio
+
+            future = asyncio.get_running_loop().create_future()
+            armed.held.append(future)
+            await future
+
+    def release(self, point: str) -> int:
+        """Let everyone held at `point` go on; answers how many there were."""
+        armed = self._points.get(point)
+        if armed is None:
+            return 0
+        held, armed.held = armed.held, []
+        for future in held:
+            if not future.done():
+                future.set_result(None)
+        return len(held)
+
+    def _arm_text(self, text: str) -> None:
+        point, equals, rest = text.partition("=")
+        if not equals:
+            raise ValueError(f"{ENVIRONMENT}: expected point=action[:argument][@nth], got {text!r}")
+        rest, _, nth = rest.partition("@")
+        action, _, argument = rest.partition(":")
+        if nth and not nth.isdigit():
+            raise ValueError(f"{ENVIRONMENT}: the count after @ is not a number in {text!r}")
+        self.arm(point, action, argument or None, nth=int(nth) if nth else None)
+
+
+def _kill(argument: str | None) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _exit(argument: str | None) -> None:
+    sys.stderr.flush()
+    os._exit(int(argument or 70))
+
+
+def _error(argument: str | None) -> None:
+    code = ErrorCode[argument or "UNKNOWN_SERVER_ERROR"]
+    raise KafkaError(code, "a fault was injected here")
+
+
+def _oserror(argument: str | None) -> None:
+    number = getattr(errno, argument or "ENOSPC")
+    raise OSError(number, os.strerror(number))
+
+
+_ACTIONS: dict[str, Callable[[str | None], None]] = {"kill": _kill, "exit": _exit, "error": _error, "oserror": _oserror}

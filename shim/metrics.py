@@ -1,0 +1,29 @@
+"""Counters of one broker: plain integers, read by tests and later by an exporter. Nothing is imported for them."""
+
+from __future__ import annotations
+
+
+class Metrics:
+    """Event-loop thread only; a hot path adds to a slot, nothing more."""
+
+    __slots__ = (
+        "appended_bytes",
+        "connections_closed",
+        "connections_opened",
+        "connections_refused",
+        "errors_unexpected",
+        "fetched_bytes",
+        "frames_refused",
+        "requests",
+    )
+
+    def __init__(self) -> None:
+        # (api key) -> requests handled
+        self.requests: dict[int, int] = {}
+        self.connections_opened = 0
+        self.connections_closed = 0
+        self.connections_refused = 0
+        self.frames_refused = 0
+        self.errors_unexpected = 0
+        self.appended_bytes = 0
+        self.fetched_bytes = 0

@@ -1,0 +1,49 @@
+"""The one way in which a request waits: until something wakes it, or until the clock says that its time is up."""
+
+from __future__ import annotations
+
+import asyncio
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.clock import Clock
+
+
+class Waiter:
+    """Belongs to one parked request. `wake` may come from anywhere on the loop's thread, also before `wait`: it is kept
+    until a `wait` takes it. Give `waiter.wake` to `PartitionLog.subscribe`."""
+
+    __slots__ = ("_clock", "_future", "_woken")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._future: asyncio.Future[bool] | None = None
+        self._woken = False
+
+    def wake(self) -> None:
+        """End the wait, or the next one when none is going on. Cheap and idempotent."""
+        future = self._future
+        if future is None:
+            self._woken = True
+        elif not future.done():
+            future.set_result(True)
+
+    async def wait(self, timeout_ms: float) -> bool:
+        """True when woken, False when `timeout_ms` passed first. May be called again; one waiter at a time."""
+        if self._woken:
+            self._woken = False
+            return True
+        if timeout_ms <= 0:
+            return False
+        self._future = future = asyncio.get_running_loop().create_future()
+        timer = self._clock.call_later(timeout_ms, _expire, future)
+        try:
+            return await future
+        finally:
+            self._future = None
+            timer.cancel()
+
+
+def _expire(future: asyncio.Future[bool]) -> None:
+    if not future.done():
+        future.set_result(False)
