@@ -1,10 +1,17 @@
-# Each target sets up what it needs.
-PYTHON ?= python3
-VENV := .venv
-export KAFKA_SHIM_WERROR := 1
+# Each target sets up what it needs, quickly when nothing changed. PYTHON names the interpreter to build .venv with.
+PYTHON ?=
+SUITE := .venv/bin/python scripts/suite.py
+export PYTHON
 
-.PHONY: run build
-build:
-	$(VENV)/bin/python setup.py -q build_ext --inplace -j2
-run: build
-	$(VENV)/bin/python -m shim serve
+.PHONY: run build test lint bench compat soak spark-demo clean
+.DEFAULT_GOAL := build
+
+build:       ; @scripts/bootstrap run
+run: build   ; @.venv/bin/python -m shim serve $(ARGS)
+test:        ; @scripts/bootstrap test && $(SUITE) test
+lint:        ; @scripts/bootstrap test && $(SUITE) lint
+bench:       ; @scripts/bootstrap java && .venv/bin/python -m bench $(ARGS)
+compat:      ; @scripts/bootstrap compat && .venv/bin/python -m compat_tests $(ARGS)
+soak:        ; @scripts/bootstrap compat && $(SUITE) soak
+spark-demo:  ; @scripts/bootstrap java && .venv/bin/python -m spark.demo $(ARGS)
+clean:       ; rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
