@@ -27,8 +27,8 @@ if ASAN:
 if LINETRACE:
     MACROS += [("CYTHON_TRACE_NOGIL", "1"), ("CYTHON_USE_SYS_MONITORING", "0")]
 
-# C sources that a module needs besides its own .pyx.
-C_SOURCES = {"crc32c": ["cext/crc32c.c"]}
+# C sources that a module needs besides its own .pyx; Cython writes cext/NAME.c, so they need another name.
+C_SOURCES = {"crc32c": ["cext/crc32c_native.c"]}
 
 
 def extensions() -> list[Extension]:

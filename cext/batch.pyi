@@ -1,6 +1,6 @@
 """RecordBatch v2 headers: scan (prove bounds, magic, CRC, read) and stamp (what a broker writes)."""
 
-from collections.abc import Buffer
+from typing_extensions import Buffer
 from enum import IntEnum
 
 HEADER_SIZE: int

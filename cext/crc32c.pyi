@@ -1,4 +1,4 @@
-from collections.abc import Buffer
+from typing_extensions import Buffer
 
 IMPLEMENTATIONS: tuple[str, ...]
 """What this CPU can run, fastest first; the first is the one in use. "table" is always the last."""

@@ -1,10 +1,13 @@
 """The records inside a RecordBatch v2: walk, check, search, build."""
 
-from collections.abc import Buffer, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from typing_extensions import Buffer
 
 from cext.batch import Batch
 
-type Header = tuple[str, bytes | None]
+Header: TypeAlias = tuple[str, bytes | None]
 
 class Record:
     """One record, copied out of its batch. Header keys are decoded with surrogateescape, so that they survive a round trip."""

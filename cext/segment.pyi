@@ -1,6 +1,8 @@
 """One .log file and its indexes: append, read, search, walk. Bytes and positions only; names, rolling and fsync are the caller's."""
 
-from collections.abc import Buffer, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+
+from typing_extensions import Buffer
 
 from cext.batch import Batch, Verdict
 

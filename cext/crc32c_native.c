@@ -1,0 +1,240 @@
+#include "crc32c_native.h"
+
+#include <string.h>
+
+/* The polynomial without its top term, and the same with its bits reversed. */
+#define POLY 0x1EDC6F41u
+#define POLY_REFLECTED 0x82F63B78u
+
+kshim_crc32c_implementation kshim_crc32c_implementations[4];
+
+/* ---- Table: eight bytes a step, one table for each of their places. ---- */
+
+static uint32_t table[8][256];
+
+static void fill_table(void) {
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        uint32_t crc = byte;
+        for (int bit = 0; bit < 8; bit++) crc = (crc >> 1) ^ (crc & 1 ? POLY_REFLECTED : 0);
+        table[0][byte] = crc;
+    }
+    for (int place = 1; place < 8; place++)
+        for (int byte = 0; byte < 256; byte++) {
+            uint32_t before = table[place - 1][byte];
+            table[place][byte] = (before >> 8) ^ table[0][before & 0xFF];
+        }
+}
+
+static uint32_t run_table(uint32_t state, const uint8_t *p, size_t n) {
+    for (; n >= 8; p += 8, n -= 8) {
+        /* By bytes, so that the byte order of the machine does not matter; compilers make it one load. */
+        uint32_t low = state ^ (p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
+        state = table[7][low & 0xFF] ^ table[6][(low >> 8) & 0xFF] ^ table[5][(low >> 16) & 0xFF] ^ table[4][low >> 24] ^
+                table[3][p[4]] ^ table[2][p[5]] ^ table[1][p[6]] ^ table[0][p[7]];
+    }
+    for (; n; p++, n--) state = (state >> 8) ^ table[0][(state ^ *p) & 0xFF];
+    return state;
+}
+
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#include <immintrin.h>
+
+/* ---- Folding by carry-less multiplication ----
+
+   A 128-bit register holds 16 bytes of the message as a polynomial M = H * x^64 + L, bit k standing for x^(127-k): H, of the
+   earlier bytes, is the low half. To fold M over D bits of message that follow is to replace it by something congruent to
+   M * x^D modulo the CRC polynomial P, and to add (xor) those later bits. The product of two 64-bit halves in this reversed
+   order comes out one place too low, which is one factor x. So with the constants
+
+       far(D)  = x^(D + 63) mod P   for H        near(D) = x^(D - 1) mod P   for L
+
+   M * x^D  =  clmul(H, far(D)) + clmul(L, near(D)), below degree 96, so it fits the register again. `constant` computes them
+   from this definition at start; there is no number to copy or get wrong. */
+
+typedef struct {
+    uint64_t far;  /* for the low half of a register */
+    uint64_t near; /* for the high half */
+} fold_pair;
+
+static fold_pair fold_128, fold_512, fold_2048;
+static fold_pair fold_lanes[4];    /* by 384, 256, 128 bits, and nothing: lanes of one 512-bit register into the last */
+static fold_pair fold_128_to_3[3]; /* by 384, 256, 128 bits */
+static fold_pair fold_512_to_3[3]; /* by 1536, 1024, 512 bits */
+
+/* x^n mod P as a polynomial of degree below 64 in reversed bit order. */
+static uint64_t constant(int n) {
+    uint32_t remainder = 1, reversed = 0;
+    while (n-- > 0) remainder = (remainder << 1) ^ (remainder >> 31 ? POLY : 0);
+    for (int bit = 0; bit < 32; bit++) reversed |= ((remainder >> bit) & 1) << (31 - bit);
+    return (uint64_t)reversed << 32;
+}
+
+static fold_pair fold_by(int distance) {
+    fold_pair pair = {constant(distance + 63), constant(distance - 1)};
+    return pair;
+}
+
+static void fill_folds(void) {
+    fold_128 = fold_by(128);
+    fold_512 = fold_by(512);
+    fold_2048 = fold_by(2048);
+    for (int i = 0; i < 3; i++) {
+        fold_128_to_3[i] = fold_lanes[i] = fold_by(128 * (3 - i));
+        fold_512_to_3[i] = fold_by(512 * (3 - i));
+    }
+    memset(&fold_lanes[3], 0, sizeof(fold_pair));
+}
+
+/* The bytes below a register's size, and messages too short to fold. */
+__attribute__((target("sse4.2"))) static inline uint32_t run_crc_instruction(uint32_t state, const uint8_t *p, size_t n) {
+    uint64_t word, crc = state;
+    for (; n >= 8; p += 8, n -= 8) {
+        memcpy(&word, p, 8);
+        crc = _mm_crc32_u64(crc, word);
+    }
+    for (; n; p++, n--) crc = _mm_crc32_u8((uint32_t)crc, *p);
+    return (uint32_t)crc;
+}
+
+__attribute__((target("sse4.2,pclmul"))) static inline __m128i fold_16(__m128i x, __m128i k, __m128i next) {
+    return _mm_xor_si128(_mm_xor_si128(_mm_clmulepi64_si128(x, k, 0x00), _mm_clmulepi64_si128(x, k, 0x11)), next);
+}
+
+__attribute__((target("sse4.2,pclmul"))) static inline __m128i pair_16(const fold_pair *pair) {
+    return _mm_loadu_si128((const __m128i *)pair);
+}
+
+/* One register is left: it is congruent to the message so far, and the instruction divides it. */
+__attribute__((target("sse4.2,pclmul"))) static inline uint32_t finish_16(__m128i x, const uint8_t *p, size_t n) {
+    __m128i k = pair_16(&fold_128);
+    uint64_t crc;
+    for (; n >= 16; p += 16, n -= 16) x = fold_16(x, k, _mm_loadu_si128((const __m128i *)p));
+    crc = _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(x));
+    crc = _mm_crc32_u64(crc, (uint64_t)_mm_extract_epi64(x, 1));
+    return run_crc_instruction((uint32_t)crc, p, n);
+}
+
+__attribute__((target("sse4.2,pclmul"))) static uint32_t run_pclmul(uint32_t state, const uint8_t *p, size_t n) {
+    const __m128i *in = (const __m128i *)p;
+    __m128i x0, x1, x2, x3, k;
+    if (n < 128) return run_crc_instruction(state, p, n);
+    x0 = _mm_xor_si128(_mm_loadu_si128(in), _mm_cvtsi32_si128((int)state));
+    x1 = _mm_loadu_si128(in + 1);
+    x2 = _mm_loadu_si128(in + 2);
+    x3 = _mm_loadu_si128(in + 3);
+    k = pair_16(&fold_512);
+    for (n -= 64, in += 4; n >= 64; n -= 64, in += 4) {
+        x0 = fold_16(x0, k, _mm_loadu_si128(in));
+        x1 = fold_16(x1, k, _mm_loadu_si128(in + 1));
+        x2 = fold_16(x2, k, _mm_loadu_si128(in + 2));
+        x3 = fold_16(x3, k, _mm_loadu_si128(in + 3));
+    }
+    x3 = fold_16(x0, pair_16(&fold_128_to_3[0]), x3);
+    x3 = fold_16(x1, pair_16(&fold_128_to_3[1]), x3);
+    x3 = fold_16(x2, pair_16(&fold_128_to_3[2]), x3);
+    return finish_16(x3, (const uint8_t *)in, n);
+}
+
+#if defined(__GNUC__) && (__GNUC__ >= 8 || defined(__clang__))
+#define HAVE_AVX512 1
+#define AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,vpclmulqdq,pclmul,sse4.2")))
+
+AVX512 static inline __m512i fold_64(__m512i x, __m512i k, __m512i next) {
+    return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(x, k, 0x00), _mm512_clmulepi64_epi128(x, k, 0x11), next, 0x96);
+}
+
+AVX512 static inline __m512i pair_64(const fold_pair *pair) {
+    return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)pair));
+}
+
+AVX512 static uint32_t run_avx512(uint32_t state, const uint8_t *p, size_t n) {
+    __m512i x0, x1, x2, x3, k;
+    __m128i x;
+    if (n < 512) return run_pclmul(state, p, n);
+    x0 = _mm512_xor_si512(_mm512_loadu_si512(p), _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)state)));
+    x1 = _mm512_loadu_si512(p + 64);
+    x2 = _mm512_loadu_si512(p + 128);
+    x3 = _mm512_loadu_si512(p + 192);
+    k = pair_64(&fold_2048);
+    for (n -= 256, p += 256; n >= 256; n -= 256, p += 256) {
+        x0 = fold_64(x0, k, _mm512_loadu_si512(p));
+        x1 = fold_64(x1, k, _mm512_loadu_si512(p + 64));
+        x2 = fold_64(x2, k, _mm512_loadu_si512(p + 128));
+        x3 = fold_64(x3, k, _mm512_loadu_si512(p + 192));
+    }
+    x3 = fold_64(x0, pair_64(&fold_512_to_3[0]), x3);
+    x3 = fold_64(x1, pair_64(&fold_512_to_3[1]), x3);
+    x3 = fold_64(x2, pair_64(&fold_512_to_3[2]), x3);
+    k = pair_64(&fold_512);
+    for (; n >= 64; n -= 64, p += 64) x3 = fold_64(x3, k, _mm512_loadu_si512(p));
+    /* Three lanes move onto the last; its own pair is zero, so the product drops it and it is added as it is. */
+    x0 = fold_64(x3, _mm512_loadu_si512(fold_lanes), _mm512_setzero_si512());
+    x = _mm_xor_si128(_mm512_castsi512_si128(x0), _mm512_extracti32x4_epi32(x0, 1));
+    x = _mm_xor_si128(x, _mm512_extracti32x4_epi32(x0, 2));
+    x = _mm_xor_si128(x, _mm512_extracti32x4_epi32(x3, 3));
+    return finish_16(x, p, n);
+}
+#endif
+
+static int add_native(int count) {
+    fill_folds();
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("sse4.2") || !__builtin_cpu_supports("pclmul")) return count;
+#ifdef HAVE_AVX512
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("vpclmulqdq")) {
+        kshim_crc32c_implementations[count].name = "avx512";
+        kshim_crc32c_implementations[count++].run = run_avx512;
+    }
+#endif
+    kshim_crc32c_implementations[count].name = "pclmul";
+    kshim_crc32c_implementations[count++].run = run_pclmul;
+    return count;
+}
+
+#elif defined(__aarch64__) && (defined(__linux__) || defined(__APPLE__))
+#include <arm_acle.h>
+#ifdef __linux__
+#include <sys/auxv.h>
+#ifndef HWCAP_CRC32
+#define HWCAP_CRC32 (1 << 7)
+#endif
+#endif
+
+#ifdef __clang__
+#define ARM_CRC __attribute__((target("crc")))
+#else
+#define ARM_CRC __attribute__((target("+crc")))
+#endif
+
+ARM_CRC static uint32_t run_arm(uint32_t state, const uint8_t *p, size_t n) {
+    uint64_t word;
+    for (; n >= 8; p += 8, n -= 8) {
+        memcpy(&word, p, 8);
+        state = __crc32cd(state, word);
+    }
+    for (; n; p++, n--) state = __crc32cb(state, *p);
+    return state;
+}
+
+static int add_native(int count) {
+#ifdef __linux__
+    if (!(getauxval(AT_HWCAP) & HWCAP_CRC32)) return count;
+#endif
+    kshim_crc32c_implementations[count].name = "armv8";
+    kshim_crc32c_implementations[count++].run = run_arm;
+    return count;
+}
+
+#else
+static int add_native(int count) { return count; }
+#endif
+
+int kshim_crc32c_init(void) {
+    int count;
+    fill_table();
+    count = add_native(0);
+    kshim_crc32c_implementations[count].name = "table";
+    kshim_crc32c_implementations[count++].run = run_table;
+    return count;
+}
