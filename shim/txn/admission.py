@@ -1,7 +1,7 @@
 """What stands between a transactional batch and its log: the partition must be in the transaction (KIP-890; B9).
 
-Produce and TxnOffsetCommit come here before they append. By the request's version a partition that is missing is refused
-in one of two ways, or added.
+Produce and TxnOffsetCommit come here before they append. By the request's version a partition that is missing is
+refused in one of two ways, or added.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The transaction coordinator: the shell around the rules of `state`. Decide, append to `__transaction_state`, apply.
 
-Nothing is awaited between a decision and its apply: that is the lock. Only a transaction that is being ended in stepwise
-mode waits between its steps, and then it is `pending`, which every rule refuses with CONCURRENT_TRANSACTIONS.
+Nothing is awaited between a decision and its apply: that is the lock. Only a transaction that is being ended in
+stepwise mode waits between its steps, and then it is `pending`, which every rule refuses with CONCURRENT_TRANSACTIONS.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from shim.errors import ErrorCode, KafkaError
 from shim.java_hash import internal_partition
 from shim.txn import records, state
 from shim.txn.explain import Explanations
-from shim.txn.producer_ids import ProducerIds
 from shim.txn.state import State, Transaction
 
 TYPE_CHECKING = False
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from shim.metadata.store import MetadataStore
     from shim.storage.log import PartitionLog
     from shim.storage.logs import Logs
+    from shim.txn.producer_ids import ProducerIds
     from shim.txn.state import TopicPartition
 
 logger = logging.getLogger("shim.txn")
@@ -64,11 +64,18 @@ class TransactionCoordinator:
     """
 
     def __init__(
-        self, *, clock: Clock, config: BrokerConfig, logs: Logs, metadata: MetadataStore, faults: Faults
+        self,
+        *,
+        clock: Clock,
+        config: BrokerConfig,
+        logs: Logs,
+        metadata: MetadataStore,
+        faults: Faults,
+        producer_ids: ProducerIds,
     ) -> None:
         # For the life of the broker.
         self.explanations = Explanations()
-        self.producer_ids = ProducerIds(metadata.next_producer_id_block)
+        self.producer_ids = producer_ids
         self._clock = clock
         self._config = config
         self._logs = logs
@@ -243,7 +250,12 @@ class TransactionCoordinator:
                 current, producer_id, producer_epoch, partitions, client_version, now_ms, slot.pending
             )
             if txn is not current:
+                begins = self._faults.armed and current.state is not state.ONGOING
+                if begins:
+                    self._faults.reach("txn.before_begin", transactional_id=transactional_id)
                 self._write(slot, txn)
+                if begins:
+                    self._faults.reach("txn.after_begin", transactional_id=transactional_id)
         except KafkaError as error:
             self.explanations.refused(api, transactional_id, error, now_ms, (producer_id, producer_epoch))
             raise
@@ -280,7 +292,7 @@ class TransactionCoordinator:
     def end(
         self, transactional_id: str, producer_id: int, producer_epoch: int, commit: bool, client_version: int
     ) -> tuple[int, int]:
-        """EndTxn: everything is written when this returns (B10). Answers the producer's id and epoch for TV2, else -1s."""
+        """EndTxn: everything is written when this returns (B10). Answers (producer id, epoch) for TV2, else -1s."""
         steps = self._end(transactional_id, producer_id, producer_epoch, commit, client_version)
         while True:
             try:
@@ -298,7 +310,7 @@ class TransactionCoordinator:
                 point = next(steps)
             except StopIteration as done:
                 return done.value  # type: ignore[no-any-return]
-            await self._faults.reach(point, transactional_id=transactional_id)
+            await self._faults.gate(point, transactional_id=transactional_id)
 
     def _end(
         self, transactional_id: str, producer_id: int, producer_epoch: int, commit: bool, client_version: int
@@ -323,15 +335,19 @@ class TransactionCoordinator:
             raise
         if txn is not current:
             txn = yield from self._steps(slot, txn)
-        yield "txn.before_answer"
+            yield "txn.after_complete"
         if client_version < state.TV2:
             return -1, -1
         return txn.producer_id, txn.producer_epoch
 
     def _finish(self, slot: Slot, prepared: Transaction) -> None:
-        """All steps at once."""
-        for _ in self._steps(slot, prepared):
-            pass
+        """All steps at once; faults that need no waiting act here too."""
+        self._run(self._steps(slot, prepared), prepared.transactional_id)
+
+    def _run(self, steps: Generator[str, None, object], transactional_id: str) -> None:
+        for point in steps:
+            if self._faults.armed:
+                self._faults.reach(point, transactional_id=transactional_id)
 
     def _steps(self, slot: Slot, prepared: Transaction) -> Generator[str, None, Transaction]:
         """Write PREPARE, the markers, COMPLETE; yields the name of each point where a test may stop the machine.
@@ -405,8 +421,7 @@ class TransactionCoordinator:
         def retry() -> None:
             self._timers.pop(name, None)
             if slot.transaction is prepared:
-                for _ in self._mark(slot, prepared):
-                    pass
+                self._run(self._mark(slot, prepared), prepared.transactional_id)
                 self._complete(slot, prepared)
 
         self._timers[name] = self._clock.call_later(MARKER_RETRY_MS, retry)
@@ -418,8 +433,7 @@ class TransactionCoordinator:
         self.explanations.noted(prepared.transactional_id, now_ms, f"resumed the {direction} that was prepared")
         slot.pending = True
         slot.unmarked = sorted(prepared.partitions)
-        for _ in self._mark(slot, prepared):
-            pass
+        self._run(self._mark(slot, prepared), prepared.transactional_id)
         self._complete(slot, prepared)
 
     # --- time
@@ -481,8 +495,8 @@ class TransactionCoordinator:
         return [slot.transaction for slot in self._slots.values() if slot.transaction is not None]
 
     def resolve(self, transactional_id: str) -> list[str]:
-        """The way out of D18: where somebody else's marker has ended the transaction already, ours is not needed; where
-        it is still open, ours is written at the partition's own coordinator epoch. Answers what was done, a line each."""
+        """The way out of D18: where somebody else's marker has ended the transaction already, ours is not needed;
+        where it is still open, ours is written at the partition's own coordinator epoch. Answers a line per step."""
         slot = self._find(transactional_id)
         prepared = slot.transaction
         assert prepared is not None

@@ -73,7 +73,12 @@ class Explanations:
         logger.info("%s: %s", transactional_id, text)
 
     def refused(
-        self, api: str, transactional_id: str | None, error: KafkaError, now_ms: int, producer: tuple[int, int] | None = None
+        self,
+        api: str,
+        transactional_id: str | None,
+        error: KafkaError,
+        now_ms: int,
+        producer: tuple[int, int] | None = None,
     ) -> None:
         """A request was refused. `producer` is the (producer id, epoch) it came with; `error.message` the reason.
         Without a transactional id (idempotent producers) it goes to the log alone."""

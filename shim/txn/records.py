@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from struct import Struct
 
-from shim.txn.state import EMPTY, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_PARTITIONS, State, Transaction
+from shim.txn.state import EMPTY, NO_PARTITIONS, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, State, Transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ def _uvarint(value: int) -> bytes:
 def decode_key(key: Buffer) -> str:
     """The transactional id. Raises UnknownVersion."""
     from cext.messages import decode
+
     from shim.protocol.records.transaction_log_key import TransactionLogKey
 
     (version,) = _SHORT.unpack_from(key)
@@ -115,6 +116,7 @@ def decode_key(key: Buffer) -> str:
 def decode_value(transactional_id: str, value: Buffer) -> Transaction:
     """The state as it was written; the epoch before the last bump is not in it (B3). Raises UnknownVersion."""
     from cext.messages import decode
+
     from shim.protocol.records.transaction_log_value import TransactionLogValue
 
     (version,) = _SHORT.unpack_from(value)

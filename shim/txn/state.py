@@ -6,7 +6,7 @@ KafkaError with the code for the client and the reason for `explain`. No rule re
 
 States and what each request gets (rows B2-B13, B20, B23 of docs/SEMANTICS.md; TV2 is transaction.version=2):
 
-| State | InitProducerId | AddPartitions | EndTxn, its epoch | 
+| State | InitProducerId | AddPartitions | EndTxn, its epoch |
 | --- | --- | --- | --- |
 | EMPTY | Empty, epoch + 1 | Ongoing | TV2 abort: bumps; else INVALID_TXN_STATE |
 | ONGOING | fenced abort, CONCURRENT_TRANSACTIONS | Ongoing | PrepareCommit or PrepareAbort |
@@ -84,8 +84,8 @@ NO_PARTITIONS: frozenset[TopicPartition] = frozenset()
 class Transaction:
     """What the coordinator knows of one transactional id. A value: never changed, a transition makes a new one.
 
-    `last_producer_epoch` is the epoch before the last bump, kept in memory only (KIP-360; B3); everything else is in the
-    record. `next_producer_id` is set only between prepare and complete of a producer whose epochs are used up (B4).
+    `last_producer_epoch` is the epoch before the last bump, kept in memory only (KIP-360; B3); everything else is in
+    the record. `next_producer_id` is set only between prepare and complete of a producer whose epochs are used up (B4).
     `client_version` is the protocol level of the request that made the transition.
     """
 
@@ -213,7 +213,8 @@ def initialise(
     if expected is not None and not _holds_producer_id(txn, expected):
         _refuse(
             ErrorCode.PRODUCER_FENCED,
-            f"holds producer id {expected[0]} epoch {expected[1]}, current is {txn.producer_id} epoch {txn.producer_epoch}",
+            f"holds producer id {expected[0]} epoch {expected[1]}, "
+            f"current is {txn.producer_id} epoch {txn.producer_epoch}",
         )
     if txn.is_prepared:
         _refuse_concurrent(txn, pending)
@@ -227,7 +228,9 @@ def initialise(
         producer_id, producer_epoch = new_producer_id(), 0
     elif is_epoch_exhausted(producer_epoch):
         # Kafka throws here (prepareIncrementProducerEpoch on an exhausted epoch), which a client sees as this code.
-        _refuse(ErrorCode.UNKNOWN_SERVER_ERROR, f"epoch {producer_epoch} is the last one, the client holds {expected_epoch}")
+        _refuse(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"holds epoch {expected_epoch}, current is {producer_epoch}, the last one"
+        )
     elif expected is None:
         last_epoch, producer_epoch = NO_PRODUCER_EPOCH, producer_epoch + 1
     elif producer_epoch in (NO_PRODUCER_EPOCH, expected_epoch):
@@ -394,9 +397,7 @@ def _refuse_direction(txn: Transaction, commit: bool) -> NoReturn:
     _refuse(ErrorCode.INVALID_TXN_STATE, f"{asked} in state {STATE_NAMES[txn.state]}")
 
 
-def fence(
-    txn: Transaction, server_version: int, now_ms: int, new_producer_id: Callable[[], int]
-) -> Transaction:
+def fence(txn: Transaction, server_version: int, now_ms: int, new_producer_id: Callable[[], int]) -> Transaction:
     """Abort an open transaction at the next epoch on the broker's own account: another instance of the producer came
     (B3), or its time is up (B13). Passes PREPARE_EPOCH_FENCE, answers the PREPARE_ABORT value."""
     _check_move(txn.state, PREPARE_EPOCH_FENCE, txn.transactional_id)

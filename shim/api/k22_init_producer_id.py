@@ -1,0 +1,43 @@
+"""InitProducerId (key 22), versions 0-5.
+
+Without a transactional id: a fresh producer id at epoch 0, whatever else the request says. With one: the same producer
+id at the next epoch, which fences the producer before; an open transaction of that one is aborted first and the
+client, told CONCURRENT_TRANSACTIONS, asks again (A1, B2-B5).
+v2 is flexible. v3 adds the producer id and epoch that the client holds (KIP-360). v4 answers PRODUCER_FENCED where
+older ones answer INVALID_PRODUCER_EPOCH. v5 is for clients that know TRANSACTION_ABORTABLE. v6 (two-phase commit,
+KIP-939) is unstable in Kafka 4.3.1 and not served.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from shim.protocol.messages.init_producer_id_response import InitProducerIdResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+
+KEY, MIN, MAX = 22, 0, 5
+REQUEST, RESPONSE = InitProducerIdRequest, InitProducerIdResponse
+
+
+def handle(context: Context, request: InitProducerIdRequest) -> InitProducerIdResponse:
+    try:
+        producer_id, producer_epoch = context.broker.transactions.init_producer_id(
+            request.transactional_id, request.transaction_timeout_ms, _held(request)
+        )
+    except KafkaError as error:
+        code = error.code
+        if code is ErrorCode.PRODUCER_FENCED and context.api_version < 4:
+            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
+    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=producer_epoch)
+
+
+def _held(request: InitProducerIdRequest) -> tuple[int, int] | None:
+    """The producer id and epoch that the client holds; both or none."""
+    producer_id, producer_epoch = request.producer_id, request.producer_epoch
+    if (producer_id == -1) != (producer_epoch == -1):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "only one of producer id and epoch is set")
+    return None if producer_id == -1 else (producer_id, producer_epoch)

@@ -1,0 +1,100 @@
+"""AddPartitionsToTxn (key 24), versions 0-5.
+
+Begins or extends a transaction. One bad partition fails the transaction's whole list: it carries its own error, the
+others OPERATION_NOT_ATTEMPTED (B8).
+v0-3 come from clients and have one transaction. v2 answers PRODUCER_FENCED where older ones answer
+INVALID_PRODUCER_EPOCH. v3 is flexible. v4-5 come from brokers: many transactions, `verifyOnly` (KIP-890); v5 may answer
+TRANSACTION_ABORTABLE. What v4 and up begin is a transaction of level 2.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.protocol.messages.add_partitions_to_txn_request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTransaction,
+)
+from shim.protocol.messages.add_partitions_to_txn_response import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+)
+from shim.txn.state import TV0, TV2
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shim.broker import Context
+    from shim.txn.state import TopicPartition
+
+KEY, MIN, MAX = 24, 0, 5
+REQUEST, RESPONSE = AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+
+
+def handle(context: Context, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
+    if context.api_version >= 4:
+        return AddPartitionsToTxnResponse(
+            results_by_transaction=[
+                AddPartitionsToTxnResult(
+                    transactional_id=transaction.transactional_id, topic_results=_add(context, transaction, TV2)
+                )
+                for transaction in request.transactions
+            ]
+        )
+    transaction = AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_add(context, transaction, TV0))
+
+
+def _add(
+    context: Context, transaction: AddPartitionsToTxnTransaction, client_version: int
+) -> list[AddPartitionsToTxnTopicResult]:
+    image = context.broker.metadata.image
+    partitions = frozenset((topic.name, partition) for topic in transaction.topics for partition in topic.partitions)
+    unknown = {partition for partition in partitions if image.partition(*partition) is None}
+    if unknown:
+        return _results(
+            transaction,
+            lambda partition: (
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition in unknown else ErrorCode.OPERATION_NOT_ATTEMPTED
+            ),
+        )
+    transactions = context.broker.transactions
+    producer = transaction.transactional_id, transaction.producer_id, transaction.producer_epoch
+    try:
+        if not transaction.verify_only:
+            transactions.add_partitions(*producer, partitions, client_version)
+            return _results(transaction, lambda partition: ErrorCode.NONE)
+        missing = transactions.missing_partitions(*producer, partitions)
+    except KafkaError as error:
+        code = error.code
+        if code is ErrorCode.PRODUCER_FENCED and context.api_version < 2:
+            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        return _results(transaction, lambda partition: code)
+    return _results(
+        transaction,
+        lambda partition: ErrorCode.TRANSACTION_ABORTABLE if partition in missing else ErrorCode.NONE,
+    )
+
+
+def _results(
+    transaction: AddPartitionsToTxnTransaction, code_of: Callable[[TopicPartition], ErrorCode]
+) -> list[AddPartitionsToTxnTopicResult]:
+    return [
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(
+                    partition_index=partition, partition_error_code=code_of((topic.name, partition))
+                )
+                for partition in topic.partitions
+            ],
+        )
+        for topic in transaction.topics
+    ]

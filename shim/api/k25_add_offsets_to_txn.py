@@ -1,0 +1,50 @@
+"""AddOffsetsToTxn (key 25), versions 0-4.
+
+Adds the partition of `__consumer_offsets` that holds the group to the transaction; clients of level 2 do not need it,
+as TxnOffsetCommit v5 adds it (B8).
+v2 answers PRODUCER_FENCED where older ones answer INVALID_PRODUCER_EPOCH. v3 is flexible. v4 is for clients that know
+TRANSACTION_ABORTABLE.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.java_hash import internal_partition
+from shim.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
+from shim.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
+from shim.txn.state import TV0
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Broker, Context
+
+KEY, MIN, MAX = 25, 0, 4
+REQUEST, RESPONSE = AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+def handle(context: Context, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+    partition = OFFSETS_TOPIC, offsets_partition(context.broker, request.group_id)
+    try:
+        context.broker.transactions.add_partitions(
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            frozenset((partition,)),
+            TV0,
+            "AddOffsetsToTxn",
+        )
+    except KafkaError as error:
+        code = error.code
+        if code is ErrorCode.PRODUCER_FENCED and context.api_version < 2:
+            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        return AddOffsetsToTxnResponse(error_code=code)
+    return AddOffsetsToTxnResponse()
+
+
+def offsets_partition(broker: Broker, group_id: str) -> int:
+    """The partition of `__consumer_offsets` that holds the group."""
+    topic = broker.metadata.image.topics.get(OFFSETS_TOPIC)
+    count = len(topic.partitions) if topic is not None else broker.config.offsets_topic_num_partitions
+    return internal_partition(group_id, count)

@@ -1,0 +1,55 @@
+"""EndTxn (key 26), versions 0-5.
+
+Commits or aborts. When it is answered the markers are in every partition and the transaction is complete; Kafka answers
+after the decision is durable, so its readers may see the end a little later (B10).
+v2 answers PRODUCER_FENCED where older ones answer INVALID_PRODUCER_EPOCH. v3 is flexible. v4 is for clients that know
+TRANSACTION_ABORTABLE. v5 is level 2 (KIP-890): the epoch is bumped by each end and answered (B4, B23, B24).
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.protocol.messages.end_txn_request import EndTxnRequest
+from shim.protocol.messages.end_txn_response import EndTxnResponse
+from shim.txn.state import TV0, TV2
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
+    from shim.broker import Context
+
+KEY, MIN, MAX = 26, 0, 5
+REQUEST, RESPONSE = EndTxnRequest, EndTxnResponse
+
+
+def handle(context: Context, request: EndTxnRequest) -> EndTxnResponse | Coroutine[Any, Any, EndTxnResponse]:
+    if context.broker.faults.armed:
+        return _handle_stepwise(context, request)
+    try:
+        producer_id, producer_epoch = context.broker.transactions.end(*_arguments(context, request))
+    except KafkaError as error:
+        return _failed(context, error)
+    return EndTxnResponse(producer_id=producer_id, producer_epoch=producer_epoch)
+
+
+async def _handle_stepwise(context: Context, request: EndTxnRequest) -> EndTxnResponse:
+    """A test holds, drops or crashes at the steps of the end."""
+    try:
+        producer_id, producer_epoch = await context.broker.transactions.end_stepwise(*_arguments(context, request))
+    except KafkaError as error:
+        return _failed(context, error)
+    return EndTxnResponse(producer_id=producer_id, producer_epoch=producer_epoch)
+
+
+def _arguments(context: Context, request: EndTxnRequest) -> tuple[str, int, int, bool, int]:
+    level = TV2 if context.api_version >= 5 else TV0
+    return request.transactional_id, request.producer_id, request.producer_epoch, request.committed, level
+
+
+def _failed(context: Context, error: KafkaError) -> EndTxnResponse:
+    code = error.code
+    if code is ErrorCode.PRODUCER_FENCED and context.api_version < 2:
+        code = ErrorCode.INVALID_PRODUCER_EPOCH
+    return EndTxnResponse(error_code=code)

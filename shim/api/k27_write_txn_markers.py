@@ -1,0 +1,74 @@
+"""WriteTxnMarkers (key 27), versions 1-2.
+
+Writes the control batch that ends a transaction into partitions. In Kafka the coordinator sends it to leaders; here it
+is how an administrator ends a hanging transaction (`kafka-transactions abort`). The coordinator is not told (B11).
+v1 is flexible. v2 adds the transaction version (KIP-1228): its stricter epoch rule protects a newer transaction.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.protocol.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
+from shim.protocol.messages.write_txn_markers_response import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersResponse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Broker, Context
+
+KEY, MIN, MAX = 27, 1, 2
+REQUEST, RESPONSE = WriteTxnMarkersRequest, WriteTxnMarkersResponse
+
+
+def handle(context: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    # Results are by producer id: a later marker of the same one overwrites per partition.
+    codes: dict[int, dict[str, dict[int, ErrorCode]]] = {}
+    for marker in request.markers:
+        of_producer = codes.setdefault(marker.producer_id, {})
+        for topic in marker.topics:
+            of_topic = of_producer.setdefault(topic.name, {})
+            for partition in topic.partition_indexes:
+                of_topic[partition] = _write(context.broker, marker, topic.name, partition)
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id=producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(
+                        name=name,
+                        partitions=[
+                            WritableTxnMarkerPartitionResult(partition_index=partition, error_code=code)
+                            for partition, code in of_topic.items()
+                        ],
+                    )
+                    for name, of_topic in of_producer.items()
+                ],
+            )
+            for producer_id, of_producer in codes.items()
+        ]
+    )
+
+
+def _write(broker: Broker, marker: WritableTxnMarker, topic: str, partition: int) -> ErrorCode:
+    log = broker.logs.find(topic, partition)
+    if log is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    now_ms = broker.clock.now_ms()
+    try:
+        log.append_marker(
+            marker.producer_id,
+            marker.producer_epoch,
+            marker.coordinator_epoch,
+            marker.transaction_result,
+            marker.transaction_version,
+            now_ms,
+        )
+    except KafkaError as error:
+        producer = marker.producer_id, marker.producer_epoch
+        broker.transactions.explanations.refused("WriteTxnMarkers", None, error, now_ms, producer)
+        return error.code
+    return ErrorCode.NONE

@@ -1,0 +1,56 @@
+"""DescribeProducers (key 61), version 0.
+
+The producers that a partition's log remembers, with the start of an open transaction: how `kafka-transactions` finds
+hanging ones (KIP-664; B19). An unknown topic or partition gets UNKNOWN_TOPIC_OR_PARTITION.
+"""
+
+from __future__ import annotations
+
+from shim.errors import KafkaError
+from shim.protocol.messages.describe_producers_request import DescribeProducersRequest
+from shim.protocol.messages.describe_producers_response import (
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Broker, Context
+
+KEY, MIN, MAX = 61, 0, 0
+REQUEST, RESPONSE = DescribeProducersRequest, DescribeProducersResponse
+
+
+def handle(context: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(
+                name=topic.name,
+                partitions=[_describe(context.broker, topic.name, partition) for partition in topic.partition_indexes],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _describe(broker: Broker, topic: str, partition: int) -> PartitionResponse:
+    try:
+        log = broker.logs.get(topic, partition)
+    except KafkaError as error:
+        return PartitionResponse(partition_index=partition, error_code=error.code)
+    return PartitionResponse(
+        partition_index=partition,
+        active_producers=[
+            ProducerState(
+                producer_id=status.producer_id,
+                producer_epoch=status.producer_epoch,
+                last_sequence=status.last_sequence,
+                last_timestamp=status.last_timestamp_ms,
+                coordinator_epoch=status.coordinator_epoch,
+                current_txn_start_offset=status.current_txn_start_offset,
+            )
+            for status in log.producer_statuses()
+        ],
+    )

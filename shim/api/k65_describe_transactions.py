@@ -1,0 +1,50 @@
+"""DescribeTransactions (key 65), version 0.
+
+State, timeout, start and partitions of transactional ids (KIP-664; B19). An unknown id gets
+TRANSACTIONAL_ID_NOT_FOUND, an empty one INVALID_REQUEST.
+"""
+
+from __future__ import annotations
+
+from shim.errors import KafkaError
+from shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
+from shim.protocol.messages.describe_transactions_response import (
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
+)
+from shim.txn.state import STATE_NAMES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+    from shim.txn.coordinator import TransactionCoordinator
+
+KEY, MIN, MAX = 65, 0, 0
+REQUEST, RESPONSE = DescribeTransactionsRequest, DescribeTransactionsResponse
+
+
+def handle(context: Context, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+    transactions = context.broker.transactions
+    return DescribeTransactionsResponse(
+        transaction_states=[_describe(transactions, name) for name in request.transactional_ids]
+    )
+
+
+def _describe(transactions: TransactionCoordinator, transactional_id: str) -> TransactionState:
+    try:
+        txn = transactions.describe(transactional_id)
+    except KafkaError as error:
+        return TransactionState(transactional_id=transactional_id, error_code=error.code)
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(txn.partitions):
+        topics.setdefault(topic, []).append(partition)
+    return TransactionState(
+        transactional_id=transactional_id,
+        transaction_state=STATE_NAMES[txn.state],
+        transaction_timeout_ms=txn.timeout_ms,
+        transaction_start_time_ms=txn.start_ms,
+        producer_id=txn.producer_id,
+        producer_epoch=txn.producer_epoch,
+        topics=[TopicData(topic=topic, partitions=partitions) for topic, partitions in topics.items()],
+    )

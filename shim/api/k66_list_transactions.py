@@ -1,0 +1,63 @@
+"""ListTransactions (key 66), versions 0-2.
+
+All transactional ids, filtered by state names and producer ids; names that are no state come back in
+`unknownStateFilters`, and match nothing (B19).
+v1 adds a least duration (KIP-994), measured from the start of the last transaction, so that what is at rest matches
+too.
+v2 adds a pattern in RE2 syntax for the whole id (KIP-1152); a bad one is INVALID_REGULAR_EXPRESSION.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.protocol.messages.list_transactions_request import ListTransactionsRequest
+from shim.protocol.messages.list_transactions_response import ListTransactionsResponse, TransactionState
+from shim.txn.state import STATE_NAMES, STATES_BY_NAME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shim.broker import Context
+
+KEY, MIN, MAX = 66, 0, 2
+REQUEST, RESPONSE = ListTransactionsRequest, ListTransactionsResponse
+
+
+def handle(context: Context, request: ListTransactionsRequest) -> ListTransactionsResponse:
+    states = {STATES_BY_NAME[name] for name in request.state_filters if name in STATES_BY_NAME}
+    producer_ids = set(request.producer_id_filters)
+    least_ms = request.duration_filter
+    matches = _matcher(request.transactional_id_pattern)
+    now_ms = context.broker.clock.now_ms()
+    return ListTransactionsResponse(
+        unknown_state_filters=[name for name in request.state_filters if name not in STATES_BY_NAME],
+        transaction_states=[
+            TransactionState(
+                transactional_id=txn.transactional_id,
+                producer_id=txn.producer_id,
+                transaction_state=STATE_NAMES[txn.state],
+            )
+            for txn in context.broker.transactions.transactions()
+            if (not producer_ids or txn.producer_id in producer_ids)
+            and (not request.state_filters or txn.state in states)
+            and (least_ms < 0 or now_ms - txn.start_ms > least_ms)
+            and matches(txn.transactional_id)
+        ],
+    )
+
+
+def _matcher(pattern: str | None) -> Callable[[str], object]:
+    if not pattern:
+        return lambda transactional_id: True
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options).fullmatch  # type: ignore[no-any-return]
+    except re2.error as error:
+        raise KafkaError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"Transaction ID pattern `{pattern}` is not a valid regular expression: {error}.",
+        ) from error
