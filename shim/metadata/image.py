@@ -21,7 +21,10 @@ RESOURCE_GROUP = 32
 
 
 class Partition:
-    """One partition's registration. `partition_epoch` counts changes of the registration, `leader_epoch` elections."""
+    """One partition's registration. `partition_epoch` counts changes of the registration, `leader_epoch` elections.
+
+    Lists are tuples, and equal ones are shared: there may be many thousand partitions.
+    """
 
     __slots__ = (
         "adding_replicas",
@@ -38,19 +41,20 @@ class Partition:
         "replicas",
     )
 
-    def __init__(self, partition: int, replicas: list[int], isr: list[int], directories: list[bytes], leader: int) -> None:
-        self.partition = partition
-        self.replicas = replicas
-        self.isr = isr
-        self.directories = directories
-        self.leader = leader
-        self.leader_epoch = 0
-        self.partition_epoch = 0
-        self.leader_recovery_state = 0
-        self.removing_replicas: list[int] = []
-        self.adding_replicas: list[int] = []
-        self.elr: list[int] = []
-        self.last_known_elr: list[int] = []
+    partition: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    # The directory id of each replica; the zero uuid is "not assigned yet" (more than one data directory).
+    directories: tuple[bytes, ...]
+    # Eligible leader replicas and their last known members (KIP-966).
+    elr: tuple[int, ...]
+    last_known_elr: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    leader_recovery_state: int
 
 
 class Topic:
@@ -70,6 +74,7 @@ class Image:
     __slots__ = (
         "acls",
         "brokers",
+        "colliding_names",
         "configs",
         "controllers",
         "delegation_tokens",
@@ -89,6 +94,8 @@ class Image:
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
         self.partition_count = 0
+        # Names with '.' or '_', by the name with '_' for '.': two of them would share the names of their metrics.
+        self.colliding_names: dict[str, set[str]] = {}
         # (resource type, resource name) -> option -> value. The name "" of type BROKER is the cluster-wide default.
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
         # Finalised features; a level of 0 is not kept. ApiVersions sends them with `last_offset` as their epoch.

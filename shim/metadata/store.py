@@ -1,7 +1,7 @@
-"""The metadata store: the one place where topics, configurations, features and producer-id blocks are decided and kept.
+"""The metadata store: the one place where topics, options, features and producer-id blocks are decided and kept.
 
-`commit(records)` appends to `__cluster_metadata-0`, then applies to the `Image`; start-up replays the same records through
-the same `apply`. There is no other store. Nothing is awaited between a decision and its apply, so a method that is a
+`commit(records)` appends to `__cluster_metadata-0`, then applies to the `Image`; start-up replays the same records
+through the same `apply`. There is no other store. Nothing is awaited between a decision and its apply, so a method that is a
 plain `def` is atomic on the event loop; when it returns, its records are with the operating system (they survive
 SIGKILL). `await store.flushed()` returns when all that was committed before the call is fsynced, as KRaft does before
 it answers; the admin handlers await it.
@@ -9,56 +9,209 @@ it answers; the admin handlers await it.
 
 from __future__ import annotations
 
-from shim.metadata.image import Image, Topic
+import os
+
+from shim.config import TopicConfig
+from shim.errors import ErrorCode, KafkaError
+from shim.metadata import bootstrap, topics
+from shim.metadata.features import METADATA_VERSION, SUPPORTED, partition_record_version, register_broker_version
+from shim.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC, Image, Topic
+from shim.metadata.log import MetadataLog, MetadataLogError
+from shim.metadata.registration import departure_records, election_records, registration_records
+from shim.metadata.replay import Replayer
+from shim.protocol.records.config_record import ConfigRecord
+from shim.protocol.records.producer_ids_record import ProducerIdsRecord
+from shim.protocol.records.remove_topic_record import RemoveTopicRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from shim.config import TopicConfig
+    from shim.clock import Clock
+    from shim.config import BrokerConfig
+    from shim.faults import Faults
+    from shim.storage.logs import Logs
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
-INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
+SHARE_TOPIC = "__share_group_state"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_TOPIC})
+METADATA_TOPIC = "__cluster_metadata"
+
+PRODUCER_ID_BLOCK = 1000
+MAX_PRODUCER_ID = 2**63 - 1
 
 
 class MetadataStore:
-    """Owned by the broker; event-loop thread only. `start()` replays, `stop()` fsyncs and closes."""
+    """Owned by the broker; event-loop thread only.
 
-    image: Image
-    # Called after the commit that made or removed them: on_topic_created(topic), on_partitions_added(topic, first_new),
-    # on_topic_deleted(topic), on_topic_config_changed(name, config). The logs exist (or are gone) when they are called.
-    on_topic_created: list[Callable[[Topic], None]]
-    on_partitions_added: list[Callable[[Topic, int], None]]
-    on_topic_deleted: list[Callable[[Topic], None]]
-    on_topic_config_changed: list[Callable[[str, TopicConfig], None]]
-    # Called with (resource type, resource name) after each committed change of any configuration.
-    on_config_changed: list[Callable[[int, str], None]]
+    Order of a start: `Logs.open_dirs`; `start()` replays; `Logs.start(store.lookup)`; `create_missing_logs()`; after
+    the listeners are bound `register(...)`; then requests. At the end `stop()`, before `Logs.stop`.
+    """
+
+    def __init__(self, config: BrokerConfig, clock: Clock, logs: Logs, faults: Faults) -> None:
+        # --- fixed
+        self._config = config
+        self._clock = clock
+        self._logs = logs
+        self._faults = faults
+        self._node_id = config.node_id
+        # --- from start() to stop()
+        self.image = Image()
+        self._replayer = Replayer(self.image)
+        self._log: MetadataLog
+        # The epoch of this registration: the offset of its record.
+        self.broker_epoch = -1
+        # Topics without overrides share one object.
+        self._default_config = TopicConfig(config)
+        self._topic_configs: dict[str, TopicConfig] = {}
+        # --- hooks
+        # Called after the commit that made or removed them: on_topic_created(topic), on_partitions_added(topic, first
+        # new partition), on_topic_deleted(topic), on_topic_config_changed(name, config). The logs exist (or are gone)
+        # when they are called.
+        self.on_topic_created: list[Callable[[Topic], None]] = []
+        self.on_partitions_added: list[Callable[[Topic, int], None]] = []
+        self.on_topic_deleted: list[Callable[[Topic], None]] = []
+        self.on_topic_config_changed: list[Callable[[str, TopicConfig], None]] = []
+        # Called with (resource type, resource name) after each committed change of any configuration.
+        self.on_config_changed: list[Callable[[int, str], None]] = []
+
+    # --- start and stop
+
+    def start(self) -> None:
+        """Open the metadata log, replay it, and lead it in a new epoch. Raises MetadataLogError for one that this
+        version cannot take over."""
+        now_ms = self._clock.now_ms()
+        directory = self._logs.dirs[0].path
+        self._log = MetadataLog(self._logs.open_metadata_log(), self._node_id)
+        self._log.replay(self._replayer)
+        self._check_features()
+        records: list[Any] = []
+        if self._replayer.in_transaction:
+            from shim.protocol.records.abort_transaction_record import AbortTransactionRecord
+
+            records.append(AbortTransactionRecord(reason="Controller failover"))
+        if METADATA_VERSION not in self.image.features:
+            bootstrap.write_checkpoint(directory, now_ms)
+            first = bootstrap.read_checkpoint(directory)
+            records += bootstrap.activation_records(first, self._config.min_insync_replicas)
+        records += election_records(self.image, self._node_id)
+        self._log.begin_epoch(now_ms)
+        if records:
+            self.commit(records)
+        self._check_features()
+        self._broker_options_changed()
+
+    def _check_features(self) -> None:
+        for name, level in self.image.features.items():
+            lowest, highest = SUPPORTED.get(name, (0, 0))
+            if not lowest <= level <= highest:
+                raise MetadataLogError(
+                    f"{self._log.directory}: {name} {level} is finalised here, this version of kafka-shim supports "
+                    f"{lowest} to {highest}"
+                )
+
+    def lookup(self, topic: str, partition: int) -> tuple[bytes, TopicConfig, int] | None:
+        """(topic id, options, leader epoch) of a partition that exists, else None; `Logs.start` asks it."""
+        found = self.image.topics.get(topic)
+        if found is None or partition >= len(found.partitions):
+            return None
+        return found.topic_id, self.topic_config(topic), found.partitions[partition].leader_epoch
+
+    def create_missing_logs(self) -> None:
+        """Make the logs of partitions that have none yet: a crash came between their record and their directory."""
+        for topic in self.image.topics.values():
+            config = None
+            for partition in topic.partitions:
+                if self._node_id in partition.replicas and not self._logs.has(topic.name, partition.partition):
+                    config = config or self.topic_config(topic.name)
+                    self._logs.create(topic.name, topic.topic_id, partition.partition, config)
+
+    def register(self, endpoints: Sequence[tuple[str, str, int, int]]) -> None:
+        """Record this node with the (listener, host, port, security protocol) that it serves, once these are bound."""
+        records, self.broker_epoch = registration_records(
+            self.image, self._node_id, endpoints, self._directory_ids(), self._config.broker_rack, self._log.next_offset
+        )
+        self._logs.broker_epoch = self.broker_epoch
+        self.commit(records)
+
+    def stop(self) -> None:
+        """Record that this node left in order, and fsync. Apache Kafka then starts here without waiting first."""
+        if self.broker_epoch >= 0:
+            self.commit(departure_records(self._node_id, self.broker_epoch))
+        self._log.flush()
+
+    # --- commit
 
     def commit(self, records: Sequence[Any]) -> int:
         """Append the record messages (of `shim.protocol.records`) as one batch, apply them; returns the last offset."""
-        raise NotImplementedError
+        level = self._metadata_version(records)
+        now_ms = self._clock.now_ms()
+        first = self._log.append([(record, _version_of(record, level)) for record in records], now_ms)
+        for record in records:
+            self._replayer.apply(record)
+        self.image.last_offset = first + len(records) - 1
+        self.image.last_epoch = self._log.epoch
+        self.image.last_timestamp_ms = now_ms
+        return self.image.last_offset
+
+    def _metadata_version(self, records: Sequence[Any]) -> int:
+        return self.image.features.get(METADATA_VERSION) or SUPPORTED[METADATA_VERSION][1]
 
     async def flushed(self) -> None:
-        """Returns when everything committed before this call is fsynced. KafkaError KAFKA_STORAGE_ERROR if it cannot be."""
-        raise NotImplementedError
+        """Returns when everything committed before this call is fsynced. KafkaError KAFKA_STORAGE_ERROR if it fails."""
+        flushing = self._log.flushing
+        if flushing is None:
+            return
+        from asyncio import wrap_future
+
+        try:
+            await wrap_future(flushing)
+        except OSError as err:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(err)) from err
+
+    # --- look up
+
+    @property
+    def epoch(self) -> int:
+        """The leader epoch of the metadata quorum: this node's, since `start`."""
+        return self._log.epoch
+
+    @property
+    def next_offset(self) -> int:
+        """One past the last record of the metadata log."""
+        return self._log.next_offset
 
     def topic(self, name: str) -> Topic:
         """The topic of that name. KafkaError UNKNOWN_TOPIC_OR_PARTITION."""
-        raise NotImplementedError
+        found = self.image.topics.get(name)
+        if found is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topics.UNKNOWN_TOPIC_MESSAGE)
+        return found
 
     def topic_by_id(self, topic_id: bytes) -> Topic:
         """The topic of that id of 16 bytes. KafkaError UNKNOWN_TOPIC_ID."""
-        raise NotImplementedError
+        found = self.image.topics_by_id.get(topic_id)
+        if found is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, topics.UNKNOWN_TOPIC_ID_MESSAGE)
+        return found
 
     def topic_config(self, name: str) -> TopicConfig:
         """The topic's effective options: its overrides over dynamic broker options over the static ones. Cached."""
-        raise NotImplementedError
+        overrides = self.image.configs.get((RESOURCE_TOPIC, name))
+        if not overrides:
+            return self._default_config
+        config = self._topic_configs.get(name)
+        if config is None:
+            config = self._topic_configs[name] = TopicConfig(self._config, overrides)
+        return config
 
     def feature(self, name: str) -> int:
-        """The finalised level of a feature, 0 when it is not finalised (`group.version`, `transaction.version`, ...)."""
-        raise NotImplementedError
+        """The finalised level of a feature (`group.version`, ...), 0 when it is not finalised."""
+        return self.image.features.get(name, 0)
+
+    # --- topics
 
     def create_topic(
         self,
@@ -66,30 +219,193 @@ class MetadataStore:
         partitions: int = -1,
         replication_factor: int = -1,
         configs: Mapping[str, str] | None = None,
+        *,
+        assignments: Sequence[tuple[int, list[int]]] = (),
     ) -> Topic:
-        """Create one topic and its logs. KafkaError: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS,
-        INVALID_REPLICATION_FACTOR, INVALID_CONFIG. -1 takes the broker's default."""
-        raise NotImplementedError
+        """Create one topic and its logs. -1 takes the broker's default; `configs` were checked. KafkaError:
+        TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, and those of `topics.decide_replicas`."""
+        topics.check_new_name(self.image, name)
+        replicas = self.decide_replicas(partitions, replication_factor, assignments)
+        return self.create_topics([(name, replicas, configs or {})])[0]
+
+    def decide_replicas(
+        self, partitions: int, replication_factor: int, assignments: Sequence[tuple[int, list[int]]]
+    ) -> list[list[int]]:
+        """`topics.decide_replicas` with this broker's defaults; nothing changes."""
+        defaults = (self._config.num_partitions, self._config.default_replication_factor)
+        return topics.decide_replicas(
+            self.image, partitions, replication_factor, assignments, self._node_id, defaults
+        )
+
+    def create_topics(self, new: Sequence[tuple[str, list[list[int]], Mapping[str, str]]]) -> list[Topic]:
+        """Create checked topics, (name, replicas of each partition, options), in one batch, and their logs."""
+        records: list[Any] = []
+        directory_id = self._placement()
+        for name, replicas, configs in new:
+            topic_id = _random_id()
+            options = [
+                ConfigRecord(resource_type=RESOURCE_TOPIC, resource_name=name, name=option, value=value)
+                for option, value in configs.items()
+            ]
+            partitions = topics.partition_records(topic_id, 0, replicas, self._node_id, directory_id)
+            records += topics.topic_records(name, topic_id, options, partitions)
+        self.commit(records)
+        made = [self.image.topics[name] for name, _, _ in new]
+        for topic in made:
+            self._create_logs(topic, 0)
+            for hook in self.on_topic_created:
+                hook(topic)
+        return made
 
     def auto_create_topic(self, name: str) -> Topic:
-        """What Metadata does for an unknown topic when `auto.create.topics.enable`; internal names get their own options."""
-        raise NotImplementedError
+        """What Metadata does for an unknown topic when `auto.create.topics.enable`; internal names get their options."""
+        if name in INTERNAL_TOPICS:
+            return self.ensure_internal_topic(name)
+        return self.create_topic(name)
 
     def ensure_internal_topic(self, name: str) -> Topic:
-        """`__consumer_offsets` or `__transaction_state`, made with Kafka's options on first use (50 partitions, compact)."""
-        raise NotImplementedError
+        """`__consumer_offsets` or `__transaction_state`, made on first use with Kafka's options: 50 compact partitions."""
+        found = self.image.topics.get(name)
+        if found is not None:
+            return found
+        partitions, configs = self._internal_options(name)
+        return self.create_topic(name, partitions, 1, configs)
 
-    def create_partitions(self, name: str, total: int) -> Topic:
-        """Grow a topic to `total` partitions. KafkaError: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS."""
-        raise NotImplementedError
+    def _internal_options(self, name: str) -> tuple[int, dict[str, str]]:
+        # GroupCoordinatorService.groupMetadataTopicConfigs, TransactionCoordinator.transactionStateTopicConfigs.
+        config = self._config
+        if name == OFFSETS_TOPIC:
+            return config.offsets_topic_num_partitions, {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(config.offsets_topic_segment_bytes),
+            }
+        if name == TRANSACTIONS_TOPIC:
+            return config.transaction_state_log_num_partitions, {
+                "unclean.leader.election.enable": "false",
+                "compression.type": "uncompressed",
+                "cleanup.policy": "compact",
+                "min.insync.replicas": "1",
+                "segment.bytes": str(config.transaction_state_log_segment_bytes),
+            }
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is not an internal topic of this broker")
+
+    def create_partitions(self, name: str, total: int, *, assignments: Sequence[list[int]] | None = None) -> Topic:
+        """Grow a topic to `total` partitions. KafkaError: those of `topics.decide_growth`."""
+        replicas = topics.decide_growth(self.image, name, total, assignments, self._node_id)
+        topic = self.image.topics[name]
+        first = len(topic.partitions)
+        self.commit(topics.partition_records(topic.topic_id, first, replicas, self._node_id, self._placement()))
+        self._create_logs(topic, first)
+        for hook in self.on_partitions_added:
+            hook(topic, first)
+        return topic
 
     def delete_topic(self, name: str) -> None:
         """Remove the topic, its options and its logs; the name is free when this returns."""
-        raise NotImplementedError
+        topic = self.topic(name)
+        self.commit([RemoveTopicRecord(topic_id=topic.topic_id)])
+        self._topic_configs.pop(name, None)
+        for partition in topic.partitions:
+            if self._node_id in partition.replicas:
+                self._logs.delete(name, partition.partition)
+        for hook in self.on_topic_deleted:
+            hook(topic)
+
+    def _create_logs(self, topic: Topic, first: int) -> None:
+        config = self.topic_config(topic.name)
+        self._faults.reach("metadata.before_logs", topic=topic.name)
+        for partition in topic.partitions[first:]:
+            self._logs.create(topic.name, topic.topic_id, partition.partition, config)
+
+    def _directory_ids(self) -> list[bytes]:
+        return [directory.directory_id for directory in self._logs.dirs]
+
+    def _placement(self) -> bytes:
+        """The directory id to record for a new partition: that of the one directory, or "unassigned" when there are
+        several: the log is placed after the record is written (DirectoryId.UNASSIGNED)."""
+        ids = self._directory_ids()
+        return ids[0] if len(ids) == 1 else bytes(16)
+
+    # --- configurations
+
+    def alter_configs(self, records: Sequence[Any]) -> None:
+        """Commit checked ConfigRecords (and what goes with them), and put them in force at once."""
+        if not records:
+            return
+        self.commit(records)
+        options = [record for record in records if isinstance(record, ConfigRecord)]
+        changed = {(record.resource_type, record.resource_name) for record in options}
+        if any(kind == RESOURCE_BROKER for kind, _ in changed):
+            self._broker_options_changed()
+        for kind, name in changed:
+            if kind == RESOURCE_TOPIC:
+                self._topic_configs.pop(name, None)
+                self._topic_options_changed(name)
+            for hook in self.on_config_changed:
+                hook(kind, name)
+
+    def _broker_options_changed(self) -> None:
+        """Put the stored options of the cluster, then of this broker, over the static ones; topics follow."""
+        dynamic = dict(self.image.config_of(RESOURCE_BROKER, ""))
+        dynamic.update(self.image.config_of(RESOURCE_BROKER, str(self._node_id)))
+        if dynamic == self._config.dynamic:
+            return
+        self._config.apply_dynamic(dynamic)
+        self._default_config = TopicConfig(self._config)
+        self._topic_configs.clear()
+        if self.broker_epoch >= 0:  # before that no log is open
+            for name in self.image.topics:
+                self._topic_options_changed(name)
+
+    def _topic_options_changed(self, name: str) -> None:
+        config = self.topic_config(name)
+        self._logs.configure(name, config)
+        for hook in self.on_topic_config_changed:
+            hook(name, config)
+
+    # --- producer ids
 
     def next_producer_id_block(self) -> tuple[int, int]:
         """Reserve the next block of producer ids: (first id, count of 1000). Recorded before it returns.
 
-        KafkaError COORDINATOR_LOAD_IN_PROGRESS when no whole block is left below 2**63.
-        """
-        raise NotImplementedError
+        KafkaError COORDINATOR_LOAD_IN_PROGRESS when no whole block is left below 2**63 (A1)."""
+        first = self.image.next_producer_id
+        if first > MAX_PRODUCER_ID - PRODUCER_ID_BLOCK:
+            reason = f"no block of {PRODUCER_ID_BLOCK} producer ids is left after {first}"
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, reason)
+        self.commit(
+            [
+                ProducerIdsRecord(
+                    broker_id=self._node_id, broker_epoch=self.broker_epoch, next_producer_id=first + PRODUCER_ID_BLOCK
+                )
+            ]
+        )
+        return first, PRODUCER_ID_BLOCK
+
+
+def _version_of(record: Any, metadata_version: int) -> int:
+    """The version of a record that the finalised metadata.version writes."""
+    key = record.API_KEY
+    if key in (3, 5):
+        return partition_record_version(metadata_version)
+    if key == 0:
+        return register_broker_version(metadata_version)
+    if key == 17:
+        # The least version that holds what the record says, as in Kafka.
+        if record.cordoned_log_dirs is not None:
+            return 3
+        if record.log_dirs:
+            return 2
+        return 1 if record.in_controlled_shutdown else 0
+    return 0
+
+
+def _random_id() -> bytes:
+    """A random uuid (version 4) that does not begin with a dash in base64, as Kafka's Uuid.randomUuid."""
+    while True:
+        raw = bytearray(os.urandom(16))
+        raw[6] = raw[6] & 0x0F | 0x40
+        raw[8] = raw[8] & 0x3F | 0x80
+        if raw[0] >> 2 != 62 and any(raw[:15]):
+            return bytes(raw)

@@ -23,6 +23,9 @@ class Logs:
     dirs: list[DataDir]
     cluster_id: str
     node_id: int
+    # The epoch of this broker's registration, set by the metadata store; `stop` writes it to `.kafka_cleanshutdown`
+    # (`{"version":0,"brokerEpoch":N}`): Apache Kafka compares it to tell a clean stop (KIP-966).
+    broker_epoch: int
     # (log, producer_id, producer_epoch, commit, offset) after each transaction marker; group offsets hang on it.
     on_marker: list[Callable[[PartitionLog, int, int, bool, int], None]]
 
@@ -36,12 +39,15 @@ class Logs:
         raise NotImplementedError
 
     def open_metadata_log(self) -> PartitionLog:
-        """`__cluster_metadata-0` in `metadata.log.dir` (default: the first log dir), recovered; made when missing."""
+        """`__cluster_metadata-0` in `metadata.log.dir` (default: the first log dir), recovered; made when missing.
+
+        Its config has flush.messages=1 and no retention: each `append_batch` answers `Appended.flushed`. Its caller sets
+        `leader_epoch` before it appends in a new epoch."""
         raise NotImplementedError
 
-    def start(self, lookup: Callable[[str, int], tuple[bytes, TopicConfig] | None]) -> None:
-        """Find every partition directory. `lookup(topic, partition)` gives (topic_id, config), or None when metadata
-        does not know it: the directory is set aside with the suffix `-stray`. After a clean stop nothing is read until a
+    def start(self, lookup: Callable[[str, int], tuple[bytes, TopicConfig, int] | None]) -> None:
+        """Find every partition directory. `lookup(topic, partition)` gives (topic_id, config, leader_epoch), or None when
+        metadata does not know it: the directory is set aside with the suffix `-stray`. After a clean stop nothing is read until a
         partition is used; after a crash every partition is recovered here."""
         raise NotImplementedError
 
@@ -51,6 +57,10 @@ class Logs:
 
     def find(self, topic: str, partition: int) -> PartitionLog | None:
         """The log, or None when it is not here or offline."""
+        raise NotImplementedError
+
+    def has(self, topic: str, partition: int) -> bool:
+        """Whether the partition has a log here, online or not; loads nothing."""
         raise NotImplementedError
 
     def create(self, topic: str, topic_id: bytes, partition: int, config: TopicConfig) -> PartitionLog:

@@ -1,0 +1,67 @@
+"""What a new data directory begins with: `bootstrap.checkpoint`, and the first records of the metadata log.
+
+Source: Kafka's storage tool (Formatter), BootstrapDirectory and ActivationRecordsGenerator.
+"""
+
+from __future__ import annotations
+
+import os
+
+from shim.metadata.features import BOOTSTRAP_LEVELS, ELR_VERSION, METADATA_VERSION, TRANSACTIONS
+from shim.metadata.image import RESOURCE_BROKER
+from shim.metadata.log import read_records, snapshot_bytes
+from shim.protocol.records.begin_transaction_record import BeginTransactionRecord
+from shim.protocol.records.config_record import ConfigRecord
+from shim.protocol.records.end_transaction_record import EndTransactionRecord
+from shim.protocol.records.feature_level_record import FeatureLevelRecord
+from shim.storage.checkpoint import replace_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+FILE_NAME = "bootstrap.checkpoint"
+TRANSACTION_NAME = "Bootstrap records"
+
+
+def default_records() -> list[FeatureLevelRecord]:
+    """The features that a new directory finalises, as Kafka's `format` does."""
+    return [FeatureLevelRecord(name=name, feature_level=level) for name, level in BOOTSTRAP_LEVELS]
+
+
+def write_checkpoint(directory: Path, now_ms: int) -> None:
+    """Write `bootstrap.checkpoint` when there is none: Kafka refuses to start without it."""
+    path = directory / FILE_NAME
+    if not path.exists():
+        content = snapshot_bytes([(record, 0) for record in default_records()], now_ms)
+        replace_file(os.fspath(path), content, sync=True)
+
+
+def read_checkpoint(directory: Path) -> list[Any]:
+    """The records of `bootstrap.checkpoint`; those of a new directory when there is no such file."""
+    path = directory / FILE_NAME
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return default_records()
+    return list(read_records(content))
+
+
+def activation_records(bootstrap: list[Any], min_insync_replicas: int) -> list[Any]:
+    """What the first leader of an empty metadata log appends, in one metadata transaction (KIP-868)."""
+    levels = {record.name: record.feature_level for record in bootstrap if isinstance(record, FeatureLevelRecord)}
+    records = list(bootstrap)
+    # With eligible leader replicas, the cluster must have a min.insync.replicas of its own (KIP-966).
+    if levels.get(ELR_VERSION, 0) > 0:
+        records.append(
+            ConfigRecord(
+                resource_type=RESOURCE_BROKER,
+                resource_name="",
+                name="min.insync.replicas",
+                value=str(min_insync_replicas),
+            )
+        )
+    if levels.get(METADATA_VERSION, 0) >= TRANSACTIONS:
+        records = [BeginTransactionRecord(name=TRANSACTION_NAME), *records, EndTransactionRecord()]
+    return records

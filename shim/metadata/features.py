@@ -1,0 +1,142 @@
+"""Features and their levels: what this broker supports, what each level of `metadata.version` allows to write.
+
+Sources: org.apache.kafka.server.common.Feature and MetadataVersion of 4.3.1, FeatureControlManager for the checks.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.protocol.records.feature_level_record import FeatureLevelRecord
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+METADATA_VERSION = "metadata.version"
+KRAFT_VERSION = "kraft.version"
+GROUP_VERSION = "group.version"
+TRANSACTION_VERSION = "transaction.version"
+ELR_VERSION = "eligible.leader.replicas.version"
+SHARE_VERSION = "share.version"
+STREAMS_VERSION = "streams.version"
+
+# feature -> (lowest, highest) supported level, in the order in which Kafka registers a controller.
+SUPPORTED = {
+    GROUP_VERSION: (0, 1),
+    KRAFT_VERSION: (0, 1),
+    METADATA_VERSION: (7, 30),
+    SHARE_VERSION: (0, 1),
+    STREAMS_VERSION: (0, 1),
+    TRANSACTION_VERSION: (0, 2),
+    ELR_VERSION: (0, 1),
+}
+# What a new directory finalises, in the order in which Kafka's storage tool writes it.
+BOOTSTRAP_LEVELS = (
+    (METADATA_VERSION, 30),
+    (ELR_VERSION, 1),
+    (GROUP_VERSION, 1),
+    (SHARE_VERSION, 1),
+    (STREAMS_VERSION, 1),
+    (TRANSACTION_VERSION, 2),
+)
+# (feature, level) -> the levels of other features that it needs, beyond the lowest metadata.version.
+DEPENDENCIES = {(ELR_VERSION, 1): {METADATA_VERSION: 23}}
+
+# Levels of metadata.version that brought something which this broker writes, by what they brought.
+SCRAM_RECORDS = 11
+TRANSACTIONS = 13
+CONTROLLER_REGISTRATION = 15
+DIRECTORIES = 17
+ELR_RECORDS = 23
+CORDONED_DIRECTORIES = 30
+
+# Levels of metadata.version whose release changed records; a downgrade across one would lose what they hold.
+_CHANGED_METADATA = frozenset({8, 11, 13, 14, 15, 17, 23, 30})
+UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+
+
+def register_broker_version(metadata_version: int) -> int:
+    """The version of RegisterBrokerRecord that this level of metadata.version writes."""
+    if metadata_version >= CORDONED_DIRECTORIES:
+        return 4
+    if metadata_version >= DIRECTORIES:
+        return 3
+    return 2 if metadata_version >= 8 else 1
+
+
+def partition_record_version(metadata_version: int) -> int:
+    """The version of PartitionRecord and PartitionChangeRecord that this level of metadata.version writes."""
+    if metadata_version >= ELR_RECORDS:
+        return 2
+    return 1 if metadata_version >= DIRECTORIES else 0
+
+
+def decide_update(
+    finalised: Mapping[str, int], updates: Mapping[str, tuple[int, int]], node_id: int, kraft_version: int = 0
+) -> list[FeatureLevelRecord]:
+    """UpdateFeatures: `updates` maps a feature to (new level, type of upgrade). All or none.
+
+    Raises KafkaError INVALID_UPDATE_VERSION with Kafka's sentence for the first feature that cannot be set.
+    """
+    proposed = dict(finalised)
+    proposed.update({feature: level for feature, (level, _) in updates.items()})
+    records = []
+    for feature, (level, upgrade_type) in updates.items():
+        current = kraft_version if feature == KRAFT_VERSION else finalised.get(feature, 0)
+        _check_direction(feature, level, current, upgrade_type, node_id)
+        if feature == METADATA_VERSION:
+            _check_downgrade(level, current, upgrade_type)
+        elif feature == KRAFT_VERSION:
+            if level != current:
+                raise _invalid(feature, level, "Can't change the version of this feature.")
+            continue
+        else:
+            _check_dependencies(feature, level, proposed)
+        records.append(FeatureLevelRecord(name=feature, feature_level=level))
+    return records
+
+
+def _check_direction(feature: str, level: int, current: int, upgrade_type: int, node_id: int) -> None:
+    if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+        raise _invalid(feature, level, "The controller does not support the given upgrade type.")
+    if level < 0:
+        raise _invalid(feature, level, "A feature version cannot be less than 0.")
+    lowest, highest = SUPPORTED.get(feature, (0, 0))
+    if not lowest <= level <= highest:
+        if highest == 0:
+            raise _invalid(feature, level, f"Local controller {node_id} does not support this feature.")
+        raise _invalid(feature, level, f"Local controller {node_id} only supports versions {lowest}-{highest}")
+    if level < current and upgrade_type == UPGRADE:
+        raise _invalid(
+            feature,
+            level,
+            "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
+            "downgrade.",
+        )
+    if level > current and upgrade_type != UPGRADE:
+        raise _invalid(feature, level, "Can't downgrade to a newer version.")
+
+
+def _check_downgrade(level: int, current: int, upgrade_type: int) -> None:
+    if level < current and any(level < step <= current for step in _CHANGED_METADATA):
+        reason = (
+            "Unsafe metadata downgrade is not supported in this version."
+            if upgrade_type == UNSAFE_DOWNGRADE
+            else "Refusing to perform the requested downgrade because it might delete metadata information."
+        )
+        sentence = f"Unsupported metadata.version downgrade from {current} to {level}. {reason}"
+        raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, sentence)
+
+
+def _check_dependencies(feature: str, level: int, proposed: Mapping[str, int]) -> None:
+    for other, needed in DEPENDENCIES.get((feature, level), {}).items():
+        if proposed.get(other, 0) < needed:
+            raise _invalid(
+                feature, level, f"{feature} could not be set to {level} because it depends on {other} level {needed}"
+            )
+
+
+def _invalid(feature: str, level: int, reason: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_UPDATE_VERSION, f"Invalid update version {level} for feature {feature}. {reason}"
+    )

@@ -1,0 +1,206 @@
+"""The metadata log: batches of record frames in `__cluster_metadata-0`, and the snapshots beside it.
+
+Source: KafkaMetadataLog, KafkaRaftClient (LeaderState) and MetadataRecordSerde of Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+import os
+
+from cext.batch import scan_all
+from cext.messages import decode, encode
+from cext.records import build, iterate
+from shim.metadata.quorum_state import QuorumState, read, write
+from shim.protocol.record_frames import decode_metadata, encode_metadata
+from shim.protocol.records.leader_change_message import LeaderChangeMessage, Voter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from concurrent.futures import Future
+    from pathlib import Path
+    from typing import Any
+
+    from shim.metadata.replay import Replayer
+    from shim.storage.log import PartitionLog
+
+SNAPSHOT_SUFFIX = ".checkpoint"
+
+# Types of control records in a metadata log and its snapshots (org.apache.kafka.common.record.ControlRecordType).
+LEADER_CHANGE, SNAPSHOT_HEADER, SNAPSHOT_FOOTER, KRAFT_VERSION, KRAFT_VOTERS = 2, 3, 4, 5, 6
+
+
+class MetadataLogError(Exception):
+    """A metadata log or snapshot that cannot be taken over; the text says which file and why."""
+
+
+class MetadataLog:
+    """Appends to and reads the one partition of `__cluster_metadata`. Owned by `MetadataStore`."""
+
+    __slots__ = ("_flushing", "_log", "_node_id", "epoch", "kraft_version", "voters")
+
+    def __init__(self, log: PartitionLog, node_id: int) -> None:
+        self._log = log
+        self._node_id = node_id
+        self._flushing: Future[None] | None = None
+        self.epoch = 0
+        self.kraft_version = 0
+        # (node id, directory id) of each voter of a dynamic quorum (kraft.version 1).
+        self.voters: list[tuple[int, bytes]] = []
+
+    @property
+    def directory(self) -> Path:
+        return self._log.path
+
+    @property
+    def next_offset(self) -> int:
+        return self._log.log_end_offset
+
+    # --- start
+
+    def replay(self, replayer: Replayer) -> None:
+        """Apply the newest snapshot and all of the log after it. Raises MetadataLogError."""
+        start = self._replay_snapshot(replayer)
+        if self._log.log_start_offset > start:
+            raise MetadataLogError(
+                f"{self.directory}: the log starts at offset {self._log.log_start_offset} and no snapshot reaches it"
+            )
+        if start > self._log.log_end_offset:
+            raise MetadataLogError(
+                f"{self.directory}: a snapshot ends at offset {start}, the log at {self._log.log_end_offset}"
+            )
+        for buffer, batch in self._log.batches(start or None):
+            self._replay_batch(replayer, buffer, batch, start)
+
+    def _replay_batch(self, replayer: Replayer, buffer: Any, batch: Any, start: int = 0) -> None:
+        self.epoch = max(self.epoch, batch.leader_epoch)
+        image = replayer.image
+        end = batch.position + batch.size_bytes
+        for record in iterate(buffer, batch.position, end):
+            if record.offset < start:
+                continue
+            if batch.is_control:
+                self._apply_control(record)
+            else:
+                replayer.apply(decode_metadata(record.value))
+            image.last_offset = record.offset
+        image.last_epoch = batch.leader_epoch
+        image.last_timestamp_ms = batch.max_timestamp
+
+    def _apply_control(self, record: Any) -> None:
+        kind = int.from_bytes(record.key[2:4])
+        if kind == KRAFT_VERSION:
+            from shim.protocol.records.kraft_version_record import KRaftVersionRecord
+
+            self.kraft_version = _decode_control(KRaftVersionRecord, record.value).kraft_version
+        elif kind == KRAFT_VOTERS:
+            from shim.protocol.records.voters_record import VotersRecord
+
+            voters = _decode_control(VotersRecord, record.value).voters
+            self.voters = [(voter.voter_id, voter.voter_directory_id) for voter in voters]
+
+    def _replay_snapshot(self, replayer: Replayer) -> int:
+        """Apply the newest snapshot; answers the offset after it, 0 when there is none."""
+        found = max(_snapshots(self.directory), default=None)
+        if found is None:
+            return 0
+        end_offset, epoch, path = found
+        content = path.read_bytes()
+        for batch in scan_all(content):
+            self._replay_batch(replayer, content, batch)
+        image = replayer.image
+        image.last_offset = end_offset - 1
+        image.last_epoch = epoch
+        self.epoch = max(self.epoch, epoch)
+        return end_offset
+
+    def begin_epoch(self, now_ms: int) -> None:
+        """Become the leader in a new epoch: record it in `quorum-state`, then append the leader change."""
+        state = read(self.directory)
+        if state is None:
+            state = QuorumState(min(self.kraft_version, 1), self._node_id, 0, [self._node_id])
+        state.leader_epoch = self.epoch = max(state.leader_epoch, self.epoch) + 1
+        state.leader_id = self._node_id
+        state.voters = state.voters or [self._node_id]
+        write(self.directory, state)
+        self._log.leader_epoch = self.epoch
+        voters = self.voters if self.kraft_version else [(voter, bytes(16)) for voter in state.voters]
+        seats = [Voter(voter_id=voter, voter_directory_id=directory) for voter, directory in voters]
+        message = LeaderChangeMessage(
+            version=self.kraft_version,
+            leader_id=self._node_id,
+            voters=seats,
+            granting_voters=[seat for seat in seats if seat.voter_id == self._node_id],
+        )
+        key = _control_key(LEADER_CHANGE)
+        value = _encode_control(message, self.kraft_version)
+        self._append(build([(key, value, now_ms, ())], leader_epoch=self.epoch, control=True), now_ms)
+
+    # --- commit
+
+    def append(self, records: Sequence[tuple[Any, int]], now_ms: int) -> int:
+        """Append (record message, version) pairs as one batch, all or none; answers the offset of the first."""
+        rows = [(None, encode_metadata(record, version), now_ms, ()) for record, version in records]
+        return self._append(build(rows, leader_epoch=self.epoch), now_ms)
+
+    def _append(self, batch: bytearray, now_ms: int) -> int:
+        appended = self._log.append_batch(batch, now_ms=now_ms)
+        if appended.flushed is not None:
+            self._flushing = appended.flushed
+        return appended.base_offset
+
+    @property
+    def flushing(self) -> Future[None] | None:
+        """Done when everything appended so far is fsynced; None when it is already."""
+        if self._flushing is not None and self._flushing.done() and self._flushing.exception() is None:
+            self._flushing = None
+        return self._flushing
+
+    def flush(self) -> None:
+        """fsync here and now; at the end of a start and at a clean stop."""
+        self._log.flush()
+        self._flushing = None
+
+
+def _snapshots(directory: Path) -> Iterator[tuple[int, int, Path]]:
+    """(end offset, epoch, path) of each complete snapshot: `00000000000000000100-0000000003.checkpoint`."""
+    for name in os.listdir(directory):  # noqa: PTH208  (names are enough)
+        stem, dot, suffix = name.partition(".")
+        offset, dash, epoch = stem.partition("-")
+        if dash and dot + suffix == SNAPSHOT_SUFFIX and len(offset) == 20 and len(epoch) == 10:
+            yield int(offset), int(epoch), directory / name
+
+
+def _control_key(kind: int) -> bytes:
+    return b"\x00\x00" + kind.to_bytes(2)
+
+
+def _encode_control(message: Any, version: int) -> bytes:
+    return encode(message, version)
+
+
+def _decode_control(cls: type[Any], value: bytes) -> Any:
+    # Every control message begins with its own version.
+    return decode(cls, int.from_bytes(value[:2]), value)
+
+
+def read_records(content: bytes) -> Iterable[Any]:
+    """The record messages of a snapshot file such as `bootstrap.checkpoint`, control records left out."""
+    for batch in scan_all(content):
+        if not batch.is_control:
+            for record in iterate(content, batch.position, batch.position + batch.size_bytes):
+                yield decode_metadata(record.value)
+
+
+def snapshot_bytes(records: Sequence[tuple[Any, int]], now_ms: int, last_contained_ms: int = 0) -> bytes:
+    """A snapshot file: header, the (record, version) pairs, footer; Kafka's RecordsSnapshotWriter."""
+    from shim.protocol.records.snapshot_footer_record import SnapshotFooterRecord
+    from shim.protocol.records.snapshot_header_record import SnapshotHeaderRecord
+
+    header = _encode_control(SnapshotHeaderRecord(last_contained_log_timestamp=last_contained_ms), 0)
+    footer = _encode_control(SnapshotFooterRecord(), 0)
+    rows = [(None, encode_metadata(record, version), now_ms, ()) for record, version in records]
+    parts = [build([(_control_key(SNAPSHOT_HEADER), header, now_ms, ())], control=True), build(rows, base_offset=1)]
+    end = [(_control_key(SNAPSHOT_FOOTER), footer, now_ms, ())]
+    parts.append(build(end, base_offset=1 + len(rows), control=True))
+    return b"".join(parts)

@@ -1,0 +1,70 @@
+"""The file `quorum-state` beside the metadata log: the epoch in which this node leads (Kafka: FileQuorumStateStore).
+
+Version 0 lists the voters (a static quorum, kraft.version 0), version 1 the directory voted for (a dynamic one).
+"""
+
+from __future__ import annotations
+
+import os
+
+from shim.storage.checkpoint import replace_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE_NAME = "quorum-state"
+
+
+class QuorumStateError(Exception):
+    """A quorum-state that this broker cannot take over; the text says why."""
+
+
+class QuorumState:
+    """Who leads the metadata quorum since which epoch, as the file keeps it."""
+
+    __slots__ = ("leader_epoch", "leader_id", "version", "voters")
+
+    def __init__(self, version: int, leader_id: int, leader_epoch: int, voters: list[int]) -> None:
+        self.version = version
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.voters = voters
+
+
+def read(directory: Path) -> QuorumState | None:
+    """The state in `directory`, or None when there is no file (or an empty one). Raises QuorumStateError."""
+    path = directory / FILE_NAME
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    if not text.strip():
+        return None
+    import json
+
+    try:
+        fields = json.loads(text.splitlines()[0])
+        version = fields["data_version"]
+        if version not in (0, 1):
+            raise QuorumStateError(f"{path}: data_version {version} is not 0 or 1")
+        voters = [voter["voterId"] for voter in fields.get("currentVoters") or []]
+        return QuorumState(version, int(fields["leaderId"]), int(fields["leaderEpoch"]), voters)
+    except (ValueError, TypeError, KeyError) as err:
+        raise QuorumStateError(f"{path}: not a quorum state: {err!r}") from err
+
+
+def write(directory: Path, state: QuorumState) -> None:
+    """Replace the file, fsynced: an epoch that was led must never be led again by another."""
+    if state.version == 0:
+        voters = ",".join(f'{{"voterId":{voter}}}' for voter in state.voters)
+        text = (
+            f'{{"clusterId":"","leaderId":{state.leader_id},"leaderEpoch":{state.leader_epoch},"votedId":-1,'
+            f'"appliedOffset":0,"currentVoters":[{voters}],"data_version":0}}'
+        )
+    else:
+        text = (
+            f'{{"leaderId":{state.leader_id},"leaderEpoch":{state.leader_epoch},"votedId":-1,'
+            f'"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}}'
+        )
+    replace_file(os.fspath(directory / FILE_NAME), text.encode(), sync=True)

@@ -1,0 +1,115 @@
+"""The records by which this node joins and leaves: registrations, and the election of its partitions.
+
+Source: ControllerRegistrationManager, ClusterControlManager and ReplicationControlManager of Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+import os
+
+from shim.metadata.features import CONTROLLER_REGISTRATION, ELR_RECORDS, METADATA_VERSION, SUPPORTED
+from shim.protocol.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+from shim.protocol.records.partition_change_record import PartitionChangeRecord
+from shim.protocol.records.register_broker_record import (
+    BrokerEndpoint,
+    BrokerFeature,
+    RegisterBrokerRecord,
+)
+from shim.protocol.records.register_controller_record import (
+    ControllerEndpoint,
+    ControllerFeature,
+    RegisterControllerRecord,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from shim.metadata.image import Image
+
+# Security protocols on the wire (org.apache.kafka.common.security.auth.SecurityProtocol).
+SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+FENCE, UNFENCE = 1, -1
+
+
+def registration_records(
+    image: Image,
+    node_id: int,
+    endpoints: Sequence[tuple[str, str, int, int]],
+    directory_ids: Sequence[bytes],
+    rack: str | None,
+    next_offset: int,
+) -> tuple[list[Any], int]:
+    """(records, broker epoch): this node registers as controller and as broker, and is unfenced.
+
+    The broker epoch is the offset of the broker's record, so `next_offset` must be where the records will be appended.
+    """
+    records: list[Any] = []
+    if image.features.get(METADATA_VERSION, 0) >= CONTROLLER_REGISTRATION:
+        records.append(
+            RegisterControllerRecord(
+                controller_id=node_id,
+                incarnation_id=os.urandom(16),
+                end_points=[
+                    ControllerEndpoint(name=name, host=host, port=port, security_protocol=protocol)
+                    for name, host, port, protocol in endpoints
+                ],
+                features=[
+                    ControllerFeature(name=name, min_supported_version=lowest, max_supported_version=highest)
+                    for name, (lowest, highest) in SUPPORTED.items()
+                ],
+            )
+        )
+    epoch = next_offset + len(records)
+    records.append(
+        RegisterBrokerRecord(
+            broker_id=node_id,
+            incarnation_id=os.urandom(16),
+            broker_epoch=epoch,
+            end_points=[
+                BrokerEndpoint(name=name, host=host, port=port, security_protocol=protocol)
+                for name, host, port, protocol in endpoints
+            ],
+            features=[
+                BrokerFeature(name=name, min_supported_version=lowest, max_supported_version=highest)
+                for name, (lowest, highest) in SUPPORTED.items()
+            ],
+            rack=rack,
+            fenced=True,
+            log_dirs=list(directory_ids),
+        )
+    )
+    records.append(BrokerRegistrationChangeRecord(broker_id=node_id, broker_epoch=epoch, fenced=UNFENCE))
+    return records, epoch
+
+
+def election_records(image: Image, node_id: int) -> list[PartitionChangeRecord]:
+    """This node leads each partition that it holds: those without a leader, and all after an unclean stop.
+
+    Then each has a new leader epoch, so that a client that saw records which a power cut took can tell (KIP-320)."""
+    previous = image.brokers.get(node_id)
+    unclean = previous is not None and not previous.fenced
+    with_elr = image.features.get(METADATA_VERSION, 0) >= ELR_RECORDS
+    records = []
+    for topic in image.topics.values():
+        for partition in topic.partitions:
+            if node_id in partition.replicas and (unclean or partition.leader != node_id):
+                change = PartitionChangeRecord(partition_id=partition.partition, topic_id=topic.topic_id)
+                change.leader = node_id
+                if partition.isr != (node_id,):
+                    change.isr = [node_id]
+                if with_elr and (partition.elr or partition.last_known_elr):
+                    change.eligible_leader_replicas = []
+                    change.last_known_elr = []
+                records.append(change)
+    return records
+
+
+def departure_records(node_id: int, broker_epoch: int) -> list[BrokerRegistrationChangeRecord]:
+    """A clean stop: in controlled shutdown, then fenced. Partitions keep their leader: there is nobody else to lead."""
+    return [
+        BrokerRegistrationChangeRecord(broker_id=node_id, broker_epoch=broker_epoch, in_controlled_shutdown=1),
+        BrokerRegistrationChangeRecord(broker_id=node_id, broker_epoch=broker_epoch, fenced=FENCE),
+    ]

@@ -1,0 +1,264 @@
+"""Apply records of the metadata log to an `Image`: the only code that changes one, at start-up and at each commit.
+
+A metadata transaction (KIP-868) takes effect at its EndTransaction record, or never when it is aborted.
+"""
+
+from __future__ import annotations
+
+from shim.metadata.image import RESOURCE_TOPIC, Image, Partition, Topic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+NO_LEADER_CHANGE = -2
+
+_shared: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+
+
+def share(values: Any) -> tuple[Any, ...]:
+    """The values as a tuple; equal tuples are one object, of a bounded number of different ones."""
+    key = tuple(values)
+    if len(_shared) < 4096:
+        return _shared.setdefault(key, key)
+    return _shared.get(key, key)
+
+
+class Replayer:
+    """Applies record after record to one image, holding back the records of an unfinished metadata transaction."""
+
+    __slots__ = ("_held", "image")
+
+    def __init__(self, image: Image) -> None:
+        self.image = image
+        self._held: list[Any] | None = None
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction has begun and not ended: a new leader aborts it first."""
+        return self._held is not None
+
+    def apply(self, record: Any) -> None:
+        """Apply one record message. Records of unknown keys are an error: the level of the features was checked."""
+        key = record.API_KEY
+        if key == BEGIN_TRANSACTION:
+            self._held = []
+        elif key == ABORT_TRANSACTION:
+            self._held = None
+        elif key == END_TRANSACTION:
+            held, self._held = self._held or [], None
+            for one in held:
+                APPLY[one.API_KEY](self.image, one)
+        elif self._held is not None:
+            self._held.append(record)
+        else:
+            APPLY[key](self.image, record)
+
+
+def _register_broker(image: Image, record: Any) -> None:
+    image.brokers[record.broker_id] = record
+
+
+def _unregister_broker(image: Image, record: Any) -> None:
+    image.brokers.pop(record.broker_id, None)
+
+
+def _change_broker_registration(image: Image, record: Any) -> None:
+    broker = image.brokers.get(record.broker_id)
+    if broker is None or broker.broker_epoch != record.broker_epoch:
+        return
+    if record.fenced:
+        broker.fenced = record.fenced > 0
+    if record.in_controlled_shutdown:
+        broker.in_controlled_shutdown = record.in_controlled_shutdown > 0
+    if record.log_dirs:
+        broker.log_dirs = record.log_dirs
+    if record.cordoned_log_dirs is not None:
+        broker.cordoned_log_dirs = record.cordoned_log_dirs
+
+
+def _fence_broker(image: Image, record: Any) -> None:
+    if record.id in image.brokers:
+        image.brokers[record.id].fenced = True
+
+
+def _unfence_broker(image: Image, record: Any) -> None:
+    if record.id in image.brokers:
+        image.brokers[record.id].fenced = False
+
+
+def _register_controller(image: Image, record: Any) -> None:
+    image.controllers[record.controller_id] = record
+
+
+def _topic(image: Image, record: Any) -> None:
+    topic = Topic(record.name, record.topic_id)
+    image.topics[record.name] = topic
+    image.topics_by_id[record.topic_id] = topic
+    if "." in record.name or "_" in record.name:
+        image.colliding_names.setdefault(record.name.replace(".", "_"), set()).add(record.name)
+
+
+def _remove_topic(image: Image, record: Any) -> None:
+    topic = image.topics_by_id.pop(record.topic_id)
+    del image.topics[topic.name]
+    image.configs.pop((RESOURCE_TOPIC, topic.name), None)
+    image.partition_count -= len(topic.partitions)
+    unified = topic.name.replace(".", "_")
+    names = image.colliding_names.get(unified)
+    if names is not None:
+        names.discard(topic.name)
+        if not names:
+            del image.colliding_names[unified]
+
+
+def _partition(image: Image, record: Any) -> None:
+    topic = image.topics_by_id[record.topic_id]
+    number = record.partition_id
+    partition = Partition()
+    partition.partition = number
+    partition.replicas = share(record.replicas)
+    partition.isr = share(record.isr)
+    partition.removing_replicas = share(record.removing_replicas)
+    partition.adding_replicas = share(record.adding_replicas)
+    partition.directories = share(record.directories)
+    partition.elr = share(record.eligible_leader_replicas or ())
+    partition.last_known_elr = share(record.last_known_elr or ())
+    partition.leader = record.leader
+    partition.leader_epoch = record.leader_epoch
+    partition.partition_epoch = record.partition_epoch
+    partition.leader_recovery_state = record.leader_recovery_state
+    # Kafka writes the partitions of one topic in the order of a hash map, so a number may come before a lower one.
+    missing = number + 1 - len(topic.partitions)
+    if missing > 0:
+        topic.partitions.extend([partition] * missing)
+        image.partition_count += missing
+    topic.partitions[number] = partition
+
+
+def _partition_change(image: Image, record: Any) -> None:
+    partition = image.topics_by_id[record.topic_id].partitions[record.partition_id]
+    if record.isr is not None:
+        partition.isr = share(record.isr)
+    if record.replicas is not None:
+        partition.replicas = share(record.replicas)
+    if record.removing_replicas is not None:
+        partition.removing_replicas = share(record.removing_replicas)
+    if record.adding_replicas is not None:
+        partition.adding_replicas = share(record.adding_replicas)
+    if record.directories is not None:
+        partition.directories = share(record.directories)
+    if record.eligible_leader_replicas is not None:
+        partition.elr = share(record.eligible_leader_replicas)
+    if record.last_known_elr is not None:
+        partition.last_known_elr = share(record.last_known_elr)
+    if record.leader != NO_LEADER_CHANGE:
+        partition.leader = record.leader
+        partition.leader_epoch += 1
+    if record.leader_recovery_state >= 0:
+        partition.leader_recovery_state = record.leader_recovery_state
+    partition.partition_epoch += 1
+
+
+def _config(image: Image, record: Any) -> None:
+    key = (record.resource_type, record.resource_name)
+    # A new dict for each change: `Image.config_of` hands the old one out.
+    options = dict(image.configs.get(key, ()))
+    if record.value is None:
+        options.pop(record.name, None)
+    else:
+        options[record.name] = record.value
+    if options:
+        image.configs[key] = options
+    else:
+        image.configs.pop(key, None)
+
+
+def _feature_level(image: Image, record: Any) -> None:
+    if record.feature_level == 0:
+        image.features.pop(record.name, None)
+    else:
+        image.features[record.name] = record.feature_level
+
+
+def _producer_ids(image: Image, record: Any) -> None:
+    image.next_producer_id = record.next_producer_id
+
+
+def _clear_elr(image: Image, record: Any) -> None:
+    topics = [image.topics[record.topic_name]] if record.topic_name else image.topics.values()
+    for topic in topics:
+        for partition in topic.partitions:
+            if partition.elr or partition.last_known_elr:
+                partition.elr = partition.last_known_elr = ()
+                partition.partition_epoch += 1
+
+
+def _acl(image: Image, record: Any) -> None:
+    image.acls[record.id] = record
+
+
+def _remove_acl(image: Image, record: Any) -> None:
+    image.acls.pop(record.id, None)
+
+
+def _scram(image: Image, record: Any) -> None:
+    image.scram[(record.name, record.mechanism)] = record
+
+
+def _remove_scram(image: Image, record: Any) -> None:
+    image.scram.pop((record.name, record.mechanism), None)
+
+
+def _quota(image: Image, record: Any) -> None:
+    entity = tuple(sorted((one.entity_type, one.entity_name) for one in record.entity))
+    values = image.quotas.setdefault(entity, {})
+    if record.remove:
+        values.pop(record.key, None)
+    else:
+        values[record.key] = record.value
+    if not values:
+        del image.quotas[entity]
+
+
+def _delegation_token(image: Image, record: Any) -> None:
+    image.delegation_tokens[record.token_id] = record
+
+
+def _remove_delegation_token(image: Image, record: Any) -> None:
+    image.delegation_tokens.pop(record.token_id, None)
+
+
+def _nothing(image: Image, record: Any) -> None:
+    """NoOp and the state of a migration from ZooKeeper change nothing here."""
+
+
+BEGIN_TRANSACTION, END_TRANSACTION, ABORT_TRANSACTION = 23, 24, 25
+
+# By the record's key in the metadata log.
+APPLY: dict[int, Callable[[Image, Any], None]] = {
+    0: _register_broker,
+    1: _unregister_broker,
+    2: _topic,
+    3: _partition,
+    4: _config,
+    5: _partition_change,
+    7: _fence_broker,
+    8: _unfence_broker,
+    9: _remove_topic,
+    10: _delegation_token,
+    11: _scram,
+    12: _feature_level,
+    14: _quota,
+    15: _producer_ids,
+    17: _change_broker_registration,
+    18: _acl,
+    19: _remove_acl,
+    20: _nothing,
+    21: _nothing,
+    22: _remove_scram,
+    26: _remove_delegation_token,
+    27: _register_controller,
+    28: _clear_elr,
+}
