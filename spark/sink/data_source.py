@@ -1,0 +1,108 @@
+"""The sink as a Python data source: ``df.writeStream.format("kafka_exactly_once")``.
+
+    spark.dataSource.register(KafkaExactlyOnce)
+    rows.writeStream.format("kafka_exactly_once").option("kafka.bootstrap.servers", ...).option("topic", "out").option("tasks", "4")...
+
+Spark does not tell a Python stream writer its batch id, but every task carries it as a local property (``streaming.sql.batchId``) beside the
+query's id; a Spark that stops setting them is refused, not guessed. The number of tasks is not among them, so the option ``tasks`` states it: a task whose
+number does not fit and a batch that had another count stop the query.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
+
+from spark.sink import progress
+from spark.sink.task_writer import SinkOptions, TaskAddress, write_task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import Row
+    from pyspark.sql.types import StructType
+
+BATCH_ID_PROPERTY = "streaming.sql.batchId"
+QUERY_ID_PROPERTY = "sql.streaming.queryId"
+CLIENT_PREFIX = "kafka."
+
+
+@dataclass
+class TaskCommitted(WriterCommitMessage):
+    """What a task tells the driver: its number, how many rows it wrote now, and of how many tasks it believed the batch to be."""
+
+    task: int
+    rows: int
+    skipped: bool
+    tasks: int
+
+
+class KafkaExactlyOnce(DataSource):
+    """Options: ``kafka.bootstrap.servers``, ``topic`` (unless each row names its own), ``tasks``, and any librdkafka option behind ``kafka.``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "kafka_exactly_once"
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: ARG002, N802
+        if "value" not in schema.fieldNames():
+            raise progress.SinkError("the sink needs a column `value` (and takes key, headers, topic, partition, timestamp)")
+        return ExactlyOnceWriter(dict(self.options))
+
+
+class ExactlyOnceWriter(DataSourceStreamWriter):
+    def __init__(self, options: dict[str, str]) -> None:
+        # Spark hands option names over in lower case.
+        given = {name.lower(): value for name, value in options.items()}
+        client = {
+            name.removeprefix(CLIENT_PREFIX): value
+            for name, value in given.items()
+            if name.startswith(CLIENT_PREFIX) and name != "kafka.bootstrap.servers"
+        }
+        try:
+            bootstrap_servers = given["kafka.bootstrap.servers"]
+            self.tasks = int(given["tasks"])
+        except KeyError as missing:
+            raise progress.SinkError(f"the sink needs the option {missing}") from None
+        if self.tasks < 1:
+            raise progress.SinkError("tasks is at least 1")
+        self.options = SinkOptions(bootstrap_servers, given.get("topic"), tuple(sorted(client.items())))
+
+    def write(self, iterator: Iterator[Row]) -> WriterCommitMessage:
+        address = self._address()
+        outcome = write_task(iterator, address, self.options)
+        return TaskCommitted(outcome.task, outcome.rows, outcome.skipped, address.tasks)
+
+    def _address(self) -> TaskAddress:
+        from confluent_kafka.admin import AdminClient
+        from pyspark import TaskContext
+
+        context: Any = TaskContext.get()
+        if context is None:
+            raise progress.SinkError("the sink writes from Spark tasks only")
+        batch_id = context.getLocalProperty(BATCH_ID_PROPERTY)
+        query_id = context.getLocalProperty(QUERY_ID_PROPERTY)
+        if batch_id is None or query_id is None:
+            raise progress.SinkError(
+                f"this Spark does not tell a task {BATCH_ID_PROPERTY} and {QUERY_ID_PROPERTY}; use the foreachBatch form"
+            )
+        if context.getLocalProperty("spark.speculation") == "true":
+            raise progress.SinkError("spark.speculation is on: two attempts of a task would fence each other; set it to false")
+        task = context.partitionId()
+        if task >= self.tasks:
+            raise progress.SinkError(f"this batch has more tasks than tasks={self.tasks} says (task {task} runs)")
+        admin = AdminClient({"bootstrap.servers": self.options.bootstrap_servers, **dict(self.options.client)})
+        progress.ensure_progress_topic(admin, query_id, self.tasks)
+        return TaskAddress(query_id, int(batch_id), task, self.tasks)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Fails the query when the batch had another number of tasks than the option says: a re-run could then not be recognised."""
+        if len(messages) != self.tasks:
+            raise progress.TaskCountChangedError(
+                f"batch {batchId} ran with {len(messages)} tasks and the option says tasks={self.tasks}: repartition the rows to that number"
+            )
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Nothing to undo: tasks that committed are recognised when the batch is run again, the others left an aborted transaction."""

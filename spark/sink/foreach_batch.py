@@ -1,0 +1,67 @@
+"""The sink as a ``foreachBatch`` function: the driver knows the batch id and the number of tasks, so it can check more than the data source can.
+
+    query = (rows.writeStream.foreachBatch(exactly_once("127.0.0.1:9092", topic="out")).option("checkpointLocation", ...).start())
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from spark.sink import progress
+from spark.sink.task_writer import SinkOptions, TaskAddress, write_task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+QUERY_ID_PROPERTY = "sql.streaming.queryId"
+
+
+def exactly_once(
+    bootstrap_servers: str,
+    *,
+    topic: str | None = None,
+    query_id: str | None = None,
+    client: Mapping[str, str] | None = None,
+) -> Callable[[DataFrame, int], None]:
+    """A function for ``foreachBatch`` that writes columns ``key``, ``value``, ``headers``, ``topic``, ``partition``, ``timestamp`` exactly once.
+
+    ``query_id`` defaults to the streaming query's own id, which its checkpoint keeps. Give one only together with a checkpoint that is as
+    long-lived: batch ids begin at 0 again with a new checkpoint, and rows of batches already written would be taken for repeats.
+    """
+    options = SinkOptions(bootstrap_servers, topic, tuple(sorted((client or {}).items())))
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        write_batch(batch, batch_id, options, query_id=query_id)
+
+    return write
+
+
+def write_batch(batch: DataFrame, batch_id: int, options: SinkOptions, *, query_id: str | None = None) -> int:
+    """Writes one micro-batch; returns the number of rows written now (rows of tasks that had committed before do not count)."""
+    from confluent_kafka.admin import AdminClient
+
+    session = batch.sparkSession
+    refuse_speculation(session)
+    name = query_id or session.sparkContext.getLocalProperty(QUERY_ID_PROPERTY)
+    if not name:
+        raise progress.SinkError("no streaming query id here: call this from foreachBatch, or give query_id")
+    rdd = batch.rdd
+    tasks = rdd.getNumPartitions()
+    admin = AdminClient({"bootstrap.servers": options.bootstrap_servers, **dict(options.client)})
+    progress.ensure_progress_topic(admin, name, max(tasks, 1))
+    progress.check_task_count(progress.read_progress(admin, name), batch_id, tasks)
+
+    def write_one(task: int, rows: Iterable[Any]) -> Iterator[int]:
+        yield write_task(rows, TaskAddress(name, batch_id, task, tasks), options).rows
+
+    return int(rdd.mapPartitionsWithIndex(write_one).sum())
+
+
+def refuse_speculation(session: SparkSession) -> None:
+    """Two live attempts of one task would fence each other for ever; Spark's speculation makes exactly that."""
+    if session.conf.get("spark.speculation", "false") == "true":
+        raise progress.SinkError(
+            "spark.speculation is on: two attempts of a task would fence each other; set it to false"
+        )

@@ -1,0 +1,237 @@
+"""Writes the rows of one task of one micro-batch in one Kafka transaction. Runs inside a Spark Python worker.
+
+Order matters and is the whole guarantee:
+
+1. ``init_transactions`` on the transactional id of (query, task): an earlier attempt that is still alive is fenced, its open transaction aborted,
+   a prepared one completed. After this nobody else can move this task's progress.
+2. Read the committed progress. Written already: nothing to do.
+3. Begin, send the rows, add *batch id + 1* as the offset of the task, commit. Rows and progress move together.
+
+A worker process keeps its producer for the next batch; step 1 is then already done by that producer's epoch: if anybody else has initialised the id since, the broker
+fences us, nothing was committed, and the task starts again from step 1 with a new producer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from spark.sink import progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from confluent_kafka import Producer
+    from confluent_kafka.admin import AdminClient
+
+COMMIT_TIMEOUT_S = 60.0
+POLL_EVERY_ROWS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAddress:
+    """Which task of which micro-batch of which query; ``query_id`` lives as long as the query's checkpoint."""
+
+    query_id: str
+    batch_id: int
+    task: int
+    tasks: int
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    """Where the rows go. ``topic`` may be None when every row names its own; ``client`` are librdkafka's own options."""
+
+    bootstrap_servers: str
+    topic: str | None
+    client: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOutcome:
+    """``skipped`` means that an earlier attempt had committed this task's rows."""
+
+    task: int
+    rows: int
+    skipped: bool
+
+
+@dataclass(slots=True)
+class _Session:
+    producer: Producer
+    admin: AdminClient
+    initialised_here: bool
+
+
+# One producer per (options, transactional id) in a worker process; Spark reuses workers between batches.
+_sessions: dict[tuple[SinkOptions, str], _Session] = {}
+
+# A test sets this to fail at a named moment: "after_send", "after_offsets" or "after_commit".
+fail_at: Callable[[str, TaskAddress], None] | None = None
+
+
+def write_task(rows: Iterable[Any], address: TaskAddress, options: SinkOptions) -> TaskOutcome:
+    """Writes ``rows`` (Row or mapping with ``value`` and optionally ``key``, ``headers``, ``topic``, ``partition``, ``timestamp``) exactly once.
+
+    Raises `progress.SinkError` when writing could double or lose rows, and confluent_kafka's KafkaException when the broker cannot be reached
+    within its time-outs; Spark then retries the task, which is safe.
+    """
+    from confluent_kafka import KafkaException
+
+    key = (options, progress.transactional_id(address.query_id, address.task))
+    session = _sessions.pop(key, None)
+    kept = list(rows) if session is not None else rows
+    if session is not None:
+        try:
+            outcome = _write_in_transaction(session, kept, address, options)
+        except KafkaException:
+            # Fenced, or the broker forgot us: nothing of this attempt can have been committed without the progress having moved, so begin at step 1.
+            session = None
+        else:
+            _sessions[key] = session
+            return outcome
+    session = _open_session(address, options)
+    outcome = _write_in_transaction(session, kept, address, options)
+    _sessions[key] = session
+    return outcome
+
+
+def _open_session(address: TaskAddress, options: SinkOptions) -> _Session:
+    from confluent_kafka import Producer
+    from confluent_kafka.admin import AdminClient
+
+    base = {"bootstrap.servers": options.bootstrap_servers, **dict(options.client)}
+    producer = Producer(
+        {
+            "linger.ms": 20,
+            **base,
+            "transactional.id": progress.transactional_id(address.query_id, address.task),
+            "enable.idempotence": True,
+        }
+    )
+    admin = AdminClient(base)
+    producer.init_transactions(COMMIT_TIMEOUT_S)
+    return _Session(producer, admin, initialised_here=True)
+
+
+def _write_in_transaction(
+    session: _Session, rows: Iterable[Any], address: TaskAddress, options: SinkOptions
+) -> TaskOutcome:
+    done = progress.read_progress(session.admin, address.query_id)
+    progress.check_task_count(done, address.batch_id, address.tasks)
+    mine = done.get(address.task)
+    if mine is not None and mine.written_batches > address.batch_id:
+        return TaskOutcome(address.task, 0, skipped=True)
+    producer = session.producer
+    producer.begin_transaction()
+    try:
+        count = _send(producer, rows, options)
+        _reach("after_send", address)
+        _send_progress(producer, address)
+        _reach("after_offsets", address)
+        producer.commit_transaction(COMMIT_TIMEOUT_S)
+    except BaseException:
+        _abandon(producer)
+        raise
+    _reach("after_commit", address)
+    return TaskOutcome(address.task, count, skipped=False)
+
+
+def _abandon(producer: Producer) -> None:
+    """Best effort: the next attempt's init_transactions aborts what is left, so a failure here is not hidden, only not needed."""
+    from confluent_kafka import KafkaException
+
+    try:
+        producer.abort_transaction(COMMIT_TIMEOUT_S)
+    except KafkaException:
+        producer.purge()
+
+
+def _send(producer: Producer, rows: Iterable[Any], options: SinkOptions) -> int:
+    failures: list[Any] = []
+
+    def on_delivery(error: Any, _message: Any) -> None:
+        if error is not None:
+            failures.append(error)
+
+    count = 0
+    for row in rows:
+        fields = _fields(row)
+        topic = fields.pop("topic", None) or options.topic
+        if topic is None:
+            raise progress.SinkError("a row has no topic and the sink has no `topic` option")
+        _produce(producer, topic, fields, on_delivery)
+        count += 1
+        if count % POLL_EVERY_ROWS == 0:
+            producer.poll(0)
+    producer.flush(COMMIT_TIMEOUT_S)
+    if failures:
+        from confluent_kafka import KafkaException
+
+        raise KafkaException(failures[0])
+    return count
+
+
+def _produce(producer: Producer, topic: str, fields: Mapping[str, Any], on_delivery: Callable[..., None]) -> None:
+    while True:
+        try:
+            producer.produce(topic, on_delivery=on_delivery, **fields)
+        except BufferError:
+            # The local queue is full: serving delivery reports makes room; produce waits for nothing else.
+            producer.poll(0.1)
+        else:
+            return
+
+
+def _fields(row: Any) -> dict[str, Any]:
+    given = row.asDict() if hasattr(row, "asDict") else dict(row)
+    fields: dict[str, Any] = {"value": _bytes(given.get("value")), "key": _bytes(given.get("key"))}
+    headers = given.get("headers")
+    if headers is not None:
+        fields["headers"] = [(header["key"], _bytes(header["value"])) for header in headers]
+    if given.get("partition") is not None:
+        fields["partition"] = int(given["partition"])
+    if given.get("timestamp") is not None:
+        fields["timestamp"] = int(given["timestamp"].timestamp() * 1000)
+    if given.get("topic") is not None:
+        fields["topic"] = str(given["topic"])
+    return fields
+
+
+def _bytes(value: Any) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bytearray):
+        return bytes(value)
+    raise progress.SinkError(f"key, value and header values are strings or binary, not {type(value).__name__}")
+
+
+def _send_progress(producer: Producer, address: TaskAddress) -> None:
+    from confluent_kafka import TopicPartition
+
+    position = TopicPartition(
+        progress.progress_topic(address.query_id),
+        address.task,
+        address.batch_id + 1,
+        metadata=progress.encode_metadata(address.batch_id, address.tasks),
+    )
+    producer.send_offsets_to_transaction([position], _group_metadata(address.query_id), COMMIT_TIMEOUT_S)
+
+
+def _group_metadata(query_id: str) -> Any:
+    """The metadata of a group without members: the progress group is only a place for offsets."""
+    from confluent_kafka import Consumer
+
+    # librdkafka hands out group metadata through a consumer; this one never subscribes, so no member ever joins.
+    holder = Consumer({"group.id": progress.progress_group(query_id), "bootstrap.servers": "127.0.0.1:1", "log_level": 0})
+    try:
+        return holder.consumer_group_metadata()
+    finally:
+        holder.close()
+
+
+def _reach(moment: str, address: TaskAddress) -> None:
+    if fail_at is not None:
+        fail_at(moment, address)
