@@ -1,7 +1,7 @@
 """Runs layers of the test suite one after the other and ends with their counts.
 
-``suite.py test`` runs every layer that ``make test`` has; ``suite.py lint unit`` runs these; ``-- ARGS`` hands arguments to
-pytest. A failed layer does not stop the others; the exit status says whether all passed. Reports are JUnit files in
+``suite.py test`` runs every layer that ``make test`` has; ``suite.py lint unit`` runs these; what follows ``--``
+goes to pytest. A failed layer does not stop the others; the exit status says whether all passed. JUnit files lie in
 ``build/reports``; ``summary.txt`` there holds the closing line.
 """
 
@@ -12,10 +12,10 @@ import shutil
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "build" / "reports"

@@ -1,0 +1,106 @@
+"""Runs Java programs over Apache Kafka's jars: its command-line tools by class name, our own drivers from source."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from pathlib import Path
+
+from compat_tests.kafka_jars import ROOT, classpath
+
+# Small and quick to start: a tool lives for a second or two beside the broker that it talks to.
+JVM_OPTIONS = ("-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+CLASSES = ROOT / ".cache" / "java-classes"
+
+LOG4J = """\
+status = error
+appender.err.type = Console
+appender.err.name = err
+appender.err.target = SYSTEM_ERR
+appender.err.layout.type = PatternLayout
+appender.err.layout.pattern = [%d] %p %m (%c)%n
+rootLogger.level = {level}
+rootLogger.appenderRef.err.ref = err
+"""
+
+
+class ToolError(Exception):
+    """A tool ended with another status than 0, or over its time."""
+
+
+def log4j_configuration(level: str = "info") -> Path:
+    """A log4j2 file that logs to stderr at `level`."""
+    path = ROOT / ".cache" / f"log4j2-{level}.properties"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(LOG4J.format(level=level))
+    return path
+
+
+def command(main_class: str, *arguments: str, level: str = "warn", extra: tuple[Path, ...] = ()) -> list[str]:
+    """The command line of a Java main class with Kafka's jars (and `extra` folders before them)."""
+    log4j = f"-Dlog4j2.configurationFile={log4j_configuration(level)}"
+    return ["java", *JVM_OPTIONS, log4j, "-cp", classpath(*extra), main_class, *arguments]
+
+
+def run(
+    main_class: str,
+    *arguments: str,
+    stdin: bytes = b"",
+    timeout_s: float = 60,
+    check: bool = True,
+    extra: tuple[Path, ...] = (),
+) -> subprocess.CompletedProcess[bytes]:
+    """Runs a main class to its end. Raises ToolError with its output when `check` and the status is not 0."""
+    line = command(main_class, *arguments, extra=extra)
+    try:
+        done = subprocess.run(line, input=stdin, capture_output=True, timeout=timeout_s, check=False)
+    except subprocess.TimeoutExpired as slow:
+        output = (slow.stdout or b"") + (slow.stderr or b"")
+        raise ToolError(
+            f"{main_class} ran over {timeout_s:.0f} s:\n{output.decode(errors='replace')[-3000:]}"
+        ) from None
+    if check and done.returncode != 0:
+        output = (done.stdout + done.stderr).decode(errors="replace")
+        raise ToolError(f"{main_class} {' '.join(arguments)} ended with status {done.returncode}:\n{output[-3000:]}")
+    return done
+
+
+# Names as people know them from Kafka's bin folder.
+TOOLS = {
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
+    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
+    "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+    "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
+    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+    "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+}
+
+
+def tool(name: str, *arguments: str, stdin: bytes = b"", timeout_s: float = 60, check: bool = True) -> str:
+    """Runs one of TOOLS and returns its stdout."""
+    return run(TOOLS[name], *arguments, stdin=stdin, timeout_s=timeout_s, check=check).stdout.decode()
+
+
+def compiled(source: Path) -> Path:
+    """Compiles one .java file of ours once for each content, and returns the folder of its classes."""
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    folder = CLASSES / f"{source.stem}-{digest}"
+    if not folder.is_dir():
+        partial = folder.with_name(f".{folder.name}")
+        partial.mkdir(parents=True, exist_ok=True)
+        line = ["javac", "-Xlint:all,-processing", "-cp", classpath(), "-d", str(partial), str(source)]
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise ToolError(f"{source.name} does not compile:\n{done.stderr}")
+        partial.rename(folder)
+    return folder

@@ -1,0 +1,40 @@
+"""Brokers to point clients and scenarios at, behind one interface (``base.Target``).
+
+``make("shim")`` gives a target that is not started yet; ``with make("kafka-native", settings={...}) as target`` starts
+and stops it. The module of a kind is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+
+from compat_tests.targets.base import Power, Target, TargetError
+
+__all__ = ["KINDS", "Power", "Target", "TargetError", "make"]
+
+KINDS = {
+    "shim": ("shim_process", "ShimProcess"),
+    "shim-embedded": ("shim_embedded", "ShimEmbedded"),
+    "kafka-native": ("kafka_native", "KafkaNative"),
+    "kafka-container": ("kafka_container", "KafkaContainer"),
+    "external": ("external", "External"),
+}
+
+
+def make(kind: str, settings: Mapping[str, str] | None = None, data_dir: Path | None = None) -> Target:
+    """A target of one of KINDS, not started. `settings` are Kafka's broker options over ``base.SETTINGS``.
+
+    Without `data_dir` the target makes a temporary one and removes it at the end. `kind` may carry an address:
+    ``external=host:port``.
+    """
+    name, _, address = kind.partition("=")
+    if name not in KINDS:
+        raise TargetError(f"unknown target {name!r}: one of {', '.join(KINDS)}")
+    module, class_name = KINDS[name]
+    made: type[Target] = getattr(import_module(f"compat_tests.targets.{module}"), class_name)
+    target = made(settings=settings, data_dir=data_dir)
+    if address:
+        target.bootstrap = address
+    return target

@@ -1,0 +1,218 @@
+"""What every target is: a broker that can be started, stopped, killed and started again on the same data."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+# The same on every target that takes settings: one node, and no waiting for members that will not come.
+SETTINGS = {
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+
+class Power(enum.Flag):
+    """What a scenario may need of a target beyond requests."""
+
+    WIRE = enum.auto()
+    """Requests only; every target has it."""
+    PROXY = enum.auto()
+    """A recorder between client and broker may hold, drop, repeat or forge frames."""
+    SETTINGS = enum.auto()
+    """Broker options can be set before the start."""
+    KILL = enum.auto()
+    """SIGKILL and restart on the same data."""
+    SEEDED = enum.auto()
+    """The data directory can be prepared before the start."""
+    INSIDE = enum.auto()
+    """A step inside the broker can be held or failed."""
+
+
+class TargetError(Exception):
+    """The target did not do what was asked of it: it did not start, or it lacks the power."""
+
+
+class Target:
+    """One broker. Not thread-safe; the owner starts and stops it, clients of any thread use `bootstrap`."""
+
+    kind = ""
+    powers = Power.WIRE
+
+    def __init__(self, settings: Mapping[str, str] | None = None, data_dir: Path | None = None) -> None:
+        self.settings = {**SETTINGS, **(settings or {})}
+        self.bootstrap = ""
+        self.pid: int | None = None
+        self._own_dir = data_dir is None
+        self._data_dir = data_dir
+
+    @property
+    def data_dir(self) -> Path:
+        """The directory of logs; made on first use when none was given."""
+        if self._data_dir is None:
+            self._data_dir = Path(tempfile.mkdtemp(prefix=f"{self.kind}-"))
+        return self._data_dir
+
+    @property
+    def host(self) -> str:
+        return self.bootstrap.rpartition(":")[0]
+
+    @property
+    def port(self) -> int:
+        return int(self.bootstrap.rpartition(":")[2])
+
+    def start(self) -> Self:
+        """Starts the broker and returns when it answers. Raises TargetError when it does not within its time."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """A clean stop; nothing when it is not running."""
+        raise NotImplementedError
+
+    def kill(self) -> None:
+        """SIGKILL, returns when the process is gone."""
+        raise TargetError(f"{self.kind} cannot be killed")
+
+    def restart(self, *, kill: bool = False) -> Self:
+        """Stops cleanly or kills, then starts again on the same data and, where it had one, the same address."""
+        if kill:
+            self.kill()
+        else:
+            self.stop()
+        return self.start()
+
+    def log(self) -> str:
+        """The broker's own log, for failed tests."""
+        return ""
+
+    def close(self) -> None:
+        """Stops, and removes the data directory when the target made it."""
+        self.stop()
+        if self._own_dir and self._data_dir is not None:
+            shutil.rmtree(self._data_dir, ignore_errors=True)
+            self._data_dir = None
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class ProcessTarget(Target):
+    """A target that is a child process of this one. Its output goes to a file beside the data directory."""
+
+    start_timeout_s = 60.0
+    stop_timeout_s = 30.0
+
+    def __init__(self, settings: Mapping[str, str] | None = None, data_dir: Path | None = None) -> None:
+        super().__init__(settings, data_dir)
+        self.process: subprocess.Popen[bytes] | None = None
+        self._log_file: IO[bytes] | None = None
+
+    @property
+    def log_path(self) -> Path:
+        return self.data_dir.with_name(self.data_dir.name + ".log")
+
+    def log(self) -> str:
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def _spawn(
+        self, command: list[str], *, stdout_pipe: bool = False, environment: dict[str, str] | None = None
+    ) -> None:
+        self._log_file = self.log_path.open("ab")
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if stdout_pipe else self._log_file,
+            stderr=self._log_file,
+            env=environment,
+        )
+        self.pid = self.process.pid
+
+    def stop(self) -> None:
+        if self.process is None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(self.stop_timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise TargetError(f"{self.kind} did not stop within {self.stop_timeout_s:.0f} s:\n{self.tail()}") from None
+        self._reap()
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self._reap()
+
+    def _reap(self) -> None:
+        if self.process is not None and self.process.stdout is not None:
+            self.process.stdout.close()
+        if self._log_file is not None:
+            self._log_file.close()
+        self.process = self._log_file = self.pid = None
+
+    def tail(self, characters: int = 3000) -> str:
+        return self.log()[-characters:]
+
+    def close(self) -> None:
+        path = self.log_path if self._data_dir is not None else None
+        super().close()
+        if self._own_dir and path is not None:
+            path.unlink(missing_ok=True)
+
+    def wait_until_it_answers(self) -> None:
+        """Polls the address until ApiVersions is answered; a dead process ends the wait."""
+        deadline = time.monotonic() + self.start_timeout_s
+        while not answers(self.host, self.port):
+            if self.process is not None and self.process.poll() is not None:
+                status = self.process.returncode
+                tail = self.tail()
+                self._reap()
+                raise TargetError(f"{self.kind} ended with status {status} before it answered:\n{tail}")
+            if time.monotonic() > deadline:
+                tail = self.tail()
+                self.kill()
+                raise TargetError(f"{self.kind} did not answer within {self.start_timeout_s:.0f} s:\n{tail}")
+            time.sleep(0.02)
+
+
+def answers(host: str, port: int, timeout_s: float = 2.0) -> bool:
+    """Whether a broker at the address answers ApiVersions version 0."""
+    request = struct.pack(">hhih", 18, 0, 7, -1)
+    with contextlib.suppress(OSError), socket.create_connection((host, port), timeout_s) as connection:
+        connection.sendall(struct.pack(">i", len(request)) + request)
+        answer = connection.recv(8)
+        return len(answer) == 8 and answer[4:] == struct.pack(">i", 7)
+    return False
+
+
+def free_ports(count: int) -> list[int]:
+    """TCP ports of the loopback that are free now, all different."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]

@@ -1,0 +1,22 @@
+"""A broker that somebody else runs: ``external=HOST:PORT``. It takes requests, also by a proxy, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from compat_tests.targets.base import Power, Target, TargetError, answers
+
+
+class External(Target):
+    kind = "external"
+    powers = Power.WIRE | Power.PROXY
+
+    def start(self) -> Self:
+        if not self.bootstrap:
+            raise TargetError("an external target needs its address: external=HOST:PORT")
+        if not answers(self.host, self.port):
+            raise TargetError(f"nothing answers at {self.bootstrap}")
+        return self
+
+    def stop(self) -> None:
+        """It is not ours to stop."""

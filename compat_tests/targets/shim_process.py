@@ -1,0 +1,53 @@
+"""The shim as a process of its own: ``python -m shim serve``."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from compat_tests.targets.base import Power, ProcessTarget, TargetError
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+READY = re.compile(r"ready (?P<listeners>\S+) node=\d+ cluster=\S+ data=(?P<data>.*)\n")
+
+
+class ShimProcess(ProcessTarget):
+    """`environment` adds variables to the child's, for example the points of shim.faults."""
+
+    kind = "shim"
+    powers = Power.WIRE | Power.PROXY | Power.SETTINGS | Power.KILL | Power.SEEDED | Power.INSIDE
+
+    def __init__(self, settings: Mapping[str, str] | None = None, data_dir: Path | None = None) -> None:
+        super().__init__(settings, data_dir)
+        self.environment: dict[str, str] = {}
+        self.python = sys.executable
+
+    def command(self) -> list[str]:
+        """A restart asks for the same address again."""
+        listen = self.bootstrap or "127.0.0.1:0"
+        command = [self.python, "-m", "shim", "serve", "--listen", listen, "--data-dir", str(self.data_dir)]
+        for name, value in self.settings.items():
+            command += ["-o", f"{name}={value}"]
+        return command
+
+    def start(self) -> Self:
+        environment = {**os.environ, **self.environment}
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH")]))
+        self._spawn(self.command(), stdout_pipe=True, environment=environment)
+        assert self.process is not None
+        assert self.process.stdout is not None
+        # The ready line is the only one on stdout; end of file means that the process ended.
+        line = self.process.stdout.readline().decode()
+        found = READY.fullmatch(line)
+        if found is None:
+            self.process.kill()
+            self.process.wait()
+            tail = self.tail()
+            self._reap()
+            raise TargetError(f"the shim did not get ready; it printed {line!r}:\n{tail}")
+        self.bootstrap = found["listeners"].split(",")[0].partition("://")[2]
+        return self
