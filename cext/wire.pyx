@@ -3,7 +3,8 @@
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.ref cimport PyObject
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdint cimport INT64_MAX, INT64_MIN, UINT64_MAX
+from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 cdef extern from "Python.h":
@@ -290,6 +291,18 @@ cdef object not_null(object value):
     return value
 
 
+cdef dict LIMITS = {
+    "int8": (-0x80, 0x7F),
+    "int16": (-0x8000, 0x7FFF),
+    "int32": (-0x80000000, 0x7FFFFFFF),
+    "int64": (INT64_MIN, INT64_MAX),
+    "uint8": (0, 0xFF),
+    "uint16": (0, 0xFFFF),
+    "uint32": (0, 0xFFFFFFFF),
+    "uint64": (0, UINT64_MAX),
+}
+
+
 cdef class Writer:
     """The mirror image of Reader: primitives are appended, ``finish()`` gives the bytes."""
 
@@ -304,58 +317,57 @@ cdef class Writer:
     def __len__(self):
         return self.out.size_bytes
 
-    cdef int integer(self, object value, int bits, bint signed) except -1:
-        cdef object low = -(1 << (bits - 1)) if signed else 0
-        cdef object high = (1 << (bits - 1 if signed else bits)) - 1
-        if not low <= value <= high:
-            raise EncodeError(f"{value} does not fit {'' if signed else 'u'}int{bits}")
+    cdef int integer(self, object value, str kind) except -1:
+        cdef tuple limits = <tuple>LIMITS[kind]
+        if not limits[0] <= value <= limits[1]:
+            raise EncodeError(f"{value} does not fit {kind}")
         return 0
 
     def int8(self, value):
-        self.integer(value, 8, True)
+        self.integer(value, "int8")
         write_i8(&self.out, value)
 
     def int16(self, value):
-        self.integer(value, 16, True)
+        self.integer(value, "int16")
         write_i16(&self.out, value)
 
     def int32(self, value):
-        self.integer(value, 32, True)
+        self.integer(value, "int32")
         write_i32(&self.out, value)
 
     def int64(self, value):
-        self.integer(value, 64, True)
+        self.integer(value, "int64")
         write_i64(&self.out, value)
 
     def uint8(self, value):
-        self.integer(value, 8, False)
+        self.integer(value, "uint8")
         write_i8(&self.out, <int8_t><uint8_t>value)
 
     def uint16(self, value):
-        self.integer(value, 16, False)
+        self.integer(value, "uint16")
         write_i16(&self.out, <int16_t><uint16_t>value)
 
     def uint32(self, value):
-        self.integer(value, 32, False)
+        self.integer(value, "uint32")
         write_i32(&self.out, <int32_t><uint32_t>value)
 
     def uvarint(self, value):
-        self.integer(value, 32, False)
+        self.integer(value, "uint32")
         write_uvarint(&self.out, value)
 
     def uvarlong(self, value):
-        self.integer(value, 64, False)
+        self.integer(value, "uint64")
         write_uvarlong(&self.out, value)
 
     def varint(self, value):
         cdef int32_t plain
-        self.integer(value, 32, True)
+        self.integer(value, "int32")
         plain = value
         write_uvarint(&self.out, (<uint32_t>plain << 1) ^ <uint32_t>(plain >> 31))
 
     def varlong(self, value):
         cdef int64_t plain
-        self.integer(value, 64, True)
+        self.integer(value, "int64")
         plain = value
         write_uvarlong(&self.out, (<uint64_t>plain << 1) ^ <uint64_t>(plain >> 63))
 

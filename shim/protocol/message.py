@@ -9,8 +9,8 @@ name of a struct of the same module, ``[]Struct``) and ``string16``, a string wh
 versions too. Versions are ``"3+"``, ``"0-2"``, ``"5"`` or ``""`` for none. A default of ``()`` is a new empty list or a new
 struct of defaults. ``cext.messages`` turns the table into a plan for each version on first use.
 
-On encode, a field that the version does not have is dropped when it is ignorable or has its default, else the encoder raises
-``cext.messages.UnsupportedVersionError``; on decode it gets its default (``MessageDataGenerator`` of Kafka does the same).
+On encode, a field that the version does not have is dropped when it is ignorable or has its default, else the encoder
+raises ``cext.messages.UnsupportedVersionError``; on decode it gets its default. Kafka's generated classes do the same.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, ClassVar
 
-    from typing_extensions import Buffer as Buffer
+    from typing_extensions import Buffer
 
     # What may be given as the records of a response: one buffer, or several that follow each other.
     Records = Buffer | Sequence[Buffer]
 else:
     Buffer = Records = object
+
+__all__ = ["EMPTY", "NEVER", "ZERO_UUID", "Buffer", "Message", "Records"]
 
 ZERO_UUID = bytes(16)
 # Stands for "a new empty list, or a new struct" in the signature of a generated class.

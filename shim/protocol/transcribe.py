@@ -185,8 +185,10 @@ def _class(name: str, fields: list[Field], head: list[str], is_response: bool) -
     if not fields:
         return [*lines, "", "    def __init__(self) -> None:", "        self.unknown_tags = None"]
     rows = [f"({field.row()})," for field in fields]
-    lines += [f"    FIELDS = ({rows[0]})"] if len(rows) == 1 else ["    FIELDS = (", *(f"        {r}" for r in rows), "    )"]
-    lines += [""]
+    if len(rows) == 1:
+        lines += [f"    FIELDS = ({rows[0]})", ""]
+    else:
+        lines += ["    FIELDS = (", *(f"        {row}" for row in rows), "    )", ""]
     parameters = ["self", "*", *(field.parameter(is_response) for field in fields)]
     lines += _join("def __init__(", parameters, ") -> None:", "    ")
     lines += [line for field in fields for line in field.assignment()]
@@ -235,14 +237,15 @@ def api_keys(definitions: list[tuple[str, Definition]]) -> str:
         flexible = _flexible_from(definition)
         unstable = bool(definition.get("latestVersionUnstable", False))
         listeners = tuple(definition["listeners"])
-        cells = [definition["name"].removesuffix("Request"), low, high, flexible, unstable, listeners]
+        name = definition["name"].removesuffix("Request")
+        cells = [name, low, high, flexible, unstable, listeners, snake(name)]
         text = ", ".join(repr(cell) for cell in cells).replace("None", "NEVER").replace("'", '"')
         rows.append(f"    {definition['apiKey']}: ({text}),\n")
     return (
         '"""Every request type of Kafka, by api key. Written by shim.protocol.transcribe: change nothing here."""\n\n'
         "from shim.protocol.message import NEVER\n\n"
-        "# name, first and last valid version, first flexible one, whether the last is unstable, listeners with it\n"
-        "API_KEYS: dict[int, tuple[str, int, int, int, bool, tuple[str, ...]]] = {\n" + "".join(rows) + "}\n"
+        "# name, first and last valid version, first flexible one, last one is unstable, listeners with it, module\n"
+        "API_KEYS: dict[int, tuple[str, int, int, int, bool, tuple[str, ...], str]] = {\n" + "".join(rows) + "}\n"
     )
 
 
@@ -253,7 +256,7 @@ def record_types(definitions: list[tuple[str, Definition]]) -> str:
     for registry, definition in definitions:
         if registry and definition["type"] in kinds:
             table = tables.setdefault(registry + kinds[definition["type"]], {})
-            table[int(definition["apiKey"])] = definition["name"]
+            table[int(definition["apiKey"])] = f"{snake(definition['name'])}.{definition['name']}"
     text = '"""Record types of the internal topics. Written by shim.protocol.transcribe: change nothing here."""\n'
     for name, table in sorted(tables.items()):
         rows = "".join(f'    {key}: "{table[key]}",\n' for key in sorted(table))

@@ -1,0 +1,85 @@
+"""Request and response headers (KIP-511, KIP-482).
+
+A request's header is version 2, with tags, from the request's first flexible version on, and version 1 before; its client
+id keeps a two-byte length in both. A response's header is version 1 from the same version on and version 0 before, except that
+ApiVersions always answers with version 0.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from cext.messages import RequestHeaderParser, encode, encode_response_frame
+from cext.wire import Reader, Writer
+from shim.protocol.api_keys import API_KEYS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.protocol.message import Message
+
+API_VERSIONS = 18
+FLEXIBLE_FROM = {key: row[3] for key, row in API_KEYS.items()}
+
+# (buffer, start=0, end=None) -> (api key, api version, correlation id, client id, where the body starts).
+# Raises cext.wire.WireError for a header that is cut short and for an unknown api key.
+parse_request_header = RequestHeaderParser(FLEXIBLE_FROM).parse
+
+__all__ = [
+    "FLEXIBLE_FROM",
+    "encode_request_frame",
+    "encode_response_frame",
+    "parse_request_header",
+    "parse_response_header",
+    "request_class",
+    "request_header_version",
+    "response_class",
+    "response_header_version",
+]
+
+
+def request_class(api_key: int) -> type[Message]:
+    """The request's class; its module is imported on first use. Raises KeyError for an unknown key."""
+    name, stem = API_KEYS[api_key][0], API_KEYS[api_key][6]
+    found: type[Message] = getattr(import_module(f"shim.protocol.messages.{stem}_request"), f"{name}Request")
+    return found
+
+
+def response_class(api_key: int) -> type[Message]:
+    """The response's class, likewise."""
+    name, stem = API_KEYS[api_key][0], API_KEYS[api_key][6]
+    found: type[Message] = getattr(import_module(f"shim.protocol.messages.{stem}_response"), f"{name}Response")
+    return found
+
+
+def request_header_version(api_key: int, api_version: int) -> int:
+    """1 or 2. Raises KeyError for an unknown key."""
+    return 2 if api_version >= FLEXIBLE_FROM[api_key] else 1
+
+
+def response_header_version(api_key: int, api_version: int) -> int:
+    """0 or 1. Raises KeyError for an unknown key."""
+    return 1 if api_version >= FLEXIBLE_FROM[api_key] and api_key != API_VERSIONS else 0
+
+
+def parse_response_header(
+    api_key: int, api_version: int, buffer: bytes | bytearray | memoryview, start: int = 0
+) -> tuple[int, int]:
+    """(correlation id, where the body starts), as a client reads it."""
+    reader = Reader(buffer, start)
+    correlation_id = reader.int32()
+    if response_header_version(api_key, api_version) == 1:
+        reader.tags()
+    return correlation_id, reader.position
+
+
+def encode_request_frame(message: Message, version: int, correlation_id: int, client_id: str | None = "") -> bytes:
+    """A whole request as a client sends it: four bytes of length, header, body."""
+    header = Writer()
+    header.int16(message.API_KEY)
+    header.int16(version)
+    header.int32(correlation_id)
+    header.nullable_string(client_id)
+    if request_header_version(message.API_KEY, version) == 2:
+        header.uvarint(0)
+    frame = header.finish() + encode(message, version)
+    return len(frame).to_bytes(4, "big") + frame
