@@ -8,10 +8,9 @@ from __future__ import annotations
 import os
 
 from cext.batch import scan_all
-from cext.messages import decode, encode
 from cext.records import build, iterate
 from shim.metadata.quorum_state import QuorumState, read, write
-from shim.protocol.record_frames import decode_metadata, encode_metadata
+from shim.protocol.record_frames import ControlType, decode_control, decode_metadata, encode_control, encode_metadata
 from shim.protocol.records.leader_change_message import LeaderChangeMessage, Voter
 
 TYPE_CHECKING = False
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
     from shim.storage.log import PartitionLog
 
 SNAPSHOT_SUFFIX = ".checkpoint"
-
-# Types of control records in a metadata log and its snapshots (org.apache.kafka.common.record.ControlRecordType).
-LEADER_CHANGE, SNAPSHOT_HEADER, SNAPSHOT_FOOTER, KRAFT_VERSION, KRAFT_VOTERS = 2, 3, 4, 5, 6
 
 
 class MetadataLogError(Exception):
@@ -82,22 +78,17 @@ class MetadataLog:
             if batch.is_control:
                 self._apply_control(record)
             else:
-                replayer.apply(decode_metadata(record.value))
+                replayer.apply(decode_metadata(record.value)[0])
             image.last_offset = record.offset
         image.last_epoch = batch.leader_epoch
         image.last_timestamp_ms = batch.max_timestamp
 
     def _apply_control(self, record: Any) -> None:
-        kind = int.from_bytes(record.key[2:4])
-        if kind == KRAFT_VERSION:
-            from shim.protocol.records.kraft_version_record import KRaftVersionRecord
-
-            self.kraft_version = _decode_control(KRaftVersionRecord, record.value).kraft_version
-        elif kind == KRAFT_VOTERS:
-            from shim.protocol.records.voters_record import VotersRecord
-
-            voters = _decode_control(VotersRecord, record.value).voters
-            self.voters = [(voter.voter_id, voter.voter_directory_id) for voter in voters]
+        kind, message = decode_control(record.key, record.value)
+        if kind == ControlType.KRAFT_VERSION:
+            self.kraft_version = message.kraft_version  # type: ignore[union-attr]
+        elif kind == ControlType.KRAFT_VOTERS:
+            self.voters = [(voter.voter_id, voter.voter_directory_id) for voter in message.voters]  # type: ignore[union-attr]
 
     def _replay_snapshot(self, replayer: Replayer) -> int:
         """Apply the newest snapshot; answers the offset after it, 0 when there is none."""
@@ -132,8 +123,7 @@ class MetadataLog:
             voters=seats,
             granting_voters=[seat for seat in seats if seat.voter_id == self._node_id],
         )
-        key = _control_key(LEADER_CHANGE)
-        value = _encode_control(message, self.kraft_version)
+        key, value = encode_control(ControlType.LEADER_CHANGE, message, self.kraft_version)
         self._append(build([(key, value, now_ms, ())], leader_epoch=self.epoch, control=True), now_ms)
 
     # --- commit
@@ -171,25 +161,12 @@ def _snapshots(directory: Path) -> Iterator[tuple[int, int, Path]]:
             yield int(offset), int(epoch), directory / name
 
 
-def _control_key(kind: int) -> bytes:
-    return b"\x00\x00" + kind.to_bytes(2)
-
-
-def _encode_control(message: Any, version: int) -> bytes:
-    return encode(message, version)
-
-
-def _decode_control(cls: type[Any], value: bytes) -> Any:
-    # Every control message begins with its own version.
-    return decode(cls, int.from_bytes(value[:2]), value)
-
-
 def read_records(content: bytes) -> Iterable[Any]:
     """The record messages of a snapshot file such as `bootstrap.checkpoint`, control records left out."""
     for batch in scan_all(content):
         if not batch.is_control:
             for record in iterate(content, batch.position, batch.position + batch.size_bytes):
-                yield decode_metadata(record.value)
+                yield decode_metadata(record.value)[0]
 
 
 def snapshot_bytes(records: Sequence[tuple[Any, int]], now_ms: int, last_contained_ms: int = 0) -> bytes:
@@ -197,10 +174,14 @@ def snapshot_bytes(records: Sequence[tuple[Any, int]], now_ms: int, last_contain
     from shim.protocol.records.snapshot_footer_record import SnapshotFooterRecord
     from shim.protocol.records.snapshot_header_record import SnapshotHeaderRecord
 
-    header = _encode_control(SnapshotHeaderRecord(last_contained_log_timestamp=last_contained_ms), 0)
-    footer = _encode_control(SnapshotFooterRecord(), 0)
     rows = [(None, encode_metadata(record, version), now_ms, ()) for record, version in records]
-    parts = [build([(_control_key(SNAPSHOT_HEADER), header, now_ms, ())], control=True), build(rows, base_offset=1)]
-    end = [(_control_key(SNAPSHOT_FOOTER), footer, now_ms, ())]
-    parts.append(build(end, base_offset=1 + len(rows), control=True))
+    header = encode_control(
+        ControlType.SNAPSHOT_HEADER, SnapshotHeaderRecord(last_contained_log_timestamp=last_contained_ms)
+    )
+    footer = encode_control(ControlType.SNAPSHOT_FOOTER, SnapshotFooterRecord())
+    parts = [
+        build([(*header, now_ms, ())], control=True),
+        build(rows, base_offset=1),
+        build([(*footer, now_ms, ())], base_offset=1 + len(rows), control=True),
+    ]
     return b"".join(parts)

@@ -1,15 +1,13 @@
 """The metadata store: the one place where topics, options, features and producer-id blocks are decided and kept.
 
 `commit(records)` appends to `__cluster_metadata-0`, then applies to the `Image`; start-up replays the same records
-through the same `apply`. There is no other store. Nothing is awaited between a decision and its apply, so a method that is a
-plain `def` is atomic on the event loop; when it returns, its records are with the operating system (they survive
+through the same `apply`. There is no other store. Nothing is awaited between a decision and its apply, so a method that
+is a plain `def` is atomic on the event loop; when it returns, its records are with the operating system (they survive
 SIGKILL). `await store.flushed()` returns when all that was committed before the call is fsynced, as KRaft does before
 it answers; the admin handlers await it.
 """
 
 from __future__ import annotations
-
-import os
 
 from shim.config import TopicConfig
 from shim.errors import ErrorCode, KafkaError
@@ -179,6 +177,16 @@ class MetadataStore:
         return self._log.epoch
 
     @property
+    def kraft_version(self) -> int:
+        """0: the quorum is fixed (`controller.quorum.voters`); 1: it is kept in the log (KIP-853)."""
+        return self._log.kraft_version
+
+    @property
+    def voter_directory_id(self) -> bytes:
+        """The directory id of this voter, zero in a fixed quorum."""
+        return dict(self._log.voters).get(self._node_id, bytes(16))
+
+    @property
     def next_offset(self) -> int:
         """One past the last record of the metadata log."""
         return self._log.next_offset
@@ -233,16 +241,14 @@ class MetadataStore:
     ) -> list[list[int]]:
         """`topics.decide_replicas` with this broker's defaults; nothing changes."""
         defaults = (self._config.num_partitions, self._config.default_replication_factor)
-        return topics.decide_replicas(
-            self.image, partitions, replication_factor, assignments, self._node_id, defaults
-        )
+        return topics.decide_replicas(self.image, partitions, replication_factor, assignments, self._node_id, defaults)
 
     def create_topics(self, new: Sequence[tuple[str, list[list[int]], Mapping[str, str]]]) -> list[Topic]:
         """Create checked topics, (name, replicas of each partition, options), in one batch, and their logs."""
         records: list[Any] = []
         directory_id = self._placement()
         for name, replicas, configs in new:
-            topic_id = _random_id()
+            topic_id = topics.random_id()
             options = [
                 ConfigRecord(resource_type=RESOURCE_TOPIC, resource_name=name, name=option, value=value)
                 for option, value in configs.items()
@@ -258,13 +264,13 @@ class MetadataStore:
         return made
 
     def auto_create_topic(self, name: str) -> Topic:
-        """What Metadata does for an unknown topic when `auto.create.topics.enable`; internal names get their options."""
+        """What Metadata does for an unknown topic where auto-creation is on; internal names get their own options."""
         if name in INTERNAL_TOPICS:
             return self.ensure_internal_topic(name)
         return self.create_topic(name)
 
     def ensure_internal_topic(self, name: str) -> Topic:
-        """`__consumer_offsets` or `__transaction_state`, made on first use with Kafka's options: 50 compact partitions."""
+        """`__consumer_offsets` or `__transaction_state`, made on first use with Kafka's options (50, compact)."""
         found = self.image.topics.get(name)
         if found is not None:
             return found
@@ -290,10 +296,14 @@ class MetadataStore:
             }
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is not an internal topic of this broker")
 
-    def create_partitions(self, name: str, total: int, *, assignments: Sequence[list[int]] | None = None) -> Topic:
+    def create_partitions(
+        self, name: str, total: int, *, assignments: Sequence[list[int]] | None = None, validate_only: bool = False
+    ) -> Topic:
         """Grow a topic to `total` partitions. KafkaError: those of `topics.decide_growth`."""
         replicas = topics.decide_growth(self.image, name, total, assignments, self._node_id)
         topic = self.image.topics[name]
+        if validate_only:
+            return topic
         first = len(topic.partitions)
         self.commit(topics.partition_records(topic.topic_id, first, replicas, self._node_id, self._placement()))
         self._create_logs(topic, first)
@@ -399,13 +409,3 @@ def _version_of(record: Any, metadata_version: int) -> int:
             return 2
         return 1 if record.in_controlled_shutdown else 0
     return 0
-
-
-def _random_id() -> bytes:
-    """A random uuid (version 4) that does not begin with a dash in base64, as Kafka's Uuid.randomUuid."""
-    while True:
-        raw = bytearray(os.urandom(16))
-        raw[6] = raw[6] & 0x0F | 0x40
-        raw[8] = raw[8] & 0x3F | 0x80
-        if raw[0] >> 2 != 62 and any(raw[:15]):
-            return bytes(raw)

@@ -6,6 +6,8 @@ are what clients of 4.3.1 see.
 
 from __future__ import annotations
 
+import os
+
 from shim.errors import ErrorCode, KafkaError
 from shim.protocol.records.partition_record import PartitionRecord
 from shim.protocol.records.topic_record import TopicRecord
@@ -177,7 +179,8 @@ def decide_growth(
         return place(image, added, factor, node_id)
     if len(assignments) != added:
         reason = (
-            f"Attempted to add {added} additional partition(s), but only {len(assignments)} assignment(s) were specified."
+            f"Attempted to add {added} additional partition(s), but only {len(assignments)} assignment(s) were "
+            "specified."
         )
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
     for number, brokers in enumerate(assignments):
@@ -213,3 +216,13 @@ def partition_records(
 _MIGRATING = bytes(15) + b"\x02"
 UNKNOWN_TOPIC_MESSAGE = "This server does not host this topic-partition."
 UNKNOWN_TOPIC_ID_MESSAGE = "This server does not host this topic ID."
+
+
+def random_id() -> bytes:
+    """A random uuid (version 4) that does not begin with a dash in base64, as Kafka's Uuid.randomUuid."""
+    while True:
+        raw = bytearray(os.urandom(16))
+        raw[6] = raw[6] & 0x0F | 0x40
+        raw[8] = raw[8] & 0x3F | 0x80
+        if raw[0] >> 2 != 62:
+            return bytes(raw)

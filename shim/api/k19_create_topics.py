@@ -1,0 +1,101 @@
+"""CreateTopics (key 19), versions 2-7.
+
+Each topic succeeds or fails by itself; all that succeed are one batch of the metadata log, fsynced before the answer.
+v5 answers with the effective options, v7 with the topic id. `validate_only` answers the same and changes nothing.
+Names that come twice, and `__cluster_metadata`, are INVALID_REQUEST. The timeout is not used: nothing waits for others.
+Not implemented: authorisation, the partition mutation quota, `create.topic.policy.class.name`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from shim.errors import ErrorCode, KafkaError
+from shim.metadata import topics
+from shim.metadata.configs import creation_configs, effective_topic_entries
+from shim.metadata.store import METADATA_TOPIC
+from shim.protocol.message import ZERO_UUID
+from shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from shim.protocol.messages.create_topics_response import (
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsResponse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shim.broker import Context
+    from shim.metadata.store import MetadataStore
+
+KEY, MIN, MAX = 19, 2, 7
+REQUEST, RESPONSE = CreateTopicsRequest, CreateTopicsResponse
+
+
+async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    response = CreateTopicsResponse()
+    names = Counter(topic.name for topic in request.topics)
+    accepted = [topic for topic in request.topics if names[topic.name] == 1 and topic.name != METADATA_TOPIC]
+    metadata = context.broker.metadata
+    try:
+        counts = [len(topic.assignments) or topic.num_partitions for topic in accepted]
+        topics.check_request_size(counts, context.broker.config.num_partitions)
+    except KafkaError as err:
+        response.topics = [_failed(name, err.code, err.message) for name in names]
+        return response
+    new = []
+    for topic in accepted:
+        try:
+            replicas, options = _decide(metadata, topic)
+        except KafkaError as err:
+            response.topics.append(_failed(topic.name, err.code, err.message))
+        else:
+            new.append((topic.name, replicas, options))
+            response.topics.append(_created(metadata, topic.name, replicas, options))
+    if new and not request.validate_only:
+        made = {topic.name: topic.topic_id for topic in metadata.create_topics(new)}
+        for result in response.topics:
+            result.topic_id = made.get(result.name, ZERO_UUID)
+        await metadata.flushed()
+    for name, times in names.items():
+        if times > 1:
+            response.topics.append(_failed(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
+        elif name == METADATA_TOPIC:
+            reason = f"Creation of internal topic {METADATA_TOPIC} is prohibited."
+            response.topics.append(_failed(name, ErrorCode.INVALID_REQUEST, reason))
+    return response
+
+
+def _decide(metadata: MetadataStore, topic: CreatableTopic) -> tuple[list[list[int]], dict[str, str]]:
+    """(replicas of each partition, checked options) of one topic. Raises KafkaError."""
+    topics.check_new_name(metadata.image, topic.name)
+    options = creation_configs(metadata, {config.name: config.value for config in topic.configs})
+    assignments = [(assignment.partition_index, assignment.broker_ids) for assignment in topic.assignments]
+    return metadata.decide_replicas(topic.num_partitions, topic.replication_factor, assignments), options
+
+
+def _created(
+    metadata: MetadataStore, name: str, replicas: list[list[int]], options: Mapping[str, str]
+) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=name,
+        # Kafka makes up an id for a validated topic too.
+        topic_id=topics.random_id(),
+        error_message=None,
+        num_partitions=len(replicas),
+        replication_factor=len(replicas[0]),
+        configs=[
+            CreatableTopicConfigs(
+                name=entry.name,
+                value=None if entry.is_sensitive else entry.value,
+                config_source=entry.source,
+                is_sensitive=entry.is_sensitive,
+            )
+            for entry in effective_topic_entries(metadata, options)
+        ],
+    )
+
+
+def _failed(name: str, code: ErrorCode, message: str | None) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=code, error_message=message)

@@ -1,0 +1,105 @@
+"""DeleteTopics (key 20), versions 1-6.
+
+By name, from v6 also by topic id. Synchronous: when the answer is out, the names are free and the ids unknown.
+v5 adds the error message. With `delete.topic.enable=false`: TOPIC_DELETION_DISABLED (below v3 INVALID_REQUEST).
+Kafka shuffles the answers; here they are in order. Not implemented: authorisation, the partition mutation quota.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.metadata.topics import UNKNOWN_TOPIC_ID_MESSAGE, UNKNOWN_TOPIC_MESSAGE
+from shim.protocol.message import ZERO_UUID
+from shim.protocol.messages.delete_topics_request import DeleteTopicsRequest
+from shim.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+    from shim.metadata.image import Image
+
+KEY, MIN, MAX = 20, 1, 6
+REQUEST, RESPONSE = DeleteTopicsRequest, DeleteTopicsResponse
+
+
+async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    response = DeleteTopicsResponse()
+    metadata = context.broker.metadata
+    wanted = [(name, ZERO_UUID) for name in request.topic_names]
+    wanted += [(topic.name, topic.topic_id) for topic in request.topics]
+    if not context.broker.config.delete_topic_enable:
+        disabled = _deletion_disabled(context.api_version)
+        response.responses = [_failed(name, topic_id, disabled) for name, topic_id in wanted]
+        return response
+    for name, topic_id, outcome in _resolve(metadata.image, wanted):
+        if isinstance(outcome, KafkaError):
+            response.responses.append(_failed(name, topic_id, outcome))
+            continue
+        try:
+            metadata.delete_topic(outcome)
+        except KafkaError as err:
+            response.responses.append(_failed(name, topic_id, err))
+        else:
+            response.responses.append(DeletableTopicResult(name=outcome, topic_id=topic_id))
+    await metadata.flushed()
+    return response
+
+
+def _resolve(image: Image, wanted: list[tuple[str | None, bytes]]) -> list[tuple[str | None, bytes, str | KafkaError]]:
+    """(name, id, topic to delete or why not) for each different topic asked for, as ControllerApis.deleteTopics."""
+    answers: list[tuple[str | None, bytes, str | KafkaError]] = []
+    names: dict[str, bool] = {}  # True: asked for more than once
+    ids: dict[bytes, bool] = {}
+    for name, topic_id in wanted:
+        if name is not None and topic_id != ZERO_UUID:
+            answers.append((name, topic_id, _invalid("You may not specify both topic name and topic id.")))
+        elif name is not None:
+            names[name] = name in names
+        elif topic_id != ZERO_UUID:
+            ids[topic_id] = topic_id in ids
+        else:
+            answers.append((None, ZERO_UUID, _invalid("Neither topic name nor id were specified.")))
+    answers += [(name, ZERO_UUID, _invalid("Duplicate topic name.")) for name, twice in names.items() if twice]
+    answers += [(None, topic_id, _invalid("Duplicate topic id.")) for topic_id, twice in ids.items() if twice]
+    by_id: dict[bytes, str] = {}
+    for topic_id, twice in ids.items():
+        topic = image.topics_by_id.get(topic_id)
+        if twice:
+            continue
+        if topic is None:
+            answers.append((None, topic_id, KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_ID_MESSAGE)))
+        else:
+            by_id[topic_id] = topic.name
+    for name, twice in names.items():
+        topic = image.topics.get(name)
+        if twice:
+            continue
+        if topic is None:
+            unknown = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_MESSAGE)
+            answers.append((name, ZERO_UUID, unknown))
+        elif topic.topic_id in by_id or ids.get(topic.topic_id):
+            by_id.pop(topic.topic_id, None)
+            reason = "The provided topic name maps to an ID that was already supplied."
+            answers.append((name, topic.topic_id, _invalid(reason)))
+        else:
+            by_id[topic.topic_id] = name
+    return answers + [(name, topic_id, name) for topic_id, name in by_id.items()]
+
+
+def _deletion_disabled(version: int) -> KafkaError:
+    if version < 3:
+        return _invalid("This version does not support topic deletion.")
+    return KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
+
+
+def _invalid(reason: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, reason)
+
+
+def _failed(name: str | None, topic_id: bytes, error: KafkaError) -> DeletableTopicResult:
+    return DeletableTopicResult(
+        name=name,  # type: ignore[arg-type]  # null when the topic was given by an id that is not known
+        topic_id=topic_id,
+        error_code=error.code,
+        error_message=error.message,
+    )

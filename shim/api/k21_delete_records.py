@@ -1,0 +1,50 @@
+"""DeleteRecords (key 21), versions 0-2.
+
+Raises the log start offset of partitions; -1 means the high watermark. With one replica the low watermark is the log
+start offset, so nothing waits and the timeout is not used. Internal topics: INVALID_TOPIC_EXCEPTION; a compacted topic
+without deletion: POLICY_VIOLATION; beyond the high watermark: OFFSET_OUT_OF_RANGE. Not implemented: authorisation.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.metadata.store import INTERNAL_TOPICS
+from shim.protocol.messages.delete_records_request import DeleteRecordsRequest
+from shim.protocol.messages.delete_records_response import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Broker, Context
+
+KEY, MIN, MAX = 21, 0, 2
+REQUEST, RESPONSE = DeleteRecordsRequest, DeleteRecordsResponse
+
+NO_LOW_WATERMARK = -1
+
+
+def handle(context: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    response = DeleteRecordsResponse()
+    for topic in request.topics:
+        result = DeleteRecordsTopicResult(name=topic.name)
+        response.topics.append(result)
+        for partition in topic.partitions:
+            answer = DeleteRecordsPartitionResult(partition_index=partition.partition_index)
+            try:
+                answer.low_watermark = _delete(context.broker, topic.name, partition.partition_index, partition.offset)
+            except KafkaError as err:
+                answer.low_watermark = NO_LOW_WATERMARK
+                answer.error_code = err.code
+            result.partitions.append(answer)
+    return response
+
+
+def _delete(broker: Broker, topic: str, partition: int, offset: int) -> int:
+    if broker.metadata.image.partition(topic, partition) is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if topic in INTERNAL_TOPICS:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot delete records of internal topic {topic}")
+    return broker.logs.get(topic, partition).delete_records_before(offset)

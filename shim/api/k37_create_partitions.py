@@ -1,0 +1,48 @@
+"""CreatePartitions (key 37), versions 0-3.
+
+Grows topics; each succeeds or fails by itself. `validate_only` changes nothing. A name that comes twice is
+INVALID_REQUEST. Not implemented: authorisation, the partition mutation quota.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from shim.errors import ErrorCode, KafkaError
+from shim.protocol.messages.create_partitions_request import CreatePartitionsRequest
+from shim.protocol.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+
+KEY, MIN, MAX = 37, 0, 3
+REQUEST, RESPONSE = CreatePartitionsRequest, CreatePartitionsResponse
+
+
+async def handle(context: Context, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    response = CreatePartitionsResponse()
+    metadata = context.broker.metadata
+    names = Counter(topic.name for topic in request.topics)
+    response.results = [
+        CreatePartitionsTopicResult(
+            name=name, error_code=ErrorCode.INVALID_REQUEST, error_message="Duplicate topic name."
+        )
+        for name, times in names.items()
+        if times > 1
+    ]
+    for topic in request.topics:
+        if names[topic.name] > 1:
+            continue
+        result = CreatePartitionsTopicResult(name=topic.name)
+        response.results.append(result)
+        assignments = None if topic.assignments is None else [one.broker_ids for one in topic.assignments]
+        try:
+            metadata.create_partitions(
+                topic.name, topic.count, assignments=assignments, validate_only=request.validate_only
+            )
+        except KafkaError as err:
+            result.error_code = err.code
+            result.error_message = err.message
+    await metadata.flushed()
+    return response

@@ -1,0 +1,74 @@
+"""DescribeQuorum (key 55), versions 0-2.
+
+The quorum of `__cluster_metadata` is this node alone: leader, only voter, up to date by definition. v1 adds the times,
+v2 directory ids, listeners of the voters and error messages. Any other partition is UNKNOWN_TOPIC_OR_PARTITION.
+Not implemented: authorisation.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode
+from shim.metadata.store import METADATA_TOPIC
+from shim.metadata.topics import UNKNOWN_TOPIC_MESSAGE
+from shim.protocol.messages.describe_quorum_request import DescribeQuorumRequest
+from shim.protocol.messages.describe_quorum_response import (
+    DescribeQuorumResponse,
+    Listener,
+    Node,
+    PartitionData,
+    ReplicaState,
+    TopicData,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+
+KEY, MIN, MAX = 55, 0, 2
+REQUEST, RESPONSE = DescribeQuorumRequest, DescribeQuorumResponse
+
+
+def handle(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    response = DescribeQuorumResponse(error_message=None)
+    wanted = [
+        (topic.topic_name, partition.partition_index) for topic in request.topics for partition in topic.partitions
+    ]
+    if wanted != [(METADATA_TOPIC, 0)]:
+        response.topics = [
+            TopicData(
+                topic_name=topic.topic_name,
+                partitions=[
+                    PartitionData(
+                        partition_index=partition.partition_index,
+                        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                        error_message=UNKNOWN_TOPIC_MESSAGE,
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+        return response
+    metadata = context.broker.metadata
+    now_ms = context.broker.clock.now_ms()
+    voter = ReplicaState(
+        replica_id=context.node_id,
+        replica_directory_id=metadata.voter_directory_id,
+        log_end_offset=metadata.next_offset,
+        last_fetch_timestamp=now_ms,
+        last_caught_up_timestamp=now_ms,
+    )
+    partition = PartitionData(
+        error_message=None,
+        leader_id=context.node_id,
+        leader_epoch=metadata.epoch,
+        high_watermark=metadata.next_offset,
+        current_voters=[voter],
+    )
+    response.topics = [TopicData(topic_name=METADATA_TOPIC, partitions=[partition])]
+    host, port = context.session.advertised()
+    # The listeners of controllers; here the one socket serves both.
+    response.nodes = [
+        Node(node_id=context.node_id, listeners=[Listener(name=context.listener.name, host=host, port=port)])
+    ]
+    return response

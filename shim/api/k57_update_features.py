@@ -1,0 +1,47 @@
+"""UpdateFeatures (key 57), versions 0-2.
+
+Finalises levels of features: all or none. v0 has `allow_downgrade`, v1 the type of upgrade and `validate_only`; v2 has
+no answer per feature any more. A level that cannot be set is INVALID_UPDATE_VERSION for the whole request.
+Not implemented: authorisation.
+"""
+
+from __future__ import annotations
+
+from shim.errors import KafkaError
+from shim.metadata.features import SAFE_DOWNGRADE, UPGRADE, decide_update
+from shim.protocol.messages.update_features_request import UpdateFeaturesRequest
+from shim.protocol.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+
+KEY, MIN, MAX = 57, 0, 2
+REQUEST, RESPONSE = UpdateFeaturesRequest, UpdateFeaturesResponse
+
+
+async def handle(context: Context, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+    response = UpdateFeaturesResponse(error_message=None)
+    metadata = context.broker.metadata
+    updates = {}
+    for update in request.feature_updates:
+        upgrade_type = update.upgrade_type
+        if context.api_version == 0:
+            upgrade_type = SAFE_DOWNGRADE if update.allow_downgrade else UPGRADE
+        updates[update.feature] = (update.max_version_level, upgrade_type)
+    try:
+        records = decide_update(metadata.image.features, updates, context.node_id, metadata.kraft_version)
+    except KafkaError as err:
+        response.error_code = err.code
+        response.error_message = (
+            f"The update failed for all features since the following feature had an error: {err.message}"
+        )
+        return response
+    if context.api_version <= 1:
+        response.results = [
+            UpdatableFeatureResult(feature=update.feature, error_message=None) for update in request.feature_updates
+        ]
+    if records and not request.validate_only:
+        metadata.commit(records)
+        await metadata.flushed()
+    return response

@@ -1,0 +1,157 @@
+"""A small synchronous client of Kafka's protocol: one connection, one request at a time, every message of the tables.
+
+For the command line, the bench and tests; knows nothing of brokers' rules. `Connection.request` sends a message and
+answers the decoded response; `send` and `receive` let a caller pipeline.
+"""
+
+from __future__ import annotations
+
+import socket
+
+from cext.messages import decode
+from shim.errors import ErrorCode
+from shim.protocol.api_keys import API_KEYS
+from shim.protocol.headers import encode_request_frame, parse_response_header, response_class
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from shim.protocol.message import Message
+
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+MAX_FRAME_BYTES = 1 << 30
+
+
+class WireClientError(Exception):
+    """The broker cannot be reached, closed the connection, or does not speak what was asked; a sentence for people."""
+
+
+class RequestError(WireClientError):
+    """The broker answered an error code. `code` is an ErrorCode, `reason` the broker's sentence or None."""
+
+    def __init__(self, code: int, reason: str | None = None, subject: str = "") -> None:
+        self.code = ErrorCode(code)
+        self.reason = reason
+        text = f"{self.code.name}: {reason}" if reason else self.code.name
+        super().__init__(f"{subject}: {text}" if subject else text)
+
+
+def check(code: int, reason: str | None = None, subject: str = "") -> None:
+    """Raises RequestError unless `code` is 0."""
+    if code:
+        raise RequestError(code, reason, subject)
+
+
+def parse_address(text: str, default_port: int = 9092) -> tuple[str, int]:
+    """("host", port) from `host:port`, `host` or `[v6]:port`; of a list of several, the first. WireClientError."""
+    first = text.split(",")[0].strip()
+    host, _, port = first.rpartition(":")
+    if not host or port.endswith("]"):
+        host, port = first, str(default_port)
+    if not port.isdecimal():
+        raise WireClientError(f"not an address: {first!r}")
+    return host.strip("[]"), int(port)
+
+
+class Connection:
+    """One connection to one broker; a context manager. Not thread-safe."""
+
+    def __init__(
+        self, bootstrap: str = DEFAULT_BOOTSTRAP, *, client_id: str = "kafka-shim-cli", timeout_s: float = 30.0
+    ) -> None:
+        host, port = parse_address(bootstrap)
+        self._client_id = client_id
+        self._next_id = 0
+        self._ranges: dict[int, tuple[int, int]] | None = None
+        self._buffer = bytearray()
+        try:
+            self._socket = socket.create_connection((host, port), timeout=timeout_s)
+        except OSError as err:
+            raise WireClientError(f"cannot connect to {host}:{port}: {err}") from err
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the socket; again is no error."""
+        self._socket.close()
+
+    # --- one request
+
+    def request(self, message: Message, version: int | None = None) -> Any:
+        """Send `message` and decode its answer. `version` None: the highest that both sides know."""
+        if version is None:
+            version = self.version_of(message.API_KEY)
+        correlation_id = self.send(message, version)
+        answered, body = self.receive(message.API_KEY, version)
+        if answered != correlation_id:
+            raise WireClientError(f"the broker answered request {answered} instead of {correlation_id}")
+        return body
+
+    def send(self, message: Message, version: int) -> int:
+        """Send one request; answers its correlation id."""
+        self._next_id += 1
+        self.send_bytes(encode_request_frame(message, version, self._next_id, self._client_id))
+        return self._next_id
+
+    def receive(self, api_key: int, version: int) -> tuple[int, Any]:
+        """(correlation id, response) of the next answer, which must be one to this API and version."""
+        frame = self.receive_frame()
+        correlation_id, start = parse_response_header(api_key, version, frame)
+        return correlation_id, decode(response_class(api_key), version, frame, start)
+
+    # --- bytes
+
+    def send_bytes(self, data: bytes) -> None:
+        """Send raw bytes, such as a recorded frame."""
+        try:
+            self._socket.sendall(data)
+        except OSError as err:
+            raise WireClientError(f"the connection broke: {err}") from err
+
+    def receive_frame(self) -> bytes:
+        """The next answer without its four bytes of length."""
+        length = int.from_bytes(self._read(4), signed=True)
+        if not 0 <= length <= MAX_FRAME_BYTES:
+            raise WireClientError(f"the broker announced an answer of {length} bytes")
+        return self._read(length)
+
+    def _read(self, count: int) -> bytes:
+        buffer = self._buffer
+        while len(buffer) < count:
+            try:
+                data = self._socket.recv(max(65536, count - len(buffer)))
+            except OSError as err:
+                raise WireClientError(f"the connection broke: {err}") from err
+            if not data:
+                raise WireClientError("the broker closed the connection")
+            buffer += data
+        taken = bytes(buffer[:count])
+        del buffer[:count]
+        return taken
+
+    # --- versions
+
+    def version_of(self, api_key: int) -> int:
+        """The highest version of an API that both sides know. WireClientError when there is none."""
+        low, high = self.ranges().get(api_key, (0, -1))
+        name, first, last, _, last_is_unstable, *_ = API_KEYS[api_key]
+        version = min(high, last - last_is_unstable)
+        if version < max(low, first):
+            raise WireClientError(f"the broker does not speak {name} in a version known here")
+        return version
+
+    def ranges(self) -> dict[int, tuple[int, int]]:
+        """(first, last) version of each API that the broker advertises."""
+        if self._ranges is None:
+            from shim.protocol.messages.api_versions_request import ApiVersionsRequest
+
+            answer = self.request(ApiVersionsRequest(client_software_name="kafka-shim", client_software_version="0"), 3)
+            check(answer.error_code, subject="ApiVersions")
+            self._ranges = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
+        return self._ranges
