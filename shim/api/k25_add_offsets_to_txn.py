@@ -9,14 +9,13 @@ TRANSACTION_ABORTABLE.
 from __future__ import annotations
 
 from shim.errors import ErrorCode, KafkaError
-from shim.java_hash import internal_partition
 from shim.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from shim.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
 from shim.txn.state import TV0
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Broker, Context
+    from shim.broker import Context
 
 KEY, MIN, MAX = 25, 0, 4
 REQUEST, RESPONSE = AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -25,7 +24,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 
 
 def handle(context: Context, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
-    partition = OFFSETS_TOPIC, offsets_partition(context.broker, request.group_id)
+    partition = OFFSETS_TOPIC, context.broker.groups.partition_for(request.group_id)
     try:
         context.broker.transactions.add_partitions(
             request.transactional_id,
@@ -41,10 +40,3 @@ def handle(context: Context, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxn
             code = ErrorCode.INVALID_PRODUCER_EPOCH
         return AddOffsetsToTxnResponse(error_code=code)
     return AddOffsetsToTxnResponse()
-
-
-def offsets_partition(broker: Broker, group_id: str) -> int:
-    """The partition of `__consumer_offsets` that holds the group."""
-    topic = broker.metadata.image.topics.get(OFFSETS_TOPIC)
-    count = len(topic.partitions) if topic is not None else broker.config.offsets_topic_num_partitions
-    return internal_partition(group_id, count)

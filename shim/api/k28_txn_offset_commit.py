@@ -1,0 +1,125 @@
+"""TxnOffsetCommit (key 28), versions 0-5.
+
+Commits a group's offsets as part of a transaction: they are pending until its marker, gone when it aborts. The
+partition of `__consumer_offsets` must be in the transaction, before the group is looked at (B8).
+v2 adds the leader epoch; older clients get COORDINATOR_NOT_AVAILABLE for COORDINATOR_LOAD_IN_PROGRESS. v3 is flexible
+and carries the member (KIP-447): before it, and with generation -1, nothing is fenced. v4 answers
+TRANSACTION_ABORTABLE where older ones answer INVALID_TXN_STATE; v5 adds the partition itself (KIP-890).
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
+from shim.protocol.messages.txn_offset_commit_response import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from shim.txn import admission
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from shim.broker import Context
+    from shim.storage.verification import Verification
+
+KEY, MIN, MAX = 28, 0, 5
+REQUEST, RESPONSE = TxnOffsetCommitRequest, TxnOffsetCommitResponse
+
+OFFSETS_TOPIC = "__consumer_offsets"
+NO_SEQUENCE = -1
+
+# What trouble with the partition of `__consumer_offsets` or with the transaction's coordinator is called here.
+_AS_COORDINATOR_ERROR = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+}
+
+
+def handle(context: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    unknown, request.topics = _split(context, request.topics)
+    if not request.topics:
+        return TxnOffsetCommitResponse(topics=unknown)
+    if not request.group_id:
+        return _answer(context, unknown, _failed(request.topics, ErrorCode.INVALID_GROUP_ID))
+    try:
+        verification = _admit(context, request)
+    except KafkaError as error:
+        code = _AS_COORDINATOR_ERROR.get(error.code, error.code)
+        return _answer(context, unknown, _failed(request.topics, code))
+    response = context.broker.groups.commit_transactional_offsets(request, context.api_version, verification)
+    return _answer(context, unknown, response.topics)
+
+
+def _admit(context: Context, request: TxnOffsetCommitRequest) -> Verification | None:
+    """Check that the offsets partition is in the transaction, or add it (v5)."""
+    broker = context.broker
+    log = broker.logs.get(OFFSETS_TOPIC, broker.groups.partition_for(request.group_id))
+    (outcome,) = admission.admit(
+        broker.transactions,
+        broker.config.transaction_partition_verification_enable,
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        [(log, NO_SEQUENCE)],
+        admission.operation_of_txn_offset_commit(context.api_version),
+        "TxnOffsetCommit",
+    )
+    if isinstance(outcome, KafkaError):
+        raise outcome
+    return outcome
+
+
+def _split(
+    context: Context, topics: Iterable[TxnOffsetCommitRequestTopic]
+) -> tuple[list[TxnOffsetCommitResponseTopic], list[TxnOffsetCommitRequestTopic]]:
+    """The answers for partitions that do not exist, and the topics with those that do."""
+    image = context.broker.metadata.image
+    unknown, known = [], []
+    for topic in topics:
+        exist = [part for part in topic.partitions if image.partition(topic.name, part.partition_index) is not None]
+        if len(exist) == len(topic.partitions):
+            known.append(topic)
+            continue
+        missing = [part for part in topic.partitions if image.partition(topic.name, part.partition_index) is None]
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        unknown += _failed([TxnOffsetCommitRequestTopic(name=topic.name, partitions=missing)], code)
+        if exist:
+            known.append(TxnOffsetCommitRequestTopic(name=topic.name, partitions=exist))
+    return unknown, known
+
+
+def _failed(topics: Iterable[TxnOffsetCommitRequestTopic], code: ErrorCode) -> list[TxnOffsetCommitResponseTopic]:
+    return [
+        TxnOffsetCommitResponseTopic(
+            name=topic.name,
+            partitions=[
+                TxnOffsetCommitResponsePartition(partition_index=part.partition_index, error_code=code)
+                for part in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]
+
+
+def _answer(
+    context: Context, unknown: list[TxnOffsetCommitResponseTopic], topics: list[TxnOffsetCommitResponseTopic]
+) -> TxnOffsetCommitResponse:
+    """Both lists as one, topics named once; codes as this version knows them."""
+    by_name = {topic.name: topic for topic in unknown}
+    for topic in topics:
+        if topic.name in by_name:
+            by_name[topic.name].partitions += topic.partitions
+        else:
+            by_name[topic.name] = topic
+    if context.api_version < 2:
+        for topic in by_name.values():
+            for part in topic.partitions:
+                if part.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                    part.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return TxnOffsetCommitResponse(topics=list(by_name.values()))

@@ -1,0 +1,203 @@
+"""The anomalies that one key, or one process, shows. Each check is a generator of (class, details).
+
+Classes are named as in Jepsen's Kafka workload; `checker` says which of them are errors.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+
+from shim.history.operations import ASSIGN, FAIL, OK, POLL, SEND
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from shim.history.evidence import Evidence
+    from shim.history.operations import Operation
+
+    Found = tuple[str, str]
+
+LOST_WRITE = "lost-write"
+ABORTED_READ = "aborted-read"
+PRECOMMITTED_READ = "precommitted-read"
+INCONSISTENT_OFFSETS = "inconsistent-offsets"
+DUPLICATE = "duplicate"
+POLL_SKIP = "poll-skip"
+INT_POLL_SKIP = "int-poll-skip"
+NONMONOTONIC_POLL = "nonmonotonic-poll"
+INT_NONMONOTONIC_POLL = "int-nonmonotonic-poll"
+NONMONOTONIC_SEND = "nonmonotonic-send"
+INT_NONMONOTONIC_SEND = "int-nonmonotonic-send"
+INT_SEND_SKIP = "int-send-skip"
+UNSEEN = "unseen"
+
+
+def lost_writes(evidence: Evidence) -> Iterator[Found]:
+    """A committed value that no reader got, although a later one of its key was read."""
+    for name, key in evidence.keys.items():
+        for value, writer in key.writers.items():
+            if writer.outcome != OK or value in key.read_committed:
+                continue
+            offsets = key.offsets.get(value)
+            if offsets and min(offsets) < key.last_read_offset:
+                yield (
+                    LOST_WRITE,
+                    f"{value!r} of line {writer.index} was acknowledged at {name}:{min(offsets)} and never read; "
+                    f"{name}:{key.last_read_offset} was",
+                )
+
+
+def unseen(evidence: Evidence) -> Iterator[Found]:
+    """A committed value that no reader got by the end, and nothing after it either."""
+    for name, key in evidence.keys.items():
+        for value, writer in key.writers.items():
+            if writer.outcome != OK or value in key.read_committed:
+                continue
+            offsets = key.offsets.get(value)
+            if not offsets or min(offsets) >= key.last_read_offset:
+                yield UNSEEN, f"{value!r} of line {writer.index} was never read from {name}"
+
+
+def aborted_reads(history: Sequence[Operation], evidence: Evidence) -> Iterator[Found]:
+    """A read_committed reader got a value of an operation that failed (G1a)."""
+    for operation in history:
+        if not operation.committed_reads:
+            continue
+        for op in operation.ops:
+            if op[0] != POLL:
+                continue
+            for name, records in op[1].items():
+                writers = evidence.keys[name].writers
+                for offset, value in records:
+                    writer = writers.get(value)
+                    if writer is not None and writer.outcome == FAIL:
+                        yield (
+                            ABORTED_READ,
+                            f"line {operation.index} read {value!r} at {name}:{offset}, aborted by line {writer.index}",
+                        )
+
+
+def precommitted_reads(history: Sequence[Operation], evidence: Evidence) -> Iterator[Found]:
+    """An operation got, under read_committed, what it wrote itself: it cannot have been committed yet."""
+    for operation in history:
+        if not operation.committed_reads:
+            continue
+        for op in operation.ops:
+            if op[0] != POLL:
+                continue
+            for name, records in op[1].items():
+                writers = evidence.keys[name].writers
+                for offset, value in records:
+                    if writers.get(value) is operation:
+                        yield PRECOMMITTED_READ, f"line {operation.index} read its own {value!r} at {name}:{offset}"
+
+
+def inconsistent_offsets(evidence: Evidence) -> Iterator[Found]:
+    """One offset, two values."""
+    for name, key in evidence.keys.items():
+        for offset, values in key.values.items():
+            if len(values) > 1:
+                yield INCONSISTENT_OFFSETS, f"{name}:{offset} is {sorted(values, key=str)!r}"
+
+
+def duplicates(evidence: Evidence) -> Iterator[Found]:
+    """One value, two offsets."""
+    for name, key in evidence.keys.items():
+        for value, offsets in key.offsets.items():
+            if len(offsets) > 1:
+                yield DUPLICATE, f"{value!r} is at {name} {sorted(offsets)!r}"
+
+
+class _Positions:
+    """Where each process is in each key."""
+
+    __slots__ = ("_evidence", "_known", "_last")
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+        self._last: dict[tuple[int, str], int] = {}
+        # (key, committed only) -> offsets with values, in order
+        self._known: dict[tuple[str, bool], list[int]] = {}
+
+    def reset(self, process: int, keys: Sequence[str]) -> None:
+        for name in keys:
+            self._last.pop((process, name), None)
+
+    def move(self, process: int, name: str, offset: int) -> int | None:
+        """The position before, if there was one."""
+        before = self._last.get((process, name))
+        self._last[process, name] = offset
+        return before
+
+    def skipped(self, name: str, is_committed: bool, after: int, before: int) -> list[int]:
+        """Offsets strictly between that hold what this reader must see."""
+        known = self._known.get((name, is_committed))
+        if known is None:
+            key = self._evidence.keys[name]
+            known = key.committed_offsets() if is_committed else key.all_offsets()
+            self._known[name, is_committed] = known
+        return known[bisect_right(known, after) : bisect_left(known, before)]
+
+
+def poll_order(history: Sequence[Operation], evidence: Evidence) -> Iterator[tuple[str, str, bool]]:
+    """A process's polls of a key go backwards, stand still, or leave out what is there. (class, details,
+    subscribed)."""
+    positions = _Positions(evidence)
+    for operation in history:
+        polled_here: set[str] = set()
+        for op in operation.ops:
+            if op[0] == ASSIGN:
+                positions.reset(operation.process, op[1])
+                continue
+            if op[0] != POLL:
+                continue
+            for name, records in op[1].items():
+                for offset, _ in records:
+                    before = positions.move(operation.process, name, offset)
+                    inner = name in polled_here
+                    polled_here.add(name)
+                    if before is None:
+                        continue
+                    if offset <= before:
+                        anomaly = INT_NONMONOTONIC_POLL if inner else NONMONOTONIC_POLL
+                        details = f"line {operation.index}, process {operation.process}: {name}:{offset} after {before}"
+                        yield anomaly, details, operation.subscribed
+                    elif offset > before + 1:
+                        skipped = positions.skipped(name, operation.committed_reads, before, offset)
+                        if skipped:
+                            anomaly = INT_POLL_SKIP if inner else POLL_SKIP
+                            details = (
+                                f"line {operation.index}, process {operation.process}: {name}:{offset} after {before}, "
+                                f"without {skipped[:5]!r}"
+                            )
+                            yield anomaly, details, operation.subscribed
+
+
+def send_order(history: Sequence[Operation], evidence: Evidence) -> Iterator[Found]:
+    """A process's sends to a key get offsets that go backwards, or inside one operation leave room for others'."""
+    last: dict[tuple[int, str], int] = {}
+    known: dict[str, list[int]] = {}
+    for operation in history:
+        if operation.outcome == FAIL:
+            continue
+        sent_here: set[str] = set()
+        for op in operation.ops:
+            if op[0] != SEND or op[2] is None:
+                continue
+            _, name, offset, _value = op
+            before = last.get((operation.process, name))
+            last[operation.process, name] = offset
+            inner = name in sent_here
+            sent_here.add(name)
+            if before is None:
+                continue
+            if offset <= before:
+                anomaly = INT_NONMONOTONIC_SEND if inner else NONMONOTONIC_SEND
+                yield anomaly, f"line {operation.index}, process {operation.process}: {name}:{offset} after {before}"
+            elif inner and offset > before + 1:
+                if name not in known:
+                    known[name] = evidence.keys[name].all_offsets()
+                offsets = known[name]
+                if bisect_right(offsets, before) < bisect_left(offsets, offset):
+                    yield INT_SEND_SKIP, f"line {operation.index}: {name}:{offset} after {before}, others' are between"

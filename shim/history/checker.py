@@ -1,0 +1,92 @@
+"""Judge a history: every anomaly by class, and which of them are errors under the policy of part E of SEMANTICS.md."""
+
+from __future__ import annotations
+
+from shim.history import anomalies, cycles
+from shim.history.evidence import gather
+from shim.history.operations import FAIL, OK, POLL, SEND
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from shim.history.operations import Operation
+
+# Writes of a transaction are not isolated from other producers': these happen by right.
+ALWAYS_TOLERATED = frozenset({cycles.G0, anomalies.INT_SEND_SKIP})
+# Where partitions are given by a group, a rebalance moves positions.
+TOLERATED_WHEN_SUBSCRIBED = frozenset({anomalies.POLL_SKIP, anomalies.NONMONOTONIC_POLL})
+SHOWN_PER_CLASS = 10
+
+
+class Report:
+    """What was found. `errors` and `tolerated`: class -> details in the order of the history."""
+
+    __slots__ = ("committed", "errors", "operations", "polled", "sent", "tolerated")
+
+    def __init__(self) -> None:
+        self.errors: dict[str, list[str]] = {}
+        self.tolerated: dict[str, list[str]] = {}
+        self.operations = 0
+        self.committed = 0
+        self.sent = 0
+        self.polled = 0
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.errors
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        yield (
+            f"{self.operations} operations, {self.committed} committed, {self.sent} records sent, {self.polled} polled"
+        )
+        for title, found in (("error", self.errors), ("tolerated", self.tolerated)):
+            for name, details in sorted(found.items()):
+                yield f"{title}: {name} x {len(details)}"
+                if title == "error":
+                    yield from (f"  {text}" for text in details[:SHOWN_PER_CLASS])
+
+
+def check(operations: Iterable[Operation], write_edges: bool = False, final_reads: bool = True) -> Report:
+    """All checks over a whole history. `final_reads`: readers went on to the end of every key after the last write, so
+    that what nobody saw is `unseen`. `write_edges`: see `cycles.find`; then G1c is tolerated."""
+    history = list(operations)
+    evidence = gather(history)
+    report = _counted(history)
+    tolerated = ALWAYS_TOLERATED | {cycles.G1C} if write_edges else ALWAYS_TOLERATED
+
+    def note(anomaly: str, details: str, is_tolerated: bool = False) -> None:
+        into = report.tolerated if is_tolerated or anomaly in tolerated else report.errors
+        into.setdefault(anomaly, []).append(details)
+
+    found = [
+        anomalies.lost_writes(evidence),
+        anomalies.aborted_reads(history, evidence),
+        anomalies.precommitted_reads(history, evidence),
+        anomalies.inconsistent_offsets(evidence),
+        anomalies.duplicates(evidence),
+        anomalies.send_order(history, evidence),
+        cycles.find(history, evidence, write_edges),
+    ]
+    if final_reads:
+        found.append(anomalies.unseen(evidence))
+    for generator in found:
+        for anomaly, details in generator:
+            note(anomaly, details)
+    for anomaly, details, subscribed in anomalies.poll_order(history, evidence):
+        note(anomaly, details, subscribed and anomaly in TOLERATED_WHEN_SUBSCRIBED)
+    return report
+
+
+def _counted(history: list[Operation]) -> Report:
+    report = Report()
+    report.operations = len(history)
+    for operation in history:
+        report.committed += operation.outcome == OK
+        for op in operation.ops:
+            if op[0] == SEND:
+                report.sent += operation.outcome != FAIL
+            elif op[0] == POLL:
+                report.polled += sum(map(len, op[1].values()))
+    return report
