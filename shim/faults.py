@@ -4,8 +4,8 @@ Nothing is armed in normal use, and then a point costs one attribute test: hot p
 `if faults.armed: faults.reach("log.after_write", topic=...)`. In a child process the environment variable
 KAFKA_SHIM_FAULTS arms points before the broker starts: `point=action[:argument][@nth]`, several joined by commas.
 Actions: `kill` (SIGKILL to this process), `exit` (status 70, no clean-up), `error[:CODE]` (raise KafkaError),
-`oserror[:ERRNO]` (raise OSError, by default ENOSPC), `hold` (only at `gate`, until `release`). `@3` means: at the third
-time it is reached, once; without it, every time.
+`oserror[:ERRNO]` (raise OSError, by default ENOSPC), `drop` (close this client's connection: the answer is lost),
+`hold` (only at `gate`, until `release`). `@3` means: at the third time it is reached, once; without it, every time.
 
     KAFKA_SHIM_FAULTS="txn.after_prepare=kill@3,log.before_write=oserror:ENOSPC" kafka-shim serve
 """
@@ -17,7 +17,7 @@ import os
 import signal
 import sys
 
-from shim.errors import ErrorCode, KafkaError
+from shim.errors import DisconnectError, ErrorCode, KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -182,4 +182,14 @@ def _oserror(argument: str | None) -> None:
     raise OSError(number, os.strerror(number))
 
 
-_ACTIONS: dict[str, Callable[[str | None], None]] = {"kill": _kill, "exit": _exit, "error": _error, "oserror": _oserror}
+def _drop(argument: str | None) -> None:
+    raise DisconnectError("a fault dropped the answer here")
+
+
+_ACTIONS: dict[str, Callable[[str | None], None]] = {
+    "kill": _kill,
+    "exit": _exit,
+    "error": _error,
+    "oserror": _oserror,
+    "drop": _drop,
+}

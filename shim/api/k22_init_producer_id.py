@@ -6,6 +6,8 @@ client, told CONCURRENT_TRANSACTIONS, asks again (A1, B2-B5).
 v2 is flexible. v3 adds the producer id and epoch that the client holds (KIP-360). v4 answers PRODUCER_FENCED where
 older ones answer INVALID_PRODUCER_EPOCH. v5 is for clients that know TRANSACTION_ABORTABLE. v6 (two-phase commit,
 KIP-939) is unstable in Kafka 4.3.1 and not served.
+A request with the tagged field `RESOLVE_TAG` first ends a transaction whose marker somebody else has overtaken (D18;
+ADR 0012).
 """
 
 from __future__ import annotations
@@ -21,10 +23,16 @@ if TYPE_CHECKING:
 KEY, MIN, MAX = 22, 0, 5
 REQUEST, RESPONSE = InitProducerIdRequest, InitProducerIdResponse
 
+# Far from the tags that Kafka hands out, which count from 0.
+RESOLVE_TAG = 20022
+
 
 def handle(context: Context, request: InitProducerIdRequest) -> InitProducerIdResponse:
+    transactions = context.broker.transactions
     try:
-        producer_id, producer_epoch = context.broker.transactions.init_producer_id(
+        if request.unknown_tags and RESOLVE_TAG in request.unknown_tags and request.transactional_id:
+            transactions.resolve(request.transactional_id)
+        producer_id, producer_epoch = transactions.init_producer_id(
             request.transactional_id, request.transaction_timeout_ms, _held(request)
         )
     except KafkaError as error:

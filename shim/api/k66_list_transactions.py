@@ -50,7 +50,7 @@ def handle(context: Context, request: ListTransactionsRequest) -> ListTransactio
 def _matcher(pattern: str | None) -> Callable[[str], object]:
     if not pattern:
         return lambda transactional_id: True
-    import re2
+    import re2  # type: ignore[import-untyped]
 
     options = re2.Options()
     options.log_errors = False

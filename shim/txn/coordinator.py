@@ -223,9 +223,9 @@ class TransactionCoordinator:
             raise
         if txn.is_prepared:
             self._finish(slot, txn)
-            error = KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, "an open transaction was fenced and aborted")
-            self.explanations.refused("InitProducerId", transactional_id, error, now_ms, expected)
-            raise error
+            fenced = KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, "an open transaction was fenced and aborted")
+            self.explanations.refused("InitProducerId", transactional_id, fenced, now_ms, expected)
+            raise fenced
         self._write(slot, txn)
         return txn.producer_id, txn.producer_epoch
 
@@ -279,12 +279,12 @@ class TransactionCoordinator:
             raise
         if missing:
             names = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(missing))
-            error = KafkaError(
+            refusal = KafkaError(
                 ErrorCode.TRANSACTION_ABORTABLE,
                 f"{names} not in the transaction, state {state.STATE_NAMES[txn.state]}",
             )
             now_ms = self._clock.now_ms()
-            self.explanations.refused(api, transactional_id, error, now_ms, (producer_id, producer_epoch))
+            self.explanations.refused(api, transactional_id, refusal, now_ms, (producer_id, producer_epoch))
         return missing
 
     # --- EndTxn

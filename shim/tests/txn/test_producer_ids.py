@@ -1,0 +1,68 @@
+"""A1: producer ids come in recorded blocks, and none is handed out twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from shim.errors import ErrorCode, KafkaError
+from shim.txn.producer_ids import ProducerIds
+
+
+class Blocks:
+    """Stands for the metadata log: what is recorded stays recorded."""
+
+    def __init__(self, first: int = 0) -> None:
+        self.next_id = first
+        self.recorded = 0
+
+    def take(self) -> tuple[int, int]:
+        if self.next_id > 2**63 - 1 - 1000:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "no block left")
+        first, self.next_id = self.next_id, self.next_id + 1000
+        self.recorded += 1
+        return first, 1000
+
+
+def test_ids_run_through_a_block_and_on_into_the_next() -> None:
+    blocks = Blocks()
+    ids = ProducerIds(blocks.take)
+    assert [ids.next() for _ in range(2001)] == list(range(2001))
+    assert blocks.recorded == 3
+
+
+def test_the_block_is_recorded_before_its_first_id() -> None:
+    blocks = Blocks()
+    ids = ProducerIds(blocks.take)
+    assert blocks.recorded == 0
+    assert ids.next() == 0
+    assert blocks.recorded == 1
+
+
+def test_a_restart_takes_a_new_block() -> None:
+    blocks = Blocks()
+    assert ProducerIds(blocks.take).next() == 0
+    assert ProducerIds(blocks.take).next() == 1000
+
+
+def test_nothing_wraps_at_the_end_of_the_range() -> None:
+    blocks = Blocks(first=2**63 - 1 - 1000)
+    ids = ProducerIds(blocks.take)
+    assert [ids.next() for _ in range(1000)][-1] == 2**63 - 2
+    with pytest.raises(KafkaError) as caught:
+        ids.next()
+    assert caught.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+@pytest.mark.parametrize("block", [(0, 0), (2**63 - 5, 1000), (-1000, 1000)])
+def test_an_unusable_block_is_refused(block: tuple[int, int]) -> None:
+    with pytest.raises(KafkaError) as caught:
+        ProducerIds(lambda: block).next()
+    assert caught.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def test_a_block_before_the_current_one_is_refused() -> None:
+    given = iter([(1000, 1), (500, 1000)])
+    ids = ProducerIds(lambda: next(given))
+    assert ids.next() == 1000
+    with pytest.raises(KafkaError):
+        ids.next()
