@@ -83,6 +83,7 @@ cdef enum:
     BYTES
     RECORDS
     STRUCT
+    TAGGED_STRUCT               # a nullable struct with a tag: its mark of presence is a varint, elsewhere it is a byte
     ARRAY
 
 cdef enum:
@@ -197,6 +198,8 @@ cdef Plan compile_plan(object cls, int version, bint flexible, dict children, in
             plan.table.absent[plan.table.absent_count] = op
             plan.table.absent_count += 1
         elif len(row) > 7 and in_range(row[7], version):
+            if op.kind == STRUCT and op.nullable:
+                op.kind = TAGGED_STRUCT
             plan.table.tagged[plan.table.tagged_count] = op
             plan.table.tagged_count += 1
         else:
@@ -267,7 +270,7 @@ cdef Py_ssize_t least_bytes(Operation* op) except -1:
 
 cdef Py_ssize_t object_bytes(Operation* op) except -1:
     """About what the Python object of a value takes, beyond the bytes it copies from the frame."""
-    if op.kind == STRUCT:
+    if op.kind == STRUCT or op.kind == TAGGED_STRUCT:
         return op.child.object_bytes
     if op.kind in (BOOL, INT8):
         return 0
@@ -390,6 +393,7 @@ cdef object read_value(Operation* op, uint8_t kind, Frame* f):
     cdef Cursor* c = &f.c
     cdef object value
     cdef double number
+    cdef uint32_t mark = 0
     cdef int8_t byte = 0
     if kind == INT32:
         need(c, 4)
@@ -430,6 +434,9 @@ cdef object read_value(Operation* op, uint8_t kind, Frame* f):
         value = PyBytes_FromStringAndSize(<const char*>c.at, 16)
         c.at += 16
         return value
+    if kind == TAGGED_STRUCT:
+        read_uvarint(c, &mark)
+        return read_struct(op.child, f) if <int32_t>mark > 0 else None
     if kind == BYTES:
         value = read_bytes(c, op.compact)
         return value if value is not None else null(op)
@@ -658,7 +665,7 @@ cdef bint is_default(Operation* op, PyObject* value) except -1:
         return False
     if kind == ARRAY:
         return len(<object>value) == 0
-    if kind == STRUCT:
+    if kind == STRUCT or kind == TAGGED_STRUCT:
         check_struct(op, value)
         return all_default(op.child, value)
     return <object>value == <object>op.default
@@ -736,6 +743,12 @@ cdef int write_value(Operation* op, uint8_t kind, PyObject* value, Target* t) ex
         raise wrong_type(op, value)
     if kind == UUID:
         return write_uuid(op, value, t)
+    if kind == TAGGED_STRUCT:
+        if value == None_:
+            return write_uvarint(out, 0)
+        write_uvarint(out, 1)
+        check_struct(op, value)
+        return write_struct(op.child, value, t)
     if kind == BYTES:
         if value == None_ and op.nullable:
             return write_bytes(out, op.compact, None)

@@ -83,8 +83,9 @@ class Field:
         self.default = self._default(raw)
 
     def _default(self, raw: dict[str, Any]) -> object:
-        given = raw.get("default", "")
-        if given == "null" or ("default" in raw and given is None):
+        # Null is the word "null"; a JSON null is no default at all.
+        given = "" if raw.get("default") is None else raw["default"]
+        if given == "null":
             return None
         if self.is_array or self.element not in PYTHON_TYPES:
             return None if self.element == "records" else ()

@@ -10,7 +10,7 @@ class TopicPartitions(Message):
     FIELDS = (
         ("topic_id", "uuid", "0+", ZERO_UUID),
         ("partitions", "[]int32", "0+", ()),
-        ("assignment_epochs", "[]int32", "0+", None, "0+", False, 0, "0+"),
+        ("assignment_epochs", "[]int32", "0+", (), "0+", False, 0, "0+"),
     )
 
     def __init__(
@@ -18,11 +18,11 @@ class TopicPartitions(Message):
         *,
         topic_id: bytes = ZERO_UUID,
         partitions: list[int] = EMPTY,
-        assignment_epochs: list[int] | None = None,
+        assignment_epochs: list[int] | None = EMPTY,
     ) -> None:
         self.topic_id = topic_id
         self.partitions = [] if partitions is EMPTY else partitions
-        self.assignment_epochs = assignment_epochs
+        self.assignment_epochs = [] if assignment_epochs is EMPTY else assignment_epochs
         self.unknown_tags = None
 
 

@@ -56,7 +56,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         ("subscribed_topic_regex", "string", "0+", "", "0+"),
         ("rebalance_timeout_ms", "int32", "0+", -1),
         ("server_assignor", "string", "0+", "", "0+"),
-        ("classic_member_metadata", "ClassicMemberMetadata", "0+", None, "0+", False, 0, "0+"),
+        ("classic_member_metadata", "ClassicMemberMetadata", "0+", (), "0+", False, 0, "0+"),
     )
 
     def __init__(
@@ -70,7 +70,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         subscribed_topic_regex: str | None = "",
         rebalance_timeout_ms: int = -1,
         server_assignor: str | None = "",
-        classic_member_metadata: ClassicMemberMetadata | None = None,
+        classic_member_metadata: ClassicMemberMetadata | None = EMPTY,
     ) -> None:
         self.instance_id = instance_id
         self.rack_id = rack_id
@@ -80,5 +80,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         self.subscribed_topic_regex = subscribed_topic_regex
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.server_assignor = server_assignor
-        self.classic_member_metadata = classic_member_metadata
+        self.classic_member_metadata = (
+            ClassicMemberMetadata() if classic_member_metadata is EMPTY else classic_member_metadata
+        )
         self.unknown_tags = None

@@ -10,7 +10,7 @@ class TaskIds(Message):
     FIELDS = (
         ("subtopology_id", "string", "0+", ""),
         ("partitions", "[]int32", "0+", ()),
-        ("assignment_epochs", "[]int32", "0+", None, "0+", False, 0, "0+"),
+        ("assignment_epochs", "[]int32", "0+", (), "0+", False, 0, "0+"),
     )
 
     def __init__(
@@ -18,11 +18,11 @@ class TaskIds(Message):
         *,
         subtopology_id: str = "",
         partitions: list[int] = EMPTY,
-        assignment_epochs: list[int] | None = None,
+        assignment_epochs: list[int] | None = EMPTY,
     ) -> None:
         self.subtopology_id = subtopology_id
         self.partitions = [] if partitions is EMPTY else partitions
-        self.assignment_epochs = assignment_epochs
+        self.assignment_epochs = [] if assignment_epochs is EMPTY else assignment_epochs
         self.unknown_tags = None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import EMPTY, Message
 
 
 class LastAssignmentConfig(Message):
@@ -28,7 +28,7 @@ class StreamsGroupMetadataValue(Message):
         ("epoch", "int32", "0+", 0),
         ("metadata_hash", "int64", "0+", 0),
         ("validated_topology_epoch", "int32", "0+", -1, "", False, 0, "0+"),
-        ("last_assignment_configs", "[]LastAssignmentConfig", "0+", None, "0+", False, 1, "0+"),
+        ("last_assignment_configs", "[]LastAssignmentConfig", "0+", (), "0+", False, 1, "0+"),
     )
 
     def __init__(
@@ -37,10 +37,10 @@ class StreamsGroupMetadataValue(Message):
         epoch: int = 0,
         metadata_hash: int = 0,
         validated_topology_epoch: int = -1,
-        last_assignment_configs: list[LastAssignmentConfig] | None = None,
+        last_assignment_configs: list[LastAssignmentConfig] | None = EMPTY,
     ) -> None:
         self.epoch = epoch
         self.metadata_hash = metadata_hash
         self.validated_topology_epoch = validated_topology_epoch
-        self.last_assignment_configs = last_assignment_configs
+        self.last_assignment_configs = [] if last_assignment_configs is EMPTY else last_assignment_configs
         self.unknown_tags = None
