@@ -45,7 +45,7 @@ def check(code: int, reason: str | None = None, subject: str = "") -> None:
 
 def parse_address(text: str, default_port: int = 9092) -> tuple[str, int]:
     """("host", port) from `host:port`, `host` or `[v6]:port`; of a list of several, the first. WireClientError."""
-    first = text.split(",")[0].strip()
+    first = text.split(",", maxsplit=1)[0].strip()
     host, _, port = first.rpartition(":")
     if not host or port.endswith("]"):
         host, port = first, str(default_port)

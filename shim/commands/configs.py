@@ -1,0 +1,116 @@
+"""`kafka-shim configs`: describe and alter options of topics, brokers, groups; the output is that of Kafka's tool."""
+
+from __future__ import annotations
+
+import click
+
+from shim.commands.options import bootstrap_option, connected, parse_pairs
+from shim.wire_client import check
+
+TYPES = {"topics": 2, "brokers": 4, "broker-loggers": 8, "client-metrics": 16, "groups": 32}
+SINGULAR = {
+    "topics": "topic",
+    "brokers": "broker",
+    "broker-loggers": "broker-logger",
+    "client-metrics": "client-metric",
+    "groups": "group",
+}
+# Sources on the wire (DescribeConfigsResponse.ConfigSource), by the names that Kafka's admin client prints.
+SOURCES = {
+    0: "UNKNOWN",
+    1: "DYNAMIC_TOPIC_CONFIG",
+    2: "DYNAMIC_BROKER_CONFIG",
+    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    4: "STATIC_BROKER_CONFIG",
+    5: "DEFAULT_CONFIG",
+    6: "DYNAMIC_BROKER_LOGGER_CONFIG",
+    7: "DYNAMIC_CLIENT_METRICS_CONFIG",
+    8: "DYNAMIC_GROUP_CONFIG",
+}
+# The source that marks an option as set on the entity itself.
+OWN_SOURCE = {"topics": 1, "brokers": 2, "broker-loggers": 6, "client-metrics": 7, "groups": 8}
+CLUSTER_SOURCE = 3
+SET, DELETE = 0, 1
+
+
+@click.group(name="configs", help="Show and change options of topics, brokers and groups.")
+def group() -> None:
+    pass
+
+
+@group.command(help="Print the options of one entity; without --all only those that were set.")
+@bootstrap_option
+@click.option("--entity-type", type=click.Choice(list(TYPES)), required=True)
+@click.option("--entity-name", default="", help="the topic, node id or group")
+@click.option("--entity-default", is_flag=True, help="the cluster-wide default of brokers")
+@click.option("--all", "everything", is_flag=True, help="defaults too")
+def describe(bootstrap_server: str, entity_type: str, entity_name: str, entity_default: bool, everything: bool) -> None:
+    from shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+
+    _check_entity(entity_type, entity_name, entity_default)
+    resource = DescribeConfigsResource(
+        resource_type=TYPES[entity_type], resource_name=entity_name, configuration_keys=None
+    )
+    own = OWN_SOURCE[entity_type] if entity_name else CLUSTER_SOURCE
+    with connected(bootstrap_server) as connection:
+        result = connection.request(DescribeConfigsRequest(resources=[resource], include_synonyms=True)).results[0]
+        check(result.error_code, result.error_message, entity_name)
+        if entity_name:
+            click.echo(f"{'All' if everything else 'Dynamic'} configs for {SINGULAR[entity_type]} {entity_name} are:")
+        else:
+            click.echo(f"Default configs for {entity_type} in the cluster are:")
+        for entry in sorted(result.configs, key=lambda one: one.name):
+            if everything or entry.config_source == own:
+                synonyms = ", ".join(f"{SOURCES[one.source]}:{one.name}={one.value}" for one in entry.synonyms)
+                sensitive = "true" if entry.is_sensitive else "false"
+                click.echo(f"  {entry.name}={entry.value} sensitive={sensitive} synonyms={{{synonyms}}}")
+
+
+@group.command(help="Set and unset options of one entity.")
+@bootstrap_option
+@click.option("--entity-type", type=click.Choice(list(TYPES)), required=True)
+@click.option("--entity-name", default="", help="the topic, node id or group")
+@click.option("--entity-default", is_flag=True, help="the cluster-wide default of brokers")
+@click.option("--add-config", "added", multiple=True, metavar="NAME=VALUE", help="set an option; repeatable")
+@click.option("--delete-config", "deleted", multiple=True, metavar="NAME", help="unset an option; repeatable")
+@click.option("--validate-only", is_flag=True, help="only say whether it would work")
+def alter(
+    bootstrap_server: str,
+    entity_type: str,
+    entity_name: str,
+    entity_default: bool,
+    added: tuple[str, ...],
+    deleted: tuple[str, ...],
+    validate_only: bool,
+) -> None:
+    from shim.protocol.messages.incremental_alter_configs_request import (
+        AlterableConfig,
+        AlterConfigsResource,
+        IncrementalAlterConfigsRequest,
+    )
+
+    _check_entity(entity_type, entity_name, entity_default)
+    changes = [
+        AlterableConfig(name=name, config_operation=SET, value=value)
+        for name, value in parse_pairs(added, "--add-config").items()
+    ]
+    changes += [AlterableConfig(name=name, config_operation=DELETE, value=None) for name in deleted]
+    if not changes:
+        raise click.UsageError("give at least one of --add-config and --delete-config")
+    resource = AlterConfigsResource(resource_type=TYPES[entity_type], resource_name=entity_name, configs=changes)
+    with connected(bootstrap_server) as connection:
+        request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
+        result = connection.request(request).responses[0]
+        check(result.error_code, result.error_message, entity_name)
+        done = "Would update" if validate_only else "Completed updating"
+        if entity_name:
+            click.echo(f"{done} config for {SINGULAR[entity_type]} {entity_name}.")
+        else:
+            click.echo(f"{done} default config for {entity_type} in the cluster.")
+
+
+def _check_entity(entity_type: str, name: str, default: bool) -> None:
+    if bool(name) == default:
+        raise click.UsageError("give one of --entity-name and --entity-default")
+    if default and entity_type != "brokers":
+        raise click.UsageError("--entity-default is for brokers")

@@ -1,0 +1,56 @@
+"""What the subcommands share: the address option, how failures are shown, and a few conversions."""
+
+from __future__ import annotations
+
+import sys
+from base64 import urlsafe_b64encode
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from shim.wire_client import DEFAULT_BOOTSTRAP, Connection, WireClientError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_F = TypeVar("_F", bound="Callable[..., Any]")
+
+
+def bootstrap_option(command: _F) -> _F:
+    """`--bootstrap-server HOST:PORT` of every command that talks to a broker."""
+    return click.option(
+        "--bootstrap-server", default=DEFAULT_BOOTSTRAP, show_default=True, metavar="HOST:PORT", help="the broker"
+    )(command)
+
+
+@contextmanager
+def connected(bootstrap_server: str) -> Iterator[Connection]:
+    """A connection; what goes wrong on it ends the command with one line on stderr and exit code 1."""
+    try:
+        with Connection(bootstrap_server) as connection:
+            yield connection
+    except WireClientError as err:
+        click.echo(f"error: {err}", err=True)
+        sys.exit(1)
+
+
+def uuid_text(raw: bytes) -> str:
+    """16 bytes as Kafka writes a uuid: base64 for URLs, without padding."""
+    return urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def parse_pairs(pairs: tuple[str, ...], option: str) -> dict[str, str]:
+    """`name=value` words to a dict; click.BadParameter for one without `=`."""
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise click.BadParameter(f"{pair!r} is not NAME=VALUE", param_hint=option)
+        found[name.strip()] = value.strip()
+    return found
+
+
+def joined(numbers: Any) -> str:
+    """Numbers with commas, as Kafka's tools print replicas."""
+    return ",".join(map(str, numbers or ()))
