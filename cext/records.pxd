@@ -1,0 +1,43 @@
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from cext.batch cimport Verdict
+
+# One record, proved; the pointers are into the (decompressed) records of its batch.
+#
+#    length varint        of what follows
+#    attributes int8      unused
+#    timestamp delta varlong, offset delta varint
+#    key length varint (below 0: null), key
+#    value length varint (below 0: null), value
+#    header count varint, then per header: key length varint, key, value length varint (below 0: null), value
+ctypedef struct RecordFields:
+    int64_t timestamp_delta
+    int32_t offset_delta
+    int32_t key_size            # -1: null
+    int32_t value_size          # -1: null
+    int32_t header_count
+    const uint8_t* key
+    const uint8_t* value
+    const uint8_t* headers      # proved to hold header_count headers
+    const uint8_t* end          # where the next record starts
+
+
+cdef Verdict read_record(const uint8_t* p, const uint8_t* end, RecordFields* fields) noexcept nogil
+
+
+cdef class Record:
+    cdef readonly int64_t offset
+    cdef readonly int64_t timestamp
+    cdef readonly bytes key
+    cdef readonly bytes value
+    cdef readonly tuple headers
+
+
+cdef class RecordsSummary:
+    cdef readonly int64_t max_timestamp
+    cdef readonly int64_t offset_of_max_timestamp
+    cdef readonly int64_t min_timestamp
+    cdef readonly int64_t uncompressed_bytes
+    cdef readonly int32_t record_count
+    cdef readonly int32_t null_key_count
+    cdef readonly int32_t first_null_key

@@ -1,0 +1,375 @@
+"""The records inside a RecordBatch v2: walk, check, search. The layout of a record is drawn in records.pxd; `builder` writes them."""
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+from cext.batch cimport (
+    BATCH_HEADER_SIZE,
+    LOG_APPEND_TIME_FLAG,
+    RELEASE_GIL_WALK_BYTES,
+    CODEC_MASK,
+    Batch,
+    Verdict,
+    check_bounds,
+    check_header,
+    crc_matches,
+    read_header,
+)
+from cext.varint cimport read_varint, read_varlong
+
+from cext.batch import BatchError
+from cext.builder import build, build_marker, parse_marker, recompress  # noqa: F401 (one module for its users)
+from cext.compression import DEFAULT_LIMIT_BYTES, DecompressError, LimitExceeded, decompress
+
+cdef enum:
+    NO_TIMESTAMP = -1
+
+
+cdef inline const uint8_t* _skip_field(
+    const uint8_t* p, const uint8_t* end, const uint8_t** field, int32_t* size, Verdict* verdict
+) noexcept nogil:
+    """Over a length and that many bytes; a length below 0 is null, as Kafka reads it. NULL with a verdict when it does not fit."""
+    p = read_varint(p, end, size)
+    if p == NULL:
+        verdict[0] = Verdict.BAD_VARINT
+        return NULL
+    field[0] = p
+    if size[0] < 0:
+        size[0] = -1
+        return p
+    if size[0] > end - p:
+        verdict[0] = Verdict.BAD_FIELD_LENGTH
+        return NULL
+    return p + size[0]
+
+
+cdef Verdict read_record(const uint8_t* p, const uint8_t* end, RecordFields* fields) noexcept nogil:
+    cdef int32_t length = 0
+    cdef int32_t size = 0
+    cdef int32_t i
+    cdef const uint8_t* field
+    cdef Verdict verdict = Verdict.OK
+    p = read_varint(p, end, &length)
+    if p == NULL:
+        return Verdict.BAD_VARINT
+    if length < 1 or length > end - p:
+        return Verdict.BAD_RECORD_LENGTH
+    end = p + length
+    fields.end = end
+    p = read_varlong(p + 1, end, &fields.timestamp_delta)
+    if p == NULL:
+        return Verdict.BAD_VARINT
+    p = read_varint(p, end, &fields.offset_delta)
+    if p == NULL:
+        return Verdict.BAD_VARINT
+    p = _skip_field(p, end, &fields.key, &fields.key_size, &verdict)
+    if p == NULL:
+        return verdict
+    p = _skip_field(p, end, &fields.value, &fields.value_size, &verdict)
+    if p == NULL:
+        return verdict
+    p = read_varint(p, end, &fields.header_count)
+    if p == NULL:
+        return Verdict.BAD_VARINT
+    # A header is two bytes at least, which bounds the loop by the record's own bytes.
+    if fields.header_count < 0 or fields.header_count > (end - p) // 2:
+        return Verdict.BAD_HEADERS
+    fields.headers = p
+    for i in range(fields.header_count):
+        p = _skip_field(p, end, &field, &size, &verdict)
+        if p == NULL or size < 0:
+            return Verdict.BAD_HEADERS
+        p = _skip_field(p, end, &field, &size, &verdict)
+        if p == NULL:
+            return Verdict.BAD_HEADERS
+    return Verdict.OK if p == end else Verdict.BAD_RECORD_LENGTH
+
+
+cdef inline int64_t _timestamp(int64_t base_timestamp, int64_t delta) noexcept nogil:
+    # Wraps like Java's long; a signed overflow would be undefined.
+    return <int64_t>(<uint64_t>base_timestamp + <uint64_t>delta)
+
+
+@cython.final
+cdef class _Records:
+    """The decompressed records of one batch as [start, end), and what keeps them alive."""
+
+    cdef Py_buffer view
+    cdef const uint8_t* start
+    cdef const uint8_t* end
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+
+cdef _Records _open(object buffer, Batch batch, int64_t limit_bytes):
+    """Decompressed when they are compressed. Proves that `batch` is one of `buffer`."""
+    cdef _Records records = _Records.__new__(_Records)
+    cdef const uint8_t* p
+    cdef int codec = batch.attributes & CODEC_MASK
+    PyObject_GetBuffer(buffer, &records.view, PyBUF_SIMPLE)
+    if batch.position < 0 or batch.size_bytes < BATCH_HEADER_SIZE or batch.size_bytes > records.view.len - batch.position:
+        raise ValueError("the batch is not one of this buffer")
+    p = <const uint8_t*>records.view.buf + batch.position
+    if codec == 0 or batch.record_count == 0:
+        records.start = p + BATCH_HEADER_SIZE
+        records.end = p + batch.size_bytes
+        return records
+    compressed = memoryview(buffer).cast("B")[batch.position + BATCH_HEADER_SIZE:batch.position + batch.size_bytes]
+    try:
+        plain = decompress(codec, compressed, limit_bytes)
+    except LimitExceeded as error:
+        raise BatchError(Verdict.TOO_LARGE, batch.position) from error
+    except DecompressError as error:
+        raise BatchError(Verdict.BAD_COMPRESSED_DATA, batch.position) from error
+    PyBuffer_Release(&records.view)
+    PyObject_GetBuffer(plain, &records.view, PyBUF_SIMPLE)
+    records.start = <const uint8_t*>records.view.buf
+    records.end = records.start + records.view.len
+    return records
+
+
+# ---- One record after the other ----
+
+@cython.final
+@cython.freelist(256)
+cdef class Record:
+    def __repr__(self):
+        return (
+            f"Record(offset={self.offset}, timestamp={self.timestamp}, key={self.key!r}, value={self.value!r}, "
+            f"headers={self.headers!r})"
+        )
+
+
+cdef inline bytes _bytes(const uint8_t* p, int32_t size):
+    return None if size < 0 else PyBytes_FromStringAndSize(<const char*>p, size)
+
+
+cdef tuple _headers(const RecordFields* fields):
+    cdef const uint8_t* p = fields.headers
+    cdef const uint8_t* key = NULL
+    cdef const uint8_t* value = NULL
+    cdef int32_t key_size = 0
+    cdef int32_t value_size = 0
+    cdef Verdict verdict = Verdict.OK
+    cdef list headers = []
+    cdef int32_t i
+    for i in range(fields.header_count):
+        p = _skip_field(p, fields.end, &key, &key_size, &verdict)
+        p = _skip_field(p, fields.end, &value, &value_size, &verdict)
+        headers.append((PyUnicode_DecodeUTF8(<const char*>key, key_size, "surrogateescape"), _bytes(value, value_size)))
+    return tuple(headers)
+
+
+@cython.final
+cdef class _Iterator:
+    """State of `iterate`: the range of batches that is left, and the place inside the current one."""
+
+    cdef object buffer
+    cdef int64_t position           # of the next batch
+    cdef int64_t end
+    cdef int64_t limit_bytes
+    cdef bint check_crc
+    cdef Batch batch                # the current one
+    cdef _Records records
+    cdef const uint8_t* at          # of the next record
+    cdef int32_t index
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef RecordFields fields
+        cdef Record record
+        cdef Verdict verdict
+        while self.batch is None or self.index == self.batch.record_count:
+            if self.batch is not None and self.batch.record_count and self.at != self.records.end:
+                raise BatchError(Verdict.TRAILING_BYTES, self.batch.position)
+            self.batch = None
+            self.records = None
+            if self.position >= self.end:
+                raise StopIteration
+            self._open_next()
+        if self.at == self.records.end:
+            raise BatchError(Verdict.BAD_COUNT, self.batch.position, self.index)
+        verdict = read_record(self.at, self.records.end, &fields)
+        if verdict != Verdict.OK:
+            raise BatchError(verdict, self.batch.position, self.index)
+        self.at = fields.end
+        self.index += 1
+        record = Record.__new__(Record)
+        record.offset = <int64_t>(<uint64_t>self.batch.base_offset + <uint64_t><int64_t>fields.offset_delta)
+        if self.batch.attributes & LOG_APPEND_TIME_FLAG:
+            record.timestamp = self.batch.max_timestamp
+        else:
+            record.timestamp = _timestamp(self.batch.base_timestamp, fields.timestamp_delta)
+        record.key = _bytes(fields.key, fields.key_size)
+        record.value = _bytes(fields.value, fields.value_size)
+        record.headers = _headers(&fields) if fields.header_count else ()
+        return record
+
+    cdef int _open_next(self) except -1:
+        cdef Py_buffer view
+        cdef const uint8_t* p
+        cdef Verdict verdict
+        PyObject_GetBuffer(self.buffer, &view, PyBUF_SIMPLE)
+        try:
+            p = <const uint8_t*>view.buf + self.position
+            verdict = check_bounds(p, min(self.end, view.len) - self.position)
+            if verdict == Verdict.OK:
+                verdict = check_header(p)
+            if verdict != Verdict.OK:
+                raise BatchError(verdict, self.position)
+            self.batch = read_header(p, self.position)
+            if self.check_crc and not crc_matches(p, self.batch.size_bytes):
+                raise BatchError(Verdict.BAD_CRC, self.position)
+        finally:
+            PyBuffer_Release(&view)
+        self.records = _open(self.buffer, self.batch, self.limit_bytes)
+        self.at = self.records.start
+        self.index = 0
+        self.position += self.batch.size_bytes
+        return 0
+
+
+def iterate(buffer, int64_t start=0, end=None, bint check_crc=False, int64_t limit_bytes=DEFAULT_LIMIT_BYTES):
+    cdef _Iterator iterator = _Iterator.__new__(_Iterator)
+    cdef int64_t size = memoryview(buffer).nbytes
+    iterator.buffer = buffer
+    iterator.position = start
+    iterator.end = size if end is None else <int64_t>end
+    if start < 0 or iterator.end < start or iterator.end > size:
+        raise ValueError(f"range [{start}, {iterator.end}) is not inside a buffer of {size} bytes")
+    iterator.limit_bytes = limit_bytes
+    iterator.check_crc = check_crc
+    return iterator
+
+
+# ---- All records at once ----
+
+@cython.final
+@cython.freelist(64)
+cdef class RecordsSummary:
+    def __repr__(self):
+        return (
+            f"RecordsSummary(record_count={self.record_count}, max_timestamp={self.max_timestamp}, "
+            f"offset_of_max_timestamp={self.offset_of_max_timestamp}, min_timestamp={self.min_timestamp}, "
+            f"null_key_count={self.null_key_count}, first_null_key={self.first_null_key}, "
+            f"uncompressed_bytes={self.uncompressed_bytes})"
+        )
+
+
+ctypedef struct _Facts:
+    int64_t max_timestamp
+    int64_t min_timestamp
+    int32_t index_of_max
+    int32_t null_key_count
+    int32_t first_null_key
+    int32_t index               # how far the walk came
+
+
+cdef Verdict _walk(
+    const uint8_t* p, const uint8_t* end, int32_t record_count, int64_t base_timestamp, _Facts* facts
+) noexcept nogil:
+    cdef RecordFields fields
+    cdef Verdict verdict
+    cdef int64_t timestamp
+    cdef int32_t i
+    for i in range(record_count):
+        facts.index = i
+        if p == end:
+            return Verdict.BAD_COUNT
+        verdict = read_record(p, end, &fields)
+        if verdict != Verdict.OK:
+            return verdict
+        if fields.offset_delta != i:
+            return Verdict.BAD_OFFSET_DELTA
+        p = fields.end
+        timestamp = _timestamp(base_timestamp, fields.timestamp_delta)
+        if timestamp > facts.max_timestamp:
+            facts.max_timestamp = timestamp
+            facts.index_of_max = i
+        if timestamp != NO_TIMESTAMP and (timestamp < facts.min_timestamp or facts.min_timestamp == NO_TIMESTAMP):
+            facts.min_timestamp = timestamp
+        if fields.key_size < 0:
+            if facts.null_key_count == 0:
+                facts.first_null_key = i
+            facts.null_key_count += 1
+    facts.index = -1
+    return Verdict.OK if p == end else Verdict.TRAILING_BYTES
+
+
+def validate(buffer, Batch batch not None, int64_t limit_bytes=DEFAULT_LIMIT_BYTES):
+    cdef RecordsSummary summary
+    cdef _Records records
+    cdef _Facts facts = _Facts(NO_TIMESTAMP, NO_TIMESTAMP, -1, 0, -1, -1)
+    cdef Verdict verdict
+    if batch.record_count <= 0 or <int64_t>batch.record_count != <int64_t>batch.last_offset_delta + 1:
+        raise BatchError(Verdict.BAD_COUNT, batch.position)
+    records = _open(buffer, batch, limit_bytes)
+    if records.end - records.start > RELEASE_GIL_WALK_BYTES:
+        with nogil:
+            verdict = _walk(records.start, records.end, batch.record_count, batch.base_timestamp, &facts)
+    else:
+        verdict = _walk(records.start, records.end, batch.record_count, batch.base_timestamp, &facts)
+    if verdict != Verdict.OK:
+        raise BatchError(verdict, batch.position, facts.index)
+    summary = RecordsSummary.__new__(RecordsSummary)
+    summary.record_count = batch.record_count
+    summary.null_key_count = facts.null_key_count
+    summary.first_null_key = facts.first_null_key
+    summary.uncompressed_bytes = records.end - records.start
+    if batch.attributes & LOG_APPEND_TIME_FLAG:
+        summary.max_timestamp = summary.min_timestamp = batch.max_timestamp
+        summary.offset_of_max_timestamp = batch.base_offset
+    else:
+        summary.max_timestamp = facts.max_timestamp
+        summary.min_timestamp = facts.min_timestamp
+        summary.offset_of_max_timestamp = (
+            -1 if facts.index_of_max < 0 else <int64_t>(<uint64_t>batch.base_offset + <uint64_t>facts.index_of_max)
+        )
+    return summary
+
+
+cdef Verdict _seek(
+    _Records records, Batch batch, int64_t timestamp_ms, int64_t from_offset, int64_t* offset, int64_t* timestamp, int32_t* index
+) noexcept nogil:
+    """The first record that is late enough; `index` is left at the record count when there is none."""
+    cdef RecordFields fields
+    cdef Verdict verdict
+    cdef const uint8_t* p = records.start
+    index[0] = 0
+    while index[0] < batch.record_count:
+        if p == records.end:
+            return Verdict.BAD_COUNT
+        verdict = read_record(p, records.end, &fields)
+        if verdict != Verdict.OK:
+            return verdict
+        p = fields.end
+        offset[0] = <int64_t>(<uint64_t>batch.base_offset + <uint64_t><int64_t>fields.offset_delta)
+        if batch.attributes & LOG_APPEND_TIME_FLAG:
+            timestamp[0] = batch.max_timestamp
+        else:
+            timestamp[0] = _timestamp(batch.base_timestamp, fields.timestamp_delta)
+        if timestamp[0] >= timestamp_ms and offset[0] >= from_offset:
+            return Verdict.OK
+        index[0] += 1
+    return Verdict.OK
+
+
+def find_timestamp(
+    buffer, Batch batch not None, int64_t timestamp_ms, int64_t from_offset=0, int64_t limit_bytes=DEFAULT_LIMIT_BYTES
+):
+    cdef _Records records = _open(buffer, batch, limit_bytes)
+    cdef int64_t offset = 0
+    cdef int64_t timestamp = 0
+    cdef int32_t index = 0
+    cdef Verdict verdict
+    with nogil:
+        verdict = _seek(records, batch, timestamp_ms, from_offset, &offset, &timestamp, &index)
+    if verdict != Verdict.OK:
+        raise BatchError(verdict, batch.position, index)
+    return (offset, timestamp) if index < batch.record_count else None
