@@ -1,0 +1,1 @@
+"""Partition logs in Apache Kafka's file formats. Entry points: `logs.Logs` and `log.PartitionLog`."""

@@ -2,92 +2,451 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import shutil
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from shim.errors import ErrorCode, KafkaError
+from shim.storage import checkpoint, names, recovery, retention
+from shim.storage.checkpoint import Partition
+from shim.storage.data_dir import METADATA_TOPIC, DataDir, random_uuid_text, read_topic_id, uuid_text
+from shim.storage.home import Home
+from shim.storage.log import PartitionLog
+from shim.storage.results import StorageError
 
 if TYPE_CHECKING:
-    from shim.clock import Clock
+    from shim.clock import Clock, Timer
     from shim.config import BrokerConfig, TopicConfig
     from shim.faults import Faults
-    from shim.storage.data_dir import DataDir
-    from shim.storage.log import PartitionLog
+    from shim.storage.home import MarkerHook
+
+logger = logging.getLogger(__name__)
+
+Lookup = Callable[[str, int], "tuple[bytes, TopicConfig] | None"]
+METADATA_TOPIC_ID = bytes(15) + b"\x01"
+# Partitions that one turn of a periodic task looks at before the loop gets its turn.
+SLICE = 200
 
 
 class Logs:
     """The partitions by (topic, partition). Event-loop thread only; made by `server`, stopped by it.
 
     Order of a start: `Logs(...)`; `open_dirs()` locks the directories and reads or writes `meta.properties`;
-    `open_metadata_log()`; the metadata store replays it; `start(lookup)` loads the partitions; `stop()`.
+    `open_metadata_log()`; the metadata store replays it; `start(lookup)` finds the partitions; `run_periodically()`
+    once the loop runs; `stop()`.
     """
 
-    dirs: list[DataDir]
-    cluster_id: str
-    node_id: int
-    # The epoch of this broker's registration, set by the metadata store; `stop` writes it to `.kafka_cleanshutdown`
-    # (`{"version":0,"brokerEpoch":N}`): Apache Kafka compares it to tell a clean stop (KIP-966).
-    broker_epoch: int
-    # (log, producer_id, producer_epoch, commit, offset) after each transaction marker; group offsets hang on it.
-    on_marker: list[Callable[[PartitionLog, int, int, bool, int], None]]
-
     def __init__(self, config: BrokerConfig, clock: Clock, faults: Faults) -> None:
-        raise NotImplementedError
+        # fixed
+        self.config = config
+        self.clock = clock
+        self.node_id = config.node_id
+        self.home = Home(config, clock, faults)
+        self.home.start_offset_raised = self._start_offset_raised
+        self.dirs: list[DataDir] = [DataDir(path) for path in config.log_dirs]
+        # of this life
+        self.cluster_id = ""
+        self.broker_epoch = -1
+        self.metadata_log: PartitionLog | None = None
+        self._lookup: Lookup | None = None
+        # Loaded partitions; and where those are that nobody has used yet.
+        self._logs: dict[Partition, PartitionLog] = {}
+        self._unused: dict[Partition, DataDir] = {}
+        self._dir_of: dict[PartitionLog, DataDir] = {}
+        self._timers: dict[str, Timer] = {}
+
+    @property
+    def on_marker(self) -> list[MarkerHook]:
+        """(log, producer_id, producer_epoch, commit, offset) after each transaction marker; group offsets hang on
+        it."""
+        return self.home.on_marker
+
+    # --- start
 
     def open_dirs(self, cluster_id: str | None = None) -> str:
         """Lock every `log.dirs` entry, read `meta.properties`, or write it in an empty directory with `cluster_id`
         (default: a fresh random one). Answers the cluster id. Raises StorageError (a clear sentence) for a directory
         in use by another process, of another cluster or node, or not writable."""
-        raise NotImplementedError
+        locked = []
+        try:
+            for data_dir in self.dirs:
+                data_dir.lock()
+                locked.append(data_dir)
+            self.cluster_id = self._settle_identity(cluster_id)
+        except StorageError:
+            for data_dir in locked:
+                data_dir.unlock()
+            raise
+        for data_dir in self.dirs:
+            data_dir.read_state()
+        return self.cluster_id
+
+    def _settle_identity(self, wanted: str | None) -> str:
+        metas = [(data_dir, data_dir.read_meta()) for data_dir in self.dirs]
+        found = {meta["cluster.id"]: data_dir for data_dir, meta in metas if "cluster.id" in meta}
+        if len(found) > 1:
+            raise StorageError(
+                "the data directories belong to different clusters: "
+                + ", ".join(f"{data_dir.path} to {cluster}" for cluster, data_dir in found.items())
+            )
+        cluster_id = next(iter(found), None) or wanted or random_uuid_text()
+        if wanted is not None and wanted != cluster_id:
+            raise StorageError(f"{self.dirs[0].path} belongs to the cluster {cluster_id}, not to {wanted}")
+        for data_dir, meta in metas:
+            node_id = meta.get("node.id", str(self.node_id))
+            if node_id != str(self.node_id):
+                raise StorageError(
+                    f"{data_dir.path} belongs to node {node_id}, this is node {self.node_id}: set node.id={node_id}"
+                )
+            if "cluster.id" not in meta or not data_dir.directory_id:
+                try:
+                    data_dir.write_meta(cluster_id, self.node_id)
+                except OSError as err:
+                    raise StorageError(f"the data directory {data_dir.path} is not writable: {err.strerror}") from err
+        return cluster_id
+
+    @property
+    def metadata_dir(self) -> DataDir:
+        """The directory of the metadata log: `metadata.log.dir`, or the first of `log.dirs`."""
+        wanted = self.config.metadata_log_dir
+        if wanted is not None:
+            path = os.path.abspath(wanted)
+            for data_dir in self.dirs:
+                if data_dir.path == path:
+                    return data_dir
+            raise StorageError(f"metadata.log.dir {wanted} is not one of log.dirs")
+        return self.dirs[0]
 
     def open_metadata_log(self) -> PartitionLog:
-        """`__cluster_metadata-0` in `metadata.log.dir` (default: the first log dir), recovered; made when missing.
+        """`__cluster_metadata-0` in `metadata.log.dir` (default: the first log dir), recovered; made when missing."""
+        data_dir = self.metadata_dir
+        path = data_dir.partition_path(METADATA_TOPIC, 0)
+        if not os.path.isdir(path):
+            data_dir.make_partition(METADATA_TOPIC, 0, METADATA_TOPIC_ID)
+        log = PartitionLog(self.home, path, METADATA_TOPIC, METADATA_TOPIC_ID, 0, self._metadata_config())
+        # Kafka keeps no recovery point for it either; it is short, and its end decides everything.
+        recovery.load(log, self.home, recovery.Start(clean=data_dir.was_clean))
+        self.metadata_log = log
+        return log
 
-        Its config has flush.messages=1 and no retention: each `append_batch` answers `Appended.flushed`. Its caller sets
-        `leader_epoch` before it appends in a new epoch."""
-        raise NotImplementedError
+    def _metadata_config(self) -> TopicConfig:
+        from shim.config import TopicConfig
 
-    def start(self, lookup: Callable[[str, int], tuple[bytes, TopicConfig, int] | None]) -> None:
-        """Find every partition directory. `lookup(topic, partition)` gives (topic_id, config, leader_epoch), or None when
-        metadata does not know it: the directory is set aside with the suffix `-stray`. After a clean stop nothing is read until a
-        partition is used; after a crash every partition is recovered here."""
-        raise NotImplementedError
+        overrides = {
+            "segment.bytes": str(self.config.metadata_log_segment_bytes),
+            "segment.ms": str(self.config.metadata_log_segment_ms),
+            "cleanup.policy": "delete",
+            "retention.ms": "-1",
+            "retention.bytes": "-1",
+            "max.message.bytes": str(8 * 1024 * 1024),
+        }
+        return TopicConfig(self.config, overrides)
 
-    def get(self, topic: str, partition: int) -> PartitionLog:
-        """The log; raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR when it is offline."""
-        raise NotImplementedError
+    def start(self, lookup: Lookup) -> None:
+        """Find every partition directory. `lookup(topic, partition)` gives (topic_id, config), or None when metadata
+        does not know it: the directory is set aside with the suffix `-stray`. After a clean stop nothing is read until
+        a partition is used; after a crash every partition is recovered here."""
+        self._lookup = lookup
+        for data_dir in self.dirs:
+            live, deleted = data_dir.scan()
+            for path in deleted:
+                self.home.flusher.run(lambda path=path: shutil.rmtree(path, ignore_errors=True))  # type: ignore[misc]
+            for partition in live:
+                self._found(data_dir, partition, lookup)
+            if not data_dir.was_clean and live:
+                logger.info("%s was not stopped cleanly: recovering %d partitions", data_dir.path, len(live))
+                for partition in live:
+                    if partition in self._unused:
+                        self._load(partition)
+
+    def _found(self, data_dir: DataDir, partition: Partition, lookup: Lookup) -> None:
+        topic, number = partition
+        facts = lookup(topic, number)
+        path = data_dir.partition_path(topic, number)
+        if partition in data_dir.partitions or partition in self._unused:
+            raise StorageError(f"{topic}-{number} is in two data directories: {path} is the second")
+        if facts is None or read_topic_id(path) not in (None, uuid_text(facts[0])):
+            stray = names.retired_name(topic, number, names.STRAY_DIR)
+            os.rename(path, f"{data_dir.path}/{stray}")
+            logger.warning("%s is not known to the metadata and was set aside as %s", path, stray)
+            return
+        data_dir.partitions.add(partition)
+        self._unused[partition] = data_dir
+
+    def _load(self, partition: Partition) -> PartitionLog | None:
+        """Read a partition's directory; None, with an error in the log, when that fails."""
+        data_dir = self._unused.pop(partition)
+        topic, number = partition
+        facts = self._lookup(topic, number) if self._lookup is not None else None
+        if facts is None:
+            return None
+        log = PartitionLog(self.home, data_dir.partition_path(topic, number), topic, facts[0], number, facts[1])
+        start = recovery.Start(
+            clean=data_dir.was_clean,
+            start_offset=data_dir.start_offsets.get(partition, 0),
+            recovery_point=data_dir.recovery_points.get(partition, 0),
+        )
+        try:
+            recovery.load(log, self.home, start)
+        except (OSError, ValueError) as err:
+            log.fail(err if isinstance(err, OSError) else OSError(5, str(err)))
+        self._logs[partition] = log
+        self._dir_of[log] = data_dir
+        return log
+
+    # --- find
 
     def find(self, topic: str, partition: int) -> PartitionLog | None:
         """The log, or None when it is not here or offline."""
-        raise NotImplementedError
+        log = self._logs.get((topic, partition))
+        if log is None and (topic, partition) in self._unused:
+            log = self._load((topic, partition))
+        return None if log is None or log.is_offline else log
 
-    def has(self, topic: str, partition: int) -> bool:
-        """Whether the partition has a log here, online or not; loads nothing."""
-        raise NotImplementedError
-
-    def create(self, topic: str, topic_id: bytes, partition: int, config: TopicConfig) -> PartitionLog:
-        """Make the partition in the directory with the fewest partitions; an existing one is answered as it is."""
-        raise NotImplementedError
-
-    def delete(self, topic: str, partition: int) -> None:
-        """Close the log, wake its readers, rename its directory to `-delete`; files go after `file.delete.delay.ms`.
-        The name is free at once."""
-        raise NotImplementedError
-
-    def configure(self, topic: str, config: TopicConfig) -> None:
-        """A topic's configuration changed."""
-        raise NotImplementedError
+    def get(self, topic: str, partition: int) -> PartitionLog:
+        """The log; raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR when it is offline."""
+        log = self._logs.get((topic, partition))
+        if log is None:
+            if (topic, partition) in self._unused:
+                log = self._load((topic, partition))
+            if log is None:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if log.is_offline:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        return log
 
     def all(self) -> Iterator[PartitionLog]:
         """Every online partition; loads the ones not used yet."""
-        raise NotImplementedError
+        for partition in list(self._unused):
+            if partition in self._unused:
+                self._load(partition)
+        for log in list(self._logs.values()):
+            if not log.is_offline:
+                yield log
+
+    def names(self) -> list[Partition]:
+        """Every partition that is here, online or not; loads nothing."""
+        return [*self._logs, *self._unused]
+
+    def is_offline(self, topic: str, partition: int) -> bool:
+        """Whether the partition met an I/O error (Metadata lists it among the offline replicas)."""
+        log = self._logs.get((topic, partition))
+        return log is not None and log.is_offline
+
+    def directory_id(self, topic: str, partition: int) -> str:
+        """The id of the directory that holds the partition, as text; empty when it is not here."""
+        for data_dir in self.dirs:
+            if (topic, partition) in data_dir.partitions:
+                return data_dir.directory_id
+        return ""
+
+    # --- change
+
+    def create(self, topic: str, topic_id: bytes, partition: int, config: TopicConfig) -> PartitionLog:
+        """Make the partition in the directory with the fewest partitions; an existing one is answered as it is. Raises
+        KafkaError KAFKA_STORAGE_ERROR."""
+        key = (topic, partition)
+        if key in self._logs or key in self._unused:
+            return self.get(topic, partition)
+        data_dir = min(self.dirs, key=_partition_count)  # the first of equals
+        try:
+            path = data_dir.make_partition(topic, partition, topic_id)
+            log = PartitionLog(self.home, path, topic, topic_id, partition, config)
+            recovery.load(log, self.home, recovery.Start(clean=True))
+        except OSError as err:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic}-{partition} cannot be made: {err}") from err
+        data_dir.partitions.add(key)
+        self._logs[key] = log
+        self._dir_of[log] = data_dir
+        return log
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Close the log, wake its readers, rename its directory to `-delete`; files go after `file.delete.delay.ms`.
+        The name is free at once. A partition that is not here is no error."""
+        key = (topic, partition)
+        log = self._logs.pop(key, None)
+        data_dir = self._dir_of.pop(log, None) if log is not None else self._unused.pop(key, None)
+        if data_dir is None:
+            return
+        faults = self.home.faults
+        if faults.armed:
+            faults.reach("log.before_delete", topic=topic, partition=partition)
+        path = data_dir.partition_path(topic, partition)
+        retired = f"{data_dir.path}/{names.retired_name(topic, partition, names.DELETE_DIR)}"
+        delay_ms = self.config.log_segment_delete_delay_ms
+        if log is not None:
+            delay_ms = log.config.file_delete_delay_ms
+            log.retire()
+            self.home.offline.discard(log)
+        try:
+            os.rename(path, retired)
+        except OSError as err:
+            logger.warning("%s cannot be renamed for deletion: %s", path, err)
+        data_dir.partitions.discard(key)
+        data_dir.start_offsets.pop(key, None)
+        data_dir.recovery_points.pop(key, None)
+        if log is not None:
+            log.moved(retired)
+        self.home.later(delay_ms, lambda: shutil.rmtree(retired, ignore_errors=True))
+
+    def configure(self, topic: str, config: TopicConfig) -> None:
+        """A topic's configuration changed."""
+        for log in self._logs.values():
+            if log.topic == topic:
+                log.config = config
+
+    # --- periodic work
+
+    def run_periodically(self) -> None:
+        """Set the timers of retention, flush, checkpoints and producer expiry. Needs the running loop (real clock)."""
+        config = self.config
+        self._repeat("retention", config.log_retention_check_interval_ms, self.retain)
+        self._repeat("checkpoint", config.log_flush_offset_checkpoint_interval_ms, lambda now_ms: self.checkpoint())
+        self._repeat("expiry", config.producer_id_expiration_check_interval_ms, self.expire_producers)
+        self._repeat("flush", FLUSH_CHECK_MS, self.flush_due)
+
+    def _repeat(self, name: str, interval_ms: int, task: Callable[[int], object]) -> None:
+        def run() -> None:
+            self._timers[name] = self.clock.call_later(interval_ms, run)
+            task(self.clock.now_ms())
+
+        self._timers[name] = self.clock.call_later(interval_ms, run)
 
     def retain(self, now_ms: int) -> int:
         """Delete what retention allows (`log.retention.check.interval.ms` calls this); answers segments deleted."""
-        raise NotImplementedError
+        count = 0
+        for log in self.all():
+            try:
+                count += retention.delete_old_segments(log, self.home, now_ms)
+            except OSError as err:
+                log.fail(err)
+        return count
+
+    def flush_due(self, now_ms: int) -> int:
+        """Have the partitions synced that `flush.ms` is over for; answers how many."""
+        due = [
+            log
+            for log in self._logs.values()
+            if log.unflushed_since_ms >= 0
+            and not log.is_offline
+            and now_ms - log.unflushed_since_ms >= log.config.flush_ms
+        ]
+        for log in due:
+            log.request_flush()
+        return len(due)
+
+    def expire_producers(self, now_ms: int) -> int:
+        """Forget silent producers; answers how many."""
+        return sum(log.producers.expire(now_ms, self.config.producer_id_expiration_ms) for log in self._logs.values())
+
+    def checkpoint(self, *, sync: bool = False) -> None:
+        """Write recovery points, log start offsets and high watermarks of all directories."""
+        for data_dir in self.dirs:
+            self._checkpoint(data_dir, sync=sync)
+
+    def _checkpoint(self, data_dir: DataDir, *, sync: bool) -> None:
+        recovery_points: dict[Partition, int] = {}
+        high_watermarks: dict[Partition, int] = {}
+        for partition, log in self._logs.items():
+            if self._dir_of[log] is data_dir:
+                recovery_points[partition] = log.recovery_point
+                high_watermarks[partition] = log.log_end_offset
+        for partition, home in self._unused.items():
+            if home is data_dir:
+                # Untouched since the last clean stop, when both were the log's end.
+                recovery_points[partition] = high_watermarks[partition] = data_dir.recovery_points.get(partition, 0)
+        try:
+            data_dir.write_offsets(checkpoint.RECOVERY_POINTS, recovery_points, sync=sync)
+            data_dir.write_offsets(checkpoint.HIGH_WATERMARKS, high_watermarks, sync=sync)
+            self._write_start_offsets(data_dir, sync=sync)
+        except OSError as err:
+            logger.warning("the checkpoints of %s cannot be written: %s", data_dir.path, err)
+
+    def _write_start_offsets(self, data_dir: DataDir, *, sync: bool) -> None:
+        # As Kafka, only where the files alone would say less.
+        offsets = {
+            partition: log.log_start_offset
+            for partition, log in self._logs.items()
+            if self._dir_of[log] is data_dir and log.segments and log.log_start_offset > log.segments[0].base_offset
+        }
+        for partition, home in self._unused.items():
+            if home is data_dir and partition in data_dir.start_offsets:
+                offsets[partition] = data_dir.start_offsets[partition]
+        data_dir.write_offsets(checkpoint.LOG_START_OFFSETS, offsets, sync=sync)
+
+    def _start_offset_raised(self, log: PartitionLog) -> None:
+        # Kafka writes it within a minute, and may forget a DeleteRecords when it dies before; here the answer is kept.
+        data_dir = self._dir_of.get(log)
+        if data_dir is not None:
+            try:
+                self._write_start_offsets(data_dir, sync=False)
+            except OSError as err:
+                raise log.fail(err) from err
+
+    # --- stop
 
     def stop(self) -> None:
         """Clean stop: flush and close all, write checkpoints, snapshots and the clean-shutdown mark, unlock. Blocks."""
-        raise NotImplementedError
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        self.home.cancel_removals()
+        unclean: set[DataDir] = set()
+        logs = [*self._logs.values()] if self.metadata_log is None else [*self._logs.values(), self.metadata_log]
+        for log in logs:
+            try:
+                log.close()
+            except OSError as err:
+                log.fail(err)
+            if log.is_offline:
+                unclean.add(self._dir_of.get(log, self.dirs[0]))
+        for data_dir in self.dirs:
+            try:
+                if self._lookup is not None:
+                    self._checkpoint(data_dir, sync=True)
+                    if data_dir not in unclean:
+                        data_dir.mark_clean(self.broker_epoch)
+            except OSError as err:
+                logger.warning("%s cannot be marked as cleanly stopped: %s", data_dir.path, err)
+        self.home.flusher.stop()
+        for data_dir in self.dirs:
+            data_dir.unlock()
 
-    def describe_dirs(self) -> list[Any]:
-        """For DescribeLogDirs: per directory path, error code, total and usable bytes, and its partitions' sizes."""
-        raise NotImplementedError
+    # --- describe
+
+    def describe_dirs(self) -> list[DirStatus]:
+        """For DescribeLogDirs: per directory its path, bytes, and its partitions' sizes."""
+        for _ in self.all():  # sizes are known once loaded
+            pass
+        return [
+            DirStatus(
+                data_dir,
+                [
+                    (*key, log.size_bytes, log.is_offline)
+                    for key, log in self._logs.items()
+                    if self._dir_of[log] is data_dir
+                ],
+            )
+            for data_dir in self.dirs
+        ]
+
+
+FLUSH_CHECK_MS = 1000
+
+
+class DirStatus:
+    """One directory as DescribeLogDirs shows it: `partitions` are (topic, partition, size_bytes, is_offline)."""
+
+    __slots__ = ("directory_id", "partitions", "path", "total_bytes", "usable_bytes")
+
+    def __init__(self, data_dir: DataDir, partitions: list[tuple[str, int, int, bool]]) -> None:
+        self.path = data_dir.path
+        self.directory_id = data_dir.directory_id
+        self.total_bytes, self.usable_bytes = data_dir.free_bytes()
+        self.partitions = partitions
+
+
+def _partition_count(data_dir: DataDir) -> int:
+    return len(data_dir.partitions)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Any
 
+from shim.errors import ErrorCode, KafkaError
+
 Buffer = bytes | bytearray | memoryview
 
 READ_UNCOMMITTED = 0
@@ -19,7 +21,15 @@ class Appended:
     ``flushed`` is None, or a future that `flush.messages` demands be done before the answer leaves.
     """
 
-    __slots__ = ("append_time_ms", "base_offset", "duplicate", "flushed", "last_offset", "log_start_offset", "size_bytes")
+    __slots__ = (
+        "append_time_ms",
+        "base_offset",
+        "duplicate",
+        "flushed",
+        "last_offset",
+        "log_start_offset",
+        "size_bytes",
+    )
 
     def __init__(
         self,
@@ -106,3 +116,15 @@ class ProducerStatus:
         self.last_timestamp_ms = last_timestamp_ms
         self.coordinator_epoch = coordinator_epoch
         self.current_txn_start_offset = current_txn_start_offset
+
+
+class RecordsError(KafkaError):
+    """A batch refused for some of its records: `record_errors` are (index, message) for Produce v8 and above."""
+
+    def __init__(self, code: ErrorCode, message: str, record_errors: list[tuple[int, str]]) -> None:
+        super().__init__(code, message)
+        self.record_errors = record_errors
+
+
+class StorageError(Exception):
+    """A data directory that cannot be used, in a sentence for the operator."""

@@ -1,0 +1,70 @@
+"""What all partitions of a broker share: clock, configuration, faults, open files, the flusher, hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from shim.storage.flusher import Flusher
+from shim.storage.open_files import OpenFiles
+
+if TYPE_CHECKING:
+    from shim.clock import Clock, Timer
+    from shim.config import BrokerConfig
+    from shim.faults import Faults
+    from shim.storage.log import PartitionLog
+
+MarkerHook = Callable[["PartitionLog", int, int, bool, int], None]
+
+
+class Home:
+    """Made by `Logs` (or a test) and handed to every `PartitionLog`. Event-loop thread only."""
+
+    __slots__ = (
+        "_removals",
+        "clock",
+        "config",
+        "faults",
+        "files",
+        "flusher",
+        "offline",
+        "on_marker",
+        "start_offset_raised",
+    )
+
+    def __init__(self, config: BrokerConfig, clock: Clock, faults: Faults) -> None:
+        self.config = config
+        self.clock = clock
+        self.faults = faults
+        self.files = OpenFiles()
+        self.flusher = Flusher(faults)
+        # (log, producer_id, producer_epoch, commit, offset) after each transaction marker
+        self.on_marker: list[MarkerHook] = []
+        self.offline: set[PartitionLog] = set()
+        # Removals of deleted files that wait for `file.delete.delay.ms`.
+        self._removals: dict[Callable[[], None], Timer] = {}
+        # Called when DeleteRecords raised a start offset, so that it is written down.
+        self.start_offset_raised: Callable[[PartitionLog], None] = _nothing
+
+    def later(self, delay_ms: int, removal: Callable[[], None]) -> None:
+        """Run `removal` in the flusher's thread when `delay_ms` have passed."""
+
+        def due() -> None:
+            del self._removals[removal]
+            self.flusher.run(removal)
+
+        self._removals[removal] = self.clock.call_later(delay_ms, due)
+
+    def cancel_removals(self) -> None:
+        """A stop: files that still wait are left, the next start removes them."""
+        for timer in self._removals.values():
+            timer.cancel()
+        self._removals.clear()
+
+    def went_offline(self, log: PartitionLog) -> None:
+        """`log` met an I/O error: its directory gets no clean-shutdown mark."""
+        self.offline.add(log)
+
+
+def _nothing(log: PartitionLog) -> None:
+    pass

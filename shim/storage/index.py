@@ -1,0 +1,227 @@
+"""The sparse indexes of one segment: offset -> position, timestamp -> offset (Kafka: OffsetIndex, TimeIndex).
+
+Entries of the segment that is being written gather in memory and go to the file when the segment is rolled, flushed or
+closed, or in chunks of `WRITE_CHUNK_BYTES`: after a crash they are rebuilt from the log anyway, and an append pays no
+extra write."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from struct import Struct
+
+from cext.segment import lookup_offset, lookup_time
+
+OFFSET_ENTRY = Struct(">ii")  # offset relative to the segment's base, position in the .log file
+TIME_ENTRY = Struct(">qi")  # timestamp, relative offset of the batch that has it
+WRITE_CHUNK_BYTES = 16 * 1024
+MAX_RELATIVE_OFFSET = 0x7FFFFFFF
+
+
+class IndexFile:
+    """Entries of one fixed size: a part in the file (`stored_bytes`), mapped when searched, and a tail in memory."""
+
+    __slots__ = ("_map", "path", "stored_bytes", "tail")
+    entry: Struct
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.tail = bytearray()
+        self.stored_bytes = 0
+        self._map: mmap.mmap | None = None
+
+    @property
+    def count(self) -> int:
+        """Entries, stored or not."""
+        return (self.stored_bytes + len(self.tail)) // self.entry.size
+
+    def at(self, number: int) -> tuple[int, ...]:
+        """The fields of one entry."""
+        position = number * self.entry.size
+        if position >= self.stored_bytes:
+            return self.entry.unpack_from(self.tail, position - self.stored_bytes)
+        return self.entry.unpack_from(self.stored(), position)
+
+    def stored(self) -> mmap.mmap | bytes:
+        """The part in the file, for searching."""
+        if not self.stored_bytes:
+            return b""
+        if self._map is None or len(self._map) < self.stored_bytes:
+            fd = os.open(self.path, os.O_RDONLY)
+            try:
+                self._map = mmap.mmap(fd, self.stored_bytes, access=mmap.ACCESS_READ)
+            finally:
+                os.close(fd)
+        return self._map
+
+    def add(self, first: int, second: int) -> None:
+        """Append an entry; its order is the caller's duty."""
+        self.tail += self.entry.pack(first, second)
+        if len(self.tail) >= WRITE_CHUNK_BYTES:
+            self.store()
+
+    def store(self) -> None:
+        """Hand the tail to the operating system, and cut what lies behind it (preallocation, an older life). Creates
+        the file. Raises OSError; then the tail stays."""
+        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o644)
+        try:
+            if self.tail and os.pwrite(fd, self.tail, self.stored_bytes) != len(self.tail):
+                raise OSError(28, os.strerror(28), self.path)
+            os.ftruncate(fd, self.stored_bytes + len(self.tail))
+        finally:
+            os.close(fd)
+        self.stored_bytes += len(self.tail)
+        self.tail = bytearray()
+
+    def keep(self, count: int) -> None:
+        """Drop all but the first `count` entries."""
+        size_bytes = count * self.entry.size
+        if size_bytes >= self.stored_bytes:
+            del self.tail[size_bytes - self.stored_bytes :]
+            return
+        self.tail = bytearray()
+        self.stored_bytes = size_bytes
+        self._map = None
+        os.truncate(self.path, size_bytes)
+
+    def reset(self) -> None:
+        """Drop all entries; the file, when there is one, is cut at the next `store`."""
+        self.tail = bytearray()
+        self.stored_bytes = 0
+        self._map = None
+
+    def drop_map(self) -> None:
+        """Give the mapping back; the next search maps again."""
+        self._map = None
+
+
+class OffsetIndex(IndexFile):
+    """Offset -> position of the batch that ends at it."""
+
+    __slots__ = ()
+    entry = OFFSET_ENTRY
+
+    def load(self) -> bool:
+        """Find the end of the entries. False when there is no file or it cannot be right (the caller rebuilds).
+
+        Kafka preallocates the file of a segment it writes to with zeros, which a crash leaves behind them: an entry is
+        taken only while offsets ascend."""
+        try:
+            size_bytes = os.stat(self.path).st_size
+        except FileNotFoundError:
+            return False
+        self.reset()
+        self.stored_bytes = size_bytes - size_bytes % self.entry.size
+        if not self.stored_bytes or self.at(self.count - 1) > (0, 0):
+            return size_bytes % self.entry.size == 0
+        self.stored_bytes = self._zeros_from() * self.entry.size
+        return True
+
+    def _zeros_from(self) -> int:
+        """First of the zero entries that end the file, by bisection: entries ascend, then are zero."""
+        low, high = 0, self.count
+        while low < high:
+            middle = (low + high) // 2
+            if self.at(middle) == (0, 0):
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def lookup(self, relative_offset: int) -> tuple[int, int]:
+        """(relative offset, position) of the last entry at or below; (0, 0) when there is none."""
+        if self.tail and relative_offset >= self.entry.unpack_from(self.tail)[0]:
+            return lookup_offset(self.tail, len(self.tail), relative_offset)
+        if not self.stored_bytes:
+            return 0, 0
+        return lookup_offset(self.stored(), self.stored_bytes, relative_offset)
+
+    def first_from_position(self, position: int) -> tuple[int, int] | None:
+        """The first entry at or after `position` of the log; None when there is none."""
+        low, high = 0, self.count
+        while low < high:
+            middle = (low + high) // 2
+            if self.at(middle)[1] < position:
+                low = middle + 1
+            else:
+                high = middle
+        return (self.at(low)[0], self.at(low)[1]) if low < self.count else None
+
+    def last_position_to(self, position: int) -> int:
+        """The greatest indexed position at or below `position`; 0 when there is none."""
+        low, high = 0, self.count
+        while low < high:
+            middle = (low + high) // 2
+            if self.at(middle)[1] <= position:
+                low = middle + 1
+            else:
+                high = middle
+        return self.at(low - 1)[1] if low else 0
+
+    def truncate_to(self, relative_offset: int) -> None:
+        """Drop the entries at or above `relative_offset`."""
+        low, high = 0, self.count
+        while low < high:
+            middle = (low + high) // 2
+            if self.at(middle)[0] < relative_offset:
+                low = middle + 1
+            else:
+                high = middle
+        if low < self.count:
+            self.keep(low)
+
+
+class TimeIndex(IndexFile):
+    """Timestamp -> offset of the batch that has it; both ascend."""
+
+    __slots__ = ()
+    entry = TIME_ENTRY
+
+    def load(self) -> bool:
+        """As `OffsetIndex.load`."""
+        try:
+            size_bytes = os.stat(self.path).st_size
+        except FileNotFoundError:
+            return False
+        self.reset()
+        self.stored_bytes = size_bytes - size_bytes % self.entry.size
+        low, high = 0, self.count
+        while low < high:  # A zero timestamp after the first entry is preallocation.
+            middle = (low + high) // 2
+            if self.at(middle) == (0, 0):
+                high = middle
+            else:
+                low = middle + 1
+        self.stored_bytes = low * self.entry.size
+        return True
+
+    @property
+    def last(self) -> tuple[int, int]:
+        """(timestamp, relative offset) of the last entry; (-1, 0) when there is none."""
+        count = self.count
+        return (self.at(count - 1)[0], self.at(count - 1)[1]) if count else (-1, 0)
+
+    def maybe_add(self, timestamp_ms: int, relative_offset: int) -> None:
+        """Append an entry when its time is above the last one's."""
+        if timestamp_ms > self.last[0]:
+            self.add(timestamp_ms, relative_offset)
+
+    def lookup(self, timestamp_ms: int) -> tuple[int, int]:
+        """(timestamp, relative offset) of the last entry at or before; (-1, 0) when there is none."""
+        if self.tail and timestamp_ms >= self.entry.unpack_from(self.tail)[0]:
+            return lookup_time(self.tail, len(self.tail), timestamp_ms)
+        if not self.stored_bytes:
+            return -1, 0
+        return lookup_time(self.stored(), self.stored_bytes, timestamp_ms)
+
+    def truncate_to(self, relative_offset: int) -> None:
+        """Drop the entries at or above `relative_offset`."""
+        low, high = 0, self.count
+        while low < high:
+            middle = (low + high) // 2
+            if self.at(middle)[1] < relative_offset:
+                low = middle + 1
+            else:
+                high = middle
+        if low < self.count:
+            self.keep(low)

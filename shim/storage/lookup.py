@@ -1,0 +1,156 @@
+"""Reading one partition: fetches, offset look-ups, replay. Functions of `PartitionLog`, apart from its write path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from cext.batch import scan
+from cext.records import find_timestamp
+from cext.segment import whole_batches
+from shim.errors import ErrorCode, KafkaError
+from shim.storage.results import Fetched, FoundOffset
+
+if TYPE_CHECKING:
+    from cext.batch import Batch
+    from shim.storage.log import PartitionLog
+    from shim.storage.segments import Segment
+
+
+def read(log: PartitionLog, fetch_offset: int, max_bytes: int, isolation_level: int, at_least_one: bool) -> Fetched:
+    """`PartitionLog.read`. Raises OSError."""
+    end_offset = log.log_end_offset
+    stable_offset = log.last_stable_offset
+    if not log.log_start_offset <= fetch_offset <= end_offset:
+        raise KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"Received request for offset {fetch_offset} for partition {log.name}, but we only have log segments from "
+            f"offset {log.log_start_offset} to {end_offset}.",
+        )
+    fetched = Fetched([], 0, end_offset, stable_offset, log.log_start_offset, [] if isolation_level else None)
+    if fetch_offset >= (stable_offset if isolation_level else end_offset):
+        return fetched
+    # Above this segment and position nothing is visible.
+    bound = log.lso_position() if isolation_level and stable_offset < end_offset else None
+    number = max(log.segment_at(fetch_offset), 0)
+    while number < len(log.segments):
+        segment = log.segments[number]
+        found = segment.find(fetch_offset) if segment.size_bytes else None
+        if found is not None:
+            _fill(log, fetched, number, found, max_bytes, bound, at_least_one, fetch_offset)
+            break
+        # Compaction left nothing of the offset's segment from there on: the next batch is in a later one.
+        number += 1
+    return fetched
+
+
+def _fill(
+    log: PartitionLog,
+    fetched: Fetched,
+    number: int,
+    found: tuple[int, int, int, int],
+    max_bytes: int,
+    bound: tuple[int, int] | None,
+    at_least_one: bool,
+    fetch_offset: int,
+) -> None:
+    segment = log.segments[number]
+    position, first_bytes = found[0], found[1]
+    end_position = segment.size_bytes
+    if bound is not None and segment.base_offset >= bound[0]:
+        end_position = bound[1] if segment.base_offset == bound[0] else 0
+    if position >= end_position or (first_bytes > max_bytes and not at_least_one):
+        return
+    size_bytes = min(max(max_bytes, first_bytes), end_position - position)
+    view = segment.view(position, size_bytes)
+    if position + size_bytes < end_position:
+        # Never a part of a batch: start behind the last indexed one that is in, and walk from there.
+        indexed = segment.offset_index.last_position_to(position + size_bytes)
+        size_bytes = whole_batches(view, max(indexed - position, first_bytes) if indexed > position else 0)
+        view = memoryview(view)[:size_bytes]
+    fetched.records.append(view)
+    fetched.size_bytes = size_bytes
+    if fetched.aborted is not None:
+        fetched.aborted = _aborted(log, number, position + size_bytes, fetch_offset)
+
+
+def _aborted(log: PartitionLog, number: int, end_position: int, fetch_offset: int) -> list[tuple[int, int]]:
+    """The aborted transactions that touch what is read: up to the first indexed batch at or behind `end_position`."""
+    segment = log.segments[number]
+    entry = segment.offset_index.first_from_position(end_position)
+    if entry is not None:
+        end_offset = segment.base_offset + entry[0]
+    elif number + 1 < len(log.segments):
+        end_offset = log.segments[number + 1].base_offset
+    else:
+        end_offset = log.log_end_offset
+    aborted: list[tuple[int, int]] = []
+    for later in log.segments[number:]:
+        found, complete = later.txn_index.collect(fetch_offset, end_offset)
+        aborted += found
+        if complete:
+            break
+    return aborted
+
+
+def offset_for_timestamp(log: PartitionLog, timestamp_ms: int, isolation_level: int) -> FoundOffset:
+    """The first record at or after a time, below the reader's bound."""
+    for segment in log.segments:
+        if segment.largest_timestamp_ms() >= timestamp_ms:
+            found = _search_time(log, segment, timestamp_ms)
+            if found is not None and found.offset < _bound(log, isolation_level):
+                return found
+            break
+    return FoundOffset(-1, -1, -1)
+
+
+def _search_time(log: PartitionLog, segment: Segment, timestamp_ms: int) -> FoundOffset | None:
+    relative = max(segment.time_index.lookup(timestamp_ms)[1], log.log_start_offset - segment.base_offset, 0)
+    position = segment.offset_index.lookup(relative)[1]
+    for batch in segment.walk(position):
+        if batch.max_timestamp >= timestamp_ms and batch.last_offset >= log.log_start_offset:
+            found = _record_at(segment, batch, timestamp_ms, log.log_start_offset)
+            if found is not None:
+                return FoundOffset(found[1], found[0], batch.leader_epoch)
+    return None
+
+
+def _record_at(segment: Segment, batch: Batch, timestamp_ms: int, from_offset: int) -> tuple[int, int] | None:
+    view = segment.view(batch.position, batch.size_bytes)
+    return find_timestamp(view, scan(view, check_crc=False), timestamp_ms, from_offset)
+
+
+def max_timestamp(log: PartitionLog, isolation_level: int) -> FoundOffset:
+    """The record with the highest timestamp, below the reader's bound."""
+    segment = max(log.segments, key=_max_timestamp_ms)  # the first of equals, as Kafka
+    timestamp_ms, offset = segment.max_timestamp()
+    if timestamp_ms < 0:
+        return FoundOffset(-1, -1, -1)
+    position = segment.offset_index.lookup(offset - segment.base_offset)[1]
+    for batch in segment.walk(position):
+        if batch.max_timestamp == timestamp_ms:
+            found = _record_at(segment, batch, timestamp_ms, 0)
+            if found is not None and found[0] < _bound(log, isolation_level):
+                return FoundOffset(timestamp_ms, found[0], batch.leader_epoch)
+            break
+    return FoundOffset(-1, -1, -1)
+
+
+def batches(log: PartitionLog, start_offset: int) -> Iterator[tuple[Any, Batch]]:
+    """Every stored batch from the one that holds `start_offset`, with its bytes."""
+    for segment in log.segments[max(log.segment_at(start_offset), 0) :]:
+        if not segment.size_bytes:
+            continue
+        found = segment.find(start_offset)
+        if found is None:
+            continue
+        for batch in segment.walk(found[0]):
+            yield segment.view(batch.position, batch.size_bytes), batch
+
+
+def _bound(log: PartitionLog, isolation_level: int) -> int:
+    return log.last_stable_offset if isolation_level else log.log_end_offset
+
+
+def _max_timestamp_ms(segment: Segment) -> int:
+    return segment.max_timestamp()[0]

@@ -1,0 +1,46 @@
+"""File and directory names inside a data directory (Kafka: LogFileUtils, UnifiedLog)."""
+
+from __future__ import annotations
+
+import os
+
+LOG = ".log"
+INDEX = ".index"
+TIME_INDEX = ".timeindex"
+TXN_INDEX = ".txnindex"
+SNAPSHOT = ".snapshot"
+DELETED = ".deleted"
+CLEANED = ".cleaned"
+SWAP = ".swap"
+SEGMENT_SUFFIXES = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
+
+DELETE_DIR = "-delete"
+STRAY_DIR = "-stray"
+FUTURE_DIR = "-future"
+
+MAX_NAME_LENGTH = 255
+
+
+def file_name(offset: int, suffix: str) -> str:
+    """The name of one file of the segment, or of the producer snapshot, at `offset`."""
+    return f"{offset:020d}{suffix}"
+
+
+def offset_of(name: str) -> int:
+    """The offset in a file name; -1 when it does not begin with one."""
+    digits = name.split(".", 1)[0]
+    return int(digits) if digits.isdecimal() else -1
+
+
+def partition_of(directory_name: str) -> tuple[str, int] | None:
+    """(topic, partition) of a live partition's directory; None for any other name."""
+    topic, dash, partition = directory_name.rpartition("-")
+    if not dash or not topic or not partition.isdecimal() or (len(partition) > 1 and partition[0] == "0"):
+        return None
+    return topic, int(partition)
+
+
+def retired_name(topic: str, partition: int, suffix: str) -> str:
+    """A fresh directory name for a partition that is deleted or stray; the topic is cut to fit a file name."""
+    tail = f"-{partition}.{os.urandom(16).hex()}{suffix}"
+    return topic[: MAX_NAME_LENGTH - len(tail)] + tail

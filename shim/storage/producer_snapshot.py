@@ -1,0 +1,93 @@
+"""The producer state of a partition in a file: `.snapshot`, version 1 (Kafka: ProducerStateManager,
+ProducerSnapshot.json).
+
+Layout: version int16, CRC-32C uint32 over what follows it, count int32, then entries of 46 bytes. Only the last batch
+of a producer is in it (A9)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from struct import Struct
+
+from cext.crc32c import crc32c
+from shim.storage.producers import ProducerEntry
+
+HEADER = Struct(">hIi")
+# id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, start of the open transaction
+ENTRY = Struct(">qhiqiqiq")
+CRC_FROM = 6
+VERSION = 1
+MAX_INT32 = 0x7FFFFFFF
+
+
+class SnapshotError(Exception):
+    """A snapshot that is torn, corrupt or of another version."""
+
+
+def encode(entries: Iterable[ProducerEntry]) -> bytes:
+    """The bytes of a snapshot."""
+    body = bytearray(HEADER.size)
+    count = 0
+    for entry in entries:
+        last_sequence, last_offset, delta = -1, -1, 0
+        if entry.batches:
+            _, last_sequence, first_offset, last_offset, _ = entry.batches[-1]
+            delta = last_offset - first_offset
+        body += ENTRY.pack(
+            entry.producer_id,
+            entry.epoch,
+            last_sequence,
+            last_offset,
+            delta,
+            entry.last_timestamp_ms,
+            entry.coordinator_epoch,
+            entry.txn_first_offset,
+        )
+        count += 1
+    HEADER.pack_into(body, 0, VERSION, 0, count)
+    HEADER.pack_into(body, 0, VERSION, crc32c(memoryview(body)[CRC_FROM:]), count)
+    return bytes(body)
+
+
+def decode(content: bytes) -> list[ProducerEntry]:
+    """The producers of a snapshot. Raises SnapshotError."""
+    if len(content) < HEADER.size:
+        raise SnapshotError(f"{len(content)} bytes are too few")
+    version, crc, count = HEADER.unpack_from(content)
+    if version != VERSION:
+        raise SnapshotError(f"unknown version {version}")
+    if crc != crc32c(memoryview(content)[CRC_FROM:]):
+        raise SnapshotError("wrong checksum")
+    if count < 0 or len(content) != HEADER.size + count * ENTRY.size:
+        raise SnapshotError(f"{count} entries do not fit {len(content)} bytes")
+    entries = []
+    for fields in ENTRY.iter_unpack(content[HEADER.size :]):
+        producer_id, epoch, last_sequence, last_offset, delta, timestamp_ms, coordinator_epoch, txn_first = fields
+        entry = ProducerEntry(producer_id, epoch, coordinator_epoch, timestamp_ms, txn_first)
+        if last_offset >= 0:
+            first_sequence = last_sequence - delta
+            if first_sequence < 0:  # the sequence wrapped inside the batch
+                first_sequence += MAX_INT32 + 1
+            entry.batches = [(first_sequence, last_sequence, last_offset - delta, last_offset, timestamp_ms)]
+        entries.append(entry)
+    return entries
+
+
+def write(path: str, entries: Iterable[ProducerEntry], *, sync: bool) -> None:
+    """Write a snapshot file. Raises OSError."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        view = memoryview(encode(entries))
+        while view:
+            view = view[os.write(fd, view) :]
+        if sync:
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def read(path: str) -> list[ProducerEntry]:
+    """The producers of a snapshot file. Raises OSError, SnapshotError."""
+    with open(path, "rb") as file:
+        return decode(file.read())

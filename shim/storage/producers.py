@@ -1,0 +1,319 @@
+"""What a partition knows of its idempotent and transactional producers (Kafka: ProducerStateManager,
+ProducerAppendInfo).
+
+`check_*` decides on what is known, raising the refusal, and changes nothing; `apply_*` changes memory after the write.
+Recovery calls `replay`, which applies without checking: the batch was accepted once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shim.errors import ErrorCode, KafkaError
+from shim.storage.verification import Verification
+
+if TYPE_CHECKING:
+    from cext.batch import Batch
+
+NO_EPOCH = -1
+NO_OFFSET = -1
+NO_SEQUENCE = -1
+MAX_SEQUENCE = 0x7FFFFFFF
+MAX_EPOCH = 0x7FFF
+CACHED_BATCHES = 5
+TV2 = 2
+
+# first sequence, last sequence, first offset, last offset, max timestamp
+CachedBatch = tuple[int, int, int, int, int]
+
+
+class ProducerEntry:
+    """One producer id on one partition (A2). `batches` are the last five of this epoch; empty after a marker of a new
+    one."""
+
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp_ms", "producer_id", "txn_first_offset")
+
+    def __init__(
+        self,
+        producer_id: int,
+        epoch: int = NO_EPOCH,
+        coordinator_epoch: int = -1,
+        last_timestamp_ms: int = -1,
+        txn_first_offset: int = NO_OFFSET,
+    ) -> None:
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.coordinator_epoch = coordinator_epoch
+        self.last_timestamp_ms = last_timestamp_ms
+        self.txn_first_offset = txn_first_offset
+        self.batches: list[CachedBatch] = []
+
+    @property
+    def last_sequence(self) -> int:
+        """Of the last batch of this epoch, -1 when there is none."""
+        return self.batches[-1][1] if self.batches else NO_SEQUENCE
+
+    def duplicate_of(self, batch: Batch) -> CachedBatch | None:
+        """The cached batch that `batch` repeats exactly (A4), or None."""
+        if batch.producer_epoch == self.epoch:
+            first, last = batch.base_sequence, batch.last_sequence
+            for cached in self.batches:
+                if cached[0] == first and cached[1] == last:
+                    return cached
+        return None
+
+
+class Marker:
+    """The facts of one transaction marker."""
+
+    __slots__ = ("commit", "coordinator_epoch", "producer_epoch", "producer_id", "timestamp_ms")
+
+    def __init__(
+        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, timestamp_ms: int
+    ) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.coordinator_epoch = coordinator_epoch
+        self.commit = commit
+        self.timestamp_ms = timestamp_ms
+
+
+class Producers:
+    """All producers of one partition. Owned by its `PartitionLog`; event-loop thread only, or recovery's before
+    that."""
+
+    __slots__ = ("_open", "_verifications", "entries", "name", "next_offset", "snapshot_offset")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.entries: dict[int, ProducerEntry] = {}
+        # First offset of each open transaction -> producer id, ascending: a new one begins at the log's end.
+        self._open: dict[int, int] = {}
+        self._verifications: dict[int, Verification] = {}
+        # State holds all batches below this offset; the newest snapshot is of this one.
+        self.next_offset = 0
+        self.snapshot_offset = 0
+
+    # --- what others ask
+
+    @property
+    def first_open_offset(self) -> int:
+        """Where the oldest open transaction began, -1 when none is open."""
+        return next(iter(self._open), NO_OFFSET)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.entries
+
+    def open_transactions(self) -> dict[int, int]:
+        """First offset -> producer id, ascending."""
+        return dict(self._open)
+
+    def is_open(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether the producer has a transaction open at this epoch."""
+        entry = self.entries.get(producer_id)
+        return entry is not None and entry.txn_first_offset != NO_OFFSET and entry.epoch == producer_epoch
+
+    def verify(
+        self, producer_id: int, base_sequence: int, producer_epoch: int, supports_epoch_bump: bool, now_ms: int
+    ) -> Verification:
+        """The guard of a check under way, made or shared: an earlier one stays, with the lowest sequence of both (B9).
+        Raises INVALID_PRODUCER_EPOCH for an epoch below the last seen one."""
+        entry = self.entries.get(producer_id)
+        if entry is not None and producer_epoch < entry.epoch:
+            raise self._stale_epoch(producer_epoch, entry)
+        guard = self._verifications.get(producer_id)
+        if guard is None:
+            guard = Verification(producer_id, base_sequence, producer_epoch, supports_epoch_bump, now_ms)
+            self._verifications[producer_id] = guard
+        else:
+            guard.lower_to(base_sequence, producer_epoch)
+        return guard
+
+    # --- decide
+
+    def check_data(self, batch: Batch, verification: Verification | None, *, client: bool, must_verify: bool) -> None:
+        """Refuse a data batch that is no duplicate and may not follow (A3, A5-A7, A10, B9). `client` is False for the
+        broker's own records, which carry no sequences. Raises KafkaError with the reason."""
+        entry = self.entries.get(batch.producer_id)
+        if batch.is_transactional and not self.is_open(batch.producer_id, batch.producer_epoch):
+            # A stale epoch first: the client can recover from it, from INVALID_TXN_STATE it cannot.
+            if entry is not None and batch.producer_epoch < entry.epoch:
+                raise self._stale_epoch(batch.producer_epoch, entry)
+            if must_verify and (verification is None or self._verifications.get(batch.producer_id) is not verification):
+                raise self._refuse(
+                    ErrorCode.INVALID_TXN_STATE,
+                    batch.producer_id,
+                    "the partition was not verified to be in the transaction, or the transaction ended meanwhile",
+                )
+        if entry is None:
+            entry = ProducerEntry(batch.producer_id)
+        if batch.producer_epoch < entry.epoch:
+            raise self._stale_epoch(batch.producer_epoch, entry)
+        if client:
+            self._check_sequence(batch, entry)
+        if entry.txn_first_offset != NO_OFFSET and not batch.is_transactional:
+            raise self._refuse(
+                ErrorCode.INVALID_TXN_STATE,
+                batch.producer_id,
+                f"a plain batch while its transaction from offset {entry.txn_first_offset} is open",
+            )
+
+    def _check_sequence(self, batch: Batch, entry: ProducerEntry) -> None:
+        first = batch.base_sequence
+        guard = self._verifications.get(batch.producer_id)
+        if guard is not None:
+            if guard.supports_epoch_bump and first != 0 and not entry.batches:
+                raise self._out_of_order(batch, "expected 0: a TV2 producer without batches here")
+            if first > guard.lowest_sequence:
+                raise self._out_of_order(batch, f"while {guard.lowest_sequence} is being verified")
+        if entry.epoch == NO_EPOCH:
+            return
+        if batch.producer_epoch != entry.epoch:
+            if first != 0:
+                raise self._out_of_order(batch, f"expected 0: the epoch is new, before it was {entry.epoch}")
+            return
+        last = entry.last_sequence
+        if first != (0 if last == MAX_SEQUENCE else last + 1):
+            raise self._out_of_order(batch, f"expected {0 if last == MAX_SEQUENCE else last + 1}")
+
+    def check_marker(self, marker: Marker, transaction_version: int) -> None:
+        """Refuse a marker of an old epoch or an old coordinator (B11). Raises KafkaError with the reason."""
+        entry = self.entries.get(marker.producer_id)
+        if entry is None:
+            return
+        epoch = marker.producer_epoch
+        if transaction_version >= TV2:
+            retry = epoch == entry.epoch and (entry.txn_first_offset == NO_OFFSET or epoch == MAX_EPOCH)
+            refused = epoch <= entry.epoch and not retry
+        else:
+            refused = epoch < entry.epoch
+        if refused:
+            raise self._refuse(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                marker.producer_id,
+                f"a marker of epoch {epoch} where {entry.epoch} was seen (transaction version {transaction_version})",
+            )
+        if marker.coordinator_epoch < entry.coordinator_epoch:
+            raise self._refuse(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                marker.producer_id,
+                f"a marker of coordinator epoch {marker.coordinator_epoch} where {entry.coordinator_epoch} was seen",
+            )
+
+    # --- apply
+
+    def apply_data(self, batch: Batch, base_offset: int, last_offset: int, max_timestamp: int) -> None:
+        """The data batch is in the log at these offsets."""
+        entry = self.entries.get(batch.producer_id)
+        if entry is None:
+            entry = self.entries[batch.producer_id] = ProducerEntry(batch.producer_id)
+        if entry.epoch != batch.producer_epoch:
+            entry.epoch = batch.producer_epoch
+            entry.batches = []
+        elif len(entry.batches) == CACHED_BATCHES:
+            del entry.batches[0]
+        entry.batches.append((batch.base_sequence, batch.last_sequence, base_offset, last_offset, max_timestamp))
+        entry.last_timestamp_ms = max_timestamp
+        if batch.is_transactional and entry.txn_first_offset == NO_OFFSET:
+            entry.txn_first_offset = base_offset
+            self._open[base_offset] = batch.producer_id
+        # The guard served its one append (B9).
+        if batch.is_transactional and self._verifications:
+            self._verifications.pop(batch.producer_id, None)
+
+    def apply_marker(self, marker: Marker, offset: int) -> tuple[int, int] | None:
+        """The marker is in the log at `offset`. Answers (first offset, last stable offset) of the transaction that it
+        ended, or None when none was open."""
+        entry = self.entries.get(marker.producer_id)
+        if entry is None:
+            entry = self.entries[marker.producer_id] = ProducerEntry(marker.producer_id)
+        if entry.epoch != marker.producer_epoch:
+            entry.epoch = marker.producer_epoch
+            entry.batches = []
+        entry.coordinator_epoch = marker.coordinator_epoch
+        entry.last_timestamp_ms = marker.timestamp_ms
+        # Under TV2 a guard of the marker's own epoch belongs to the next transaction, which begins at that epoch.
+        guard = self._verifications.get(marker.producer_id)
+        if guard is not None and not (guard.supports_epoch_bump and guard.producer_epoch == marker.producer_epoch):
+            del self._verifications[marker.producer_id]
+        first_offset, entry.txn_first_offset = entry.txn_first_offset, NO_OFFSET
+        if first_offset == NO_OFFSET:
+            return None
+        self._open.pop(first_offset, None)
+        return first_offset, next(iter(self._open), offset + 1)
+
+    def replay(self, batch: Batch, marker: Marker | None) -> tuple[int, int] | None:
+        """Apply a stored batch with a producer id, unchecked. An emptied control batch (compaction) has no marker. The
+        answer is `apply_marker`'s."""
+        if marker is not None:
+            return self.apply_marker(marker, batch.base_offset)
+        if not batch.is_control:
+            self.apply_data(batch, batch.base_offset, batch.last_offset, batch.max_timestamp)
+        return None
+
+    # --- life
+
+    def load(self, entries: list[ProducerEntry], offset: int, now_ms: int, expiration_ms: int) -> None:
+        """Take over a snapshot of `offset`, without what has expired meanwhile (A9)."""
+        self.entries = {entry.producer_id: entry for entry in entries if not is_expired(entry, now_ms, expiration_ms)}
+        self._open = {
+            entry.txn_first_offset: entry.producer_id
+            for entry in sorted(self.entries.values(), key=_txn_first_offset)
+            if entry.txn_first_offset != NO_OFFSET
+        }
+        self.next_offset = self.snapshot_offset = offset
+
+    def expire(self, now_ms: int, expiration_ms: int) -> int:
+        """Forget producers that were silent for `producer.id.expiration.ms`; answers how many (A9)."""
+        gone = [entry.producer_id for entry in self.entries.values() if is_expired(entry, now_ms, expiration_ms)]
+        for producer_id in gone:
+            del self.entries[producer_id]
+        for guard in [guard for guard in self._verifications.values() if now_ms - guard.created_ms >= expiration_ms]:
+            del self._verifications[guard.producer_id]
+        return len(gone)
+
+    def clear(self, offset: int) -> None:
+        """Forget everything; the log begins anew at `offset`."""
+        self.entries = {}
+        self._open = {}
+        self._verifications = {}
+        self.next_offset = offset
+        self.snapshot_offset = 0
+
+    # --- reasons
+
+    def _refuse(self, code: ErrorCode, producer_id: int, reason: str) -> ProducerRefusal:
+        return ProducerRefusal(code, f"{self.name}: producer {producer_id}: {reason}")
+
+    def _stale_epoch(self, epoch: int, entry: ProducerEntry) -> ProducerRefusal:
+        return self._refuse(
+            ErrorCode.INVALID_PRODUCER_EPOCH, entry.producer_id, f"epoch {epoch} where {entry.epoch} was seen"
+        )
+
+    def _out_of_order(self, batch: Batch, expected: str) -> ProducerRefusal:
+        return self._refuse(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            batch.producer_id,
+            f"epoch {batch.producer_epoch}, sequence {batch.base_sequence}, {expected}",
+        )
+
+
+class ProducerRefusal(KafkaError):
+    """A refused idempotent or transactional write. Kafka sends no message with these codes: `message` is None on the
+    wire and `reason` is for the log and for `transactions explain`."""
+
+    def __init__(self, code: ErrorCode, reason: str) -> None:
+        super().__init__(code, None)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.code.name}: {self.reason}"
+
+
+def is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
+    """Silent for too long by record time, and no transaction open."""
+    return entry.txn_first_offset == NO_OFFSET and now_ms - entry.last_timestamp_ms >= expiration_ms
+
+
+def _txn_first_offset(entry: ProducerEntry) -> int:
+    return entry.txn_first_offset

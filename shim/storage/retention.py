@@ -1,0 +1,99 @@
+"""Which segments may go: by start offset, size and time (Kafka: UnifiedLog.deleteOldSegments)."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from shim.storage import names
+
+if TYPE_CHECKING:
+    from shim.storage.home import Home
+    from shim.storage.log import PartitionLog
+    from shim.storage.segments import Segment
+
+logger = logging.getLogger(__name__)
+
+# (segment, the next segment or None) -> whether it may go
+Condition = Callable[["Segment", "Segment | None"], bool]
+
+
+def delete_old_segments(log: PartitionLog, home: Home, now_ms: int) -> int:
+    """Apply the topic's retention; answers how many segments went. Raises OSError.
+
+    A segment goes only when all before it go. The active one goes too when it is over its time or size: it is rolled
+    first. A clock that went backwards makes segments look younger: they stay longer, none goes early. With
+    `retention.ms` or `retention.bytes` -1 that rule is off. A topic that is only compacted loses just what
+    DeleteRecords released."""
+    count = _delete_while(log, home, now_ms, "below the log start offset", _below_start(log))
+    if log.config.delete:
+        if log.config.retention_bytes >= 0:
+            count += _delete_while(log, home, now_ms, "over retention.bytes", _over_size(log))
+        if log.config.retention_ms >= 0:
+            count += _delete_while(log, home, now_ms, "over retention.ms", _over_time(log, now_ms))
+    return count
+
+
+def _below_start(log: PartitionLog) -> Condition:
+    return lambda segment, later: later is not None and later.base_offset <= log.log_start_offset
+
+
+def _over_size(log: PartitionLog) -> Condition:
+    over_bytes = log.size_bytes - log.config.retention_bytes
+
+    def check(segment: Segment, later: Segment | None) -> bool:
+        nonlocal over_bytes
+        if over_bytes < segment.size_bytes:
+            return False
+        over_bytes -= segment.size_bytes
+        return True
+
+    return check
+
+
+def _over_time(log: PartitionLog, now_ms: int) -> Condition:
+    def check(segment: Segment, later: Segment | None) -> bool:
+        return now_ms - segment.largest_timestamp_ms() > log.config.retention_ms
+
+    return check
+
+
+def _delete_while(log: PartitionLog, home: Home, now_ms: int, reason: str, may_go: Condition) -> int:
+    segments = log.segments
+    count = 0
+    while count < len(segments):
+        later = segments[count + 1] if count + 1 < len(segments) else None
+        if (later is None and segments[count].size_bytes == 0) or not may_go(segments[count], later):
+            break
+        count += 1
+    if count == 0:
+        return 0
+    if count == len(segments):
+        log.roll(now_ms)
+    gone = segments[:count]
+    del segments[:count]
+    log.raise_start(segments[0].base_offset)
+    for segment in gone:
+        logger.info("%s: segment %d goes: %s", log.name, segment.base_offset, reason)
+        retire_segment(segment, home, log.config.file_delete_delay_ms)
+        if segment.base_offset != segments[0].base_offset:
+            _retire_snapshot(log.directory, segment.base_offset)
+    log.content_changed()
+    return count
+
+
+def retire_segment(segment: Segment, home: Home, delay_ms: int) -> None:
+    """Rename the files to `.deleted` and remove them after `file.delete.delay.ms`. Views that readers hold stay
+    valid."""
+    segment.abandon()
+    segment.rename(names.DELETED)
+    home.later(delay_ms, segment.remove)
+
+
+def _retire_snapshot(directory: str, offset: int) -> None:
+    try:
+        os.unlink(f"{directory}/{names.file_name(offset, names.SNAPSHOT)}")
+    except FileNotFoundError:
+        return

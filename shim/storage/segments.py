@@ -1,0 +1,359 @@
+"""One segment of a partition: the .log file, its indexes, and when it is full (Kafka: LogSegment)."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cext.crc32c import crc32c
+from cext.segment import Walk, append, find_batch, read
+from shim.storage import names
+from shim.storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY, TIME_ENTRY, OffsetIndex, TimeIndex
+from shim.storage.txn_index import TxnIndex
+
+if TYPE_CHECKING:
+    from cext.batch import Batch
+    from shim.config import TopicConfig
+    from shim.storage.open_files import OpenFiles
+
+HEADER_SIZE = 61
+# Below this a copy is cheaper than a mapping; see docs/adr/0003-storage-io.md.
+MAP_FROM_BYTES = 128 * 1024
+NO_TIMESTAMP = -1
+_MAP_FLAGS = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
+
+
+class Segment:
+    """The batches from `base_offset` up to the next segment's. Owned by its `PartitionLog`; event-loop thread only.
+
+    Files appear at the first append; the descriptor and the indexes are opened at their first use."""
+
+    __slots__ = (
+        "_fd",
+        "_files",
+        "_offset_index",
+        "_time_index",
+        "_txn_index",
+        "base_offset",
+        "bytes_since_index",
+        "created_ms",
+        "directory",
+        "first_timestamp_ms",
+        "max_timestamp_ms",
+        "max_timestamp_offset",
+        "size_bytes",
+        "suffix",
+    )
+
+    def __init__(self, directory: str, base_offset: int, files: OpenFiles, created_ms: int, suffix: str = "") -> None:
+        # fixed
+        self.base_offset = base_offset
+        self._files = files
+        # what a rename changes
+        self.directory = directory
+        self.suffix = suffix
+        # of the content; None: not read from the files yet
+        self.size_bytes = 0
+        self.created_ms = created_ms
+        self.bytes_since_index = 0
+        self.first_timestamp_ms: int | None = None
+        self.max_timestamp_ms: int | None = NO_TIMESTAMP
+        self.max_timestamp_offset = base_offset
+        # opened lazily
+        self._fd = -1
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._txn_index: TxnIndex | None = None
+
+    # --- files
+
+    def path(self, suffix: str) -> str:
+        """Of one of the four files."""
+        return f"{self.directory}/{self.base_offset:020d}{suffix}{self.suffix}"
+
+    @property
+    def fd(self) -> int:
+        """The descriptor of the .log file, for reading and appending; made when missing. Raises OSError."""
+        if self._fd < 0:
+            self._fd = os.open(self.path(names.LOG), os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._files.opened(self)
+        return self._fd
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        """Loaded at its first use; empty when its file is missing."""
+        if self._offset_index is None:
+            self._offset_index = OffsetIndex(self.path(names.INDEX))
+            self._offset_index.load()
+        return self._offset_index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        """Loaded at its first use; empty when its file is missing."""
+        if self._time_index is None:
+            self._time_index = TimeIndex(self.path(names.TIME_INDEX))
+            self._time_index.load()
+        return self._time_index
+
+    @property
+    def txn_index(self) -> TxnIndex:
+        """Loaded at its first use; empty when its file is missing."""
+        if self._txn_index is None:
+            self._txn_index = TxnIndex(self.path(names.TXN_INDEX))
+        return self._txn_index
+
+    def attach(self, size_bytes: int) -> None:
+        """The .log file exists with this size; facts that are not known yet are read when they are asked for."""
+        self.size_bytes = size_bytes
+        if size_bytes:
+            self.max_timestamp_ms = None
+
+    def close_file(self) -> None:
+        """Give the descriptor back; the next use opens it again."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        self._files.closed(self)
+
+    def store_indexes(self) -> None:
+        """Hand all index entries to the operating system; the last time entry is the segment's maximum, as in Kafka."""
+        if not self.size_bytes and self._offset_index is None:
+            return
+        timestamp_ms, offset = self.max_timestamp()
+        self.time_index.maybe_add(timestamp_ms, offset - self.base_offset)
+        self.offset_index.store()
+        self.time_index.store()
+
+    def close(self) -> None:
+        """Store the indexes and give everything back. Raises OSError."""
+        if self._offset_index is not None or self._time_index is not None or not self._has_index_files():
+            self.store_indexes()
+        self.close_file()
+        self._offset_index = self._time_index = self._txn_index = None
+
+    def _has_index_files(self) -> bool:
+        # Kafka repairs a segment without an index at its start, which is slow; so even empty ones are written.
+        return not self.size_bytes or os.path.exists(self.path(names.INDEX))
+
+    def abandon(self) -> None:
+        """Give everything back, storing nothing (an offline or deleted partition)."""
+        self.close_file()
+        self._offset_index = self._time_index = self._txn_index = None
+
+    def moved(self, directory: str, suffix: str | None = None) -> None:
+        """The files have been renamed by the caller."""
+        self.directory = directory
+        if suffix is not None:
+            self.suffix = suffix
+        for index, name in (
+            (self._offset_index, names.INDEX),
+            (self._time_index, names.TIME_INDEX),
+            (self._txn_index, names.TXN_INDEX),
+        ):
+            if index is not None:
+                index.path = self.path(name)
+
+    def rename(self, suffix: str) -> None:
+        """Change the suffix of all files that exist (`.deleted`, `.swap`, none). Recovery sorts out a crash in
+        between."""
+        for name in (names.INDEX, names.TIME_INDEX, names.TXN_INDEX, names.LOG):
+            source = self.path(name)
+            try:
+                os.rename(source, f"{self.directory}/{self.base_offset:020d}{name}{suffix}")
+            except FileNotFoundError:
+                continue
+        self.moved(self.directory, suffix)
+
+    def remove(self) -> None:
+        """Delete all files; missing ones are no error."""
+        for name in names.SEGMENT_SUFFIXES:
+            try:
+                os.unlink(self.path(name))
+            except FileNotFoundError:
+                continue
+
+    def sync_paths(self) -> list[str]:
+        """The files that make the segment durable."""
+        return [self.path(name) for name in names.SEGMENT_SUFFIXES]
+
+    # --- append
+
+    def is_full(
+        self, size_bytes: int, max_timestamp_ms: int, last_offset: int, config: TopicConfig, now_ms: int
+    ) -> bool:
+        """Whether a batch of `size_bytes` that ends at `last_offset` must go to a new segment."""
+        size = self.size_bytes
+        if size > config.segment_bytes - size_bytes or last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
+            return True
+        if size == 0:
+            return False
+        if self.waited_ms(max_timestamp_ms, now_ms) > config.segment_ms - self._jitter_ms(config):
+            return True
+        limit = config.segment_index_bytes
+        return (
+            self.offset_index.count >= limit // OFFSET_ENTRY.size
+            or self.time_index.count >= limit // TIME_ENTRY.size - 1
+        )
+
+    def waited_ms(self, max_timestamp_ms: int, now_ms: int) -> int:
+        """Age for rolling: by record time where records have one (as Kafka), else since the segment was made."""
+        if self.first_timestamp_ms is None and self.size_bytes:
+            self.first_timestamp_ms = _header_max_timestamp(self.fd)
+        if self.first_timestamp_ms is not None and self.first_timestamp_ms >= 0:
+            return max_timestamp_ms - self.first_timestamp_ms
+        return now_ms - self.created_ms
+
+    def _jitter_ms(self, config: TopicConfig) -> int:
+        bound = min(config.segment_jitter_ms, config.segment_ms)
+        # Spread by name instead of a dice: the same segment rolls at the same time after a restart.
+        return crc32c(self.path("").encode()) % bound if bound > 0 else 0
+
+    def append(
+        self, buffers: Sequence[Any], size_bytes: int, last_offset: int, max_timestamp_ms: int, interval_bytes: int
+    ) -> None:
+        """Write one batch at the end and index it. Raises OSError; then the file is cut back and memory is as
+        before."""
+        position = self.size_bytes
+        try:
+            append(self.fd, buffers)
+        except OSError:
+            if self._fd >= 0:
+                os.ftruncate(self._fd, position)
+            raise
+        if self.first_timestamp_ms is None and position == 0:
+            self.first_timestamp_ms = max_timestamp_ms
+        known_ms = self.max_timestamp_ms
+        if known_ms is None:
+            known_ms = self.max_timestamp()[0]
+        if max_timestamp_ms > known_ms:
+            self.max_timestamp_ms = max_timestamp_ms
+            self.max_timestamp_offset = last_offset
+        self.size_bytes = position + size_bytes
+        if self.bytes_since_index > interval_bytes:
+            self._index(last_offset, position)
+        self.bytes_since_index += size_bytes
+
+    def _index(self, last_offset: int, position: int) -> None:
+        try:
+            self.offset_index.add(last_offset - self.base_offset, position)
+            self.time_index.maybe_add(self.max_timestamp()[0], self.max_timestamp_offset - self.base_offset)
+        except OSError:
+            # The batch is in; an index entry that could not be stored stays in memory and is tried again.
+            return
+        self.bytes_since_index = 0
+
+    # --- read
+
+    def find(self, offset: int, from_position: int = 0) -> tuple[int, int, int, int] | None:
+        """(position, size, base offset, last offset) of the first batch that ends at or after `offset`, or None."""
+        _, position = self.offset_index.lookup(offset - self.base_offset) if offset > self.base_offset else (0, 0)
+        return find_batch(self.fd, max(position, from_position), self.size_bytes, offset)
+
+    def view(self, position: int, size_bytes: int) -> Any:
+        """The stored bytes: a copy when small, else a mapping that lives as long as the view does."""
+        if size_bytes < MAP_FROM_BYTES:
+            return read(self.fd, position, size_bytes)
+        skipped = position % mmap.ALLOCATIONGRANULARITY
+        mapped = mmap.mmap(
+            self.fd, size_bytes + skipped, flags=_MAP_FLAGS, prot=mmap.PROT_READ, offset=position - skipped
+        )
+        return memoryview(mapped)[skipped:]
+
+    def walk(self, position: int = 0, *, check_crc: bool = False, next_offset: int | None = None) -> Walk:
+        """Its batches from `position`, which must be the start of one."""
+        start = self.base_offset if next_offset is None else next_offset
+        return Walk(self.fd, position, self.size_bytes, check_crc, start)
+
+    def max_timestamp(self) -> tuple[int, int]:
+        """(timestamp, last offset of its batch) of the greatest timestamp; (-1, base offset) when there is none."""
+        if self.max_timestamp_ms is None:
+            timestamp_ms, relative = self.time_index.last
+            self.max_timestamp_ms = timestamp_ms
+            self.max_timestamp_offset = self.base_offset + relative
+        return self.max_timestamp_ms, self.max_timestamp_offset
+
+    def largest_timestamp_ms(self) -> int:
+        """The greatest record timestamp, or the file's modification time where records have none (retention)."""
+        timestamp_ms = self.max_timestamp()[0]
+        if timestamp_ms >= 0:
+            return timestamp_ms
+        try:
+            return os.stat(self.path(names.LOG)).st_mtime_ns // 1_000_000
+        except FileNotFoundError:
+            return self.created_ms
+
+    def read_next_offset(self) -> int:
+        """The offset after the last batch, found from the last index entry; `base_offset` when empty."""
+        next_offset = self.base_offset
+        index = self.offset_index
+        position = index.at(index.count - 1)[1] if index.count else 0
+        for batch in Walk(self.fd, position, self.size_bytes, False, 0):
+            next_offset = batch.next_offset
+        return next_offset
+
+    # --- repair
+
+    def rebuild(self, interval_bytes: int, on_batch: Callable[[Batch], None]) -> int:
+        """Scan everything with its checksums, cut the file at the first bad batch, write the indexes anew. `on_batch`
+        sees every good batch, before any later one is read. Answers the bytes that were cut. Raises OSError."""
+        self.offset_index.reset()
+        self.time_index.reset()
+        self.txn_index.truncate_to(self.base_offset)
+        self.max_timestamp_ms, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
+        self.bytes_since_index = 0
+        last_entry = 0
+        walk = self.walk(check_crc=True)
+        for batch in walk:
+            if batch.max_timestamp > self.max_timestamp()[0]:
+                self.max_timestamp_ms, self.max_timestamp_offset = batch.max_timestamp, batch.last_offset
+            # An offset too far from the base cannot be indexed (a flaw of old Kafka versions); reading walks over it.
+            if (
+                batch.position - last_entry > interval_bytes
+                and batch.last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
+            ):
+                self.offset_index.add(batch.last_offset - self.base_offset, batch.position)
+                self.time_index.maybe_add(self.max_timestamp()[0], self.max_timestamp_offset - self.base_offset)
+                last_entry = batch.position
+            on_batch(batch)
+        cut_bytes = self.size_bytes - walk.position
+        if cut_bytes:
+            self.cut(walk.position)
+        self.bytes_since_index = self.size_bytes - last_entry
+        self.store_indexes()
+        return cut_bytes
+
+    def cut(self, position: int) -> None:
+        """Cut the .log file; the indexes are the caller's matter."""
+        os.ftruncate(self.fd, position)
+        self.size_bytes = position
+
+    def truncate_to(self, offset: int) -> int:
+        """Drop the batches that end at or after `offset` (whole batches); answers the bytes dropped."""
+        found = self.find(offset)
+        self.offset_index.truncate_to(offset - self.base_offset)
+        self.time_index.truncate_to(offset - self.base_offset)
+        self.txn_index.truncate_to(offset)
+        before = self.size_bytes
+        if found is not None:
+            self.cut(found[0])
+        self.max_timestamp_ms = None if self.size_bytes else NO_TIMESTAMP
+        self.first_timestamp_ms = None
+        if self.size_bytes:
+            self._reread_max_timestamp()
+        return before - self.size_bytes
+
+    def _reread_max_timestamp(self) -> None:
+        timestamp_ms, relative = self.time_index.last
+        offset = self.base_offset + relative
+        position = self.offset_index.lookup(relative)[1]
+        for batch in Walk(self.fd, position, self.size_bytes, False, 0):
+            if batch.max_timestamp > timestamp_ms:
+                timestamp_ms, offset = batch.max_timestamp, batch.last_offset
+        self.max_timestamp_ms, self.max_timestamp_offset = timestamp_ms, offset
+
+
+def _header_max_timestamp(fd: int) -> int:
+    header = read(fd, 0, HEADER_SIZE)
+    return int.from_bytes(header[35:43], "big", signed=True) if len(header) == HEADER_SIZE else NO_TIMESTAMP

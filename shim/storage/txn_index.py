@@ -1,0 +1,90 @@
+"""The aborted transactions of one segment, in the order of their markers: `.txnindex` (Kafka: TransactionIndex,
+AbortedTxn).
+
+One entry of 34 bytes: version int16 (0), producer id, first offset, last offset (of the marker), last stable offset,
+int64. The last offsets ascend; first offsets need not."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from bisect import bisect_left
+from struct import Struct
+
+ENTRY = Struct(">hqqqq")
+VERSION = 0
+
+
+class TxnIndex:
+    """Read whole at its first use; written through at each append; no file exists before the first entry."""
+
+    __slots__ = ("first_offsets", "last_offsets", "last_stable_offsets", "path", "producer_ids")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.producer_ids = array("q")
+        self.first_offsets = array("q")
+        self.last_offsets = array("q")
+        self.last_stable_offsets = array("q")
+        self._load()
+
+    def _load(self) -> None:
+        try:
+            with open(self.path, "rb") as file:
+                content = file.read()
+        except FileNotFoundError:
+            return
+        whole = len(content) - len(content) % ENTRY.size
+        for version, producer_id, first, last, stable in ENTRY.iter_unpack(content[:whole]):
+            if version != VERSION:
+                raise ValueError(f"{self.path}: aborted transaction of version {version}, expected {VERSION}")
+            self._add(producer_id, first, last, stable)
+
+    def _add(self, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int) -> None:
+        self.producer_ids.append(producer_id)
+        self.first_offsets.append(first_offset)
+        self.last_offsets.append(last_offset)
+        self.last_stable_offsets.append(last_stable_offset)
+
+    def __len__(self) -> int:
+        return len(self.producer_ids)
+
+    def append(self, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int) -> None:
+        """Add the transaction that the marker at `last_offset` aborted. Raises OSError; then nothing is added."""
+        if self.last_offsets and self.last_offsets[-1] >= last_offset:
+            raise ValueError(f"{self.path}: {last_offset} is not above the last offset {self.last_offsets[-1]}")
+        entry = ENTRY.pack(VERSION, producer_id, first_offset, last_offset, last_stable_offset)
+        position = len(self) * ENTRY.size
+        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o644)
+        try:
+            if os.pwrite(fd, entry, position) != len(entry):
+                os.ftruncate(fd, position)
+                raise OSError(28, os.strerror(28), self.path)
+        finally:
+            os.close(fd)
+        self._add(producer_id, first_offset, last_offset, last_stable_offset)
+
+    def collect(self, fetch_offset: int, end_offset: int) -> tuple[list[tuple[int, int]], bool]:
+        """(producer_id, first_offset) of the aborted transactions that touch [fetch_offset, end_offset), and whether no
+        later segment can hold more."""
+        found = []
+        for at in range(bisect_left(self.last_offsets, fetch_offset), len(self)):
+            if self.first_offsets[at] < end_offset:
+                found.append((self.producer_ids[at], self.first_offsets[at]))
+            if self.last_stable_offsets[at] >= end_offset:
+                return found, True
+        return found, False
+
+    def entries(self) -> list[tuple[int, int, int, int]]:
+        """(producer_id, first_offset, last_offset, last_stable_offset) of all, in order."""
+        columns = (self.producer_ids, self.first_offsets, self.last_offsets, self.last_stable_offsets)
+        return list(zip(*columns, strict=True))
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the transactions whose marker is at or above `offset`."""
+        kept = bisect_left(self.last_offsets, offset)
+        if kept == len(self):
+            return
+        for column in (self.producer_ids, self.first_offsets, self.last_offsets, self.last_stable_offsets):
+            del column[kept:]
+        os.truncate(self.path, kept * ENTRY.size)

@@ -1,0 +1,177 @@
+"""What a client's batch must be before it may be appended: bytes, header, records (A10; Kafka: LogValidator,
+ProduceRequest)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cext.batch import BatchError, Verdict, scan
+from cext.records import iterate, validate
+from shim.errors import ErrorCode, KafkaError
+from shim.storage.results import Buffer, RecordsError
+
+if TYPE_CHECKING:
+    from cext.batch import Batch
+    from cext.records import RecordsSummary
+    from shim.config import TopicConfig
+
+ZSTD = 4
+ZSTD_SINCE_PRODUCE = 7
+CODECS = {"none": 0, "uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+# A compressed batch of the greatest accepted size may hold this much more; above it is taken for a bomb.
+EXPANSION_LIMIT = 1024
+SHOWN_ERRORS = 3
+
+_CORRUPT = frozenset({Verdict.BAD_LENGTH, Verdict.UNKNOWN_MAGIC, Verdict.BAD_CRC})
+_NO_BATCH = frozenset({Verdict.SHORT, Verdict.TRUNCATED})
+
+
+def read_header(records: Buffer, name: str, version: int, config: TopicConfig) -> Batch:
+    """The one batch of a Produce request's partition. Raises KafkaError for bytes that are not exactly one good batch,
+    a codec that the version does not know, a wrong first offset, or more than `max.message.bytes`."""
+    try:
+        batch = scan(records)
+    except BatchError as err:
+        raise _unreadable(err, name, version) from None
+    if version < ZSTD_SINCE_PRODUCE and batch.compression == ZSTD:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"Produce requests with version {version} are not allowed to use ZStandard compression",
+        )
+    if batch.size_bytes != len(memoryview(records)):
+        _check_rest(records, batch.end_position, version)
+    if batch.base_offset != 0:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"The baseOffset of the record batch in the append to {name} should be 0, but it is {batch.base_offset}",
+        )
+    if batch.size_bytes > config.max_message_bytes:
+        raise too_large(name, batch.size_bytes, config)
+    return batch
+
+
+def too_large(name: str, size_bytes: int, config: TopicConfig) -> KafkaError:
+    """The refusal of a batch above `max.message.bytes`."""
+    return KafkaError(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"The record batch size in the append to {name} is {size_bytes} bytes which exceeds the maximum configured "
+        f"value of {config.max_message_bytes}.",
+    )
+
+
+def check_records(records: Buffer, batch: Batch, name: str, now_ms: int, config: TopicConfig) -> RecordsSummary:
+    """Check what only a look at the header's claims and at every record can show. Raises KafkaError, RecordsError."""
+    if batch.is_control:
+        raise _invalid(f"Clients are not allowed to write control records in topic partition {name}")
+    if batch.producer_id >= 0 and batch.base_sequence < 0:
+        raise _invalid(
+            f"Invalid sequence number {batch.base_sequence} in record batch with producerId {batch.producer_id} in "
+            f"topic partition {name}"
+        )
+    try:
+        summary = validate(records, batch, max(config.max_message_bytes, batch.size_bytes) * EXPANSION_LIMIT)
+    except BatchError as err:
+        raise _bad_record(err, name) from None
+    if config.compact and summary.null_key_count:
+        raise _null_keys(records, batch, name)
+    if batch.is_log_append_time or not _times_are_fine(summary, now_ms, config):
+        _refuse_times(records, batch, name, now_ms, config)
+    return summary
+
+
+def _times_are_fine(summary: RecordsSummary, now_ms: int, config: TopicConfig) -> bool:
+    return (
+        config.message_timestamp_type != "CreateTime"
+        or summary.max_timestamp < 0
+        or (
+            summary.max_timestamp - now_ms <= config.message_timestamp_after_max_ms
+            and now_ms - summary.min_timestamp <= config.message_timestamp_before_max_ms
+        )
+    )
+
+
+def _refuse_times(records: Buffer, batch: Batch, name: str, now_ms: int, config: TopicConfig) -> None:
+    errors = []
+    first, last = now_ms - config.message_timestamp_before_max_ms, now_ms + config.message_timestamp_after_max_ms
+    for index, record in enumerate(iterate(records, batch.position, batch.end_position)):
+        if config.message_timestamp_type == "CreateTime" and record.timestamp != -1:
+            if not first <= record.timestamp <= last:
+                message = (
+                    f"Timestamp {record.timestamp} of message with offset {record.offset} is out of range. The "
+                    f"timestamp should be within [{first}, {last}]"
+                )
+                errors.append((index, message))
+        elif batch.is_log_append_time:
+            errors.append((index, "Producer should not set timestamp type to LogAppendTime."))
+    if errors:
+        raise RecordsError(
+            ErrorCode.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp", errors
+        )
+
+
+def _null_keys(records: Buffer, batch: Batch, name: str) -> RecordsError:
+    message = f"Compacted topic cannot accept message without key in topic partition {name}"
+    errors = [
+        (index, message)
+        for index, record in enumerate(iterate(records, batch.position, batch.end_position))
+        if record.key is None
+    ]
+    shown = ", ".join(f"RecordError(batchIndex={index}, message='{text}')" for index, text in errors[:SHOWN_ERRORS])
+    return RecordsError(
+        ErrorCode.INVALID_RECORD,
+        f"One or more records have been rejected due to {len(errors)} record errors in total, and only showing the "
+        f"first three errors at most: [{shown}]",
+        errors,
+    )
+
+
+def _check_rest(records: Buffer, position: int, version: int) -> None:
+    """What follows the batch: a part of one is ignored, as Kafka does; a whole one, or no batch at all, is refused."""
+    try:
+        scan(records, position, check_crc=False)
+    except BatchError as err:
+        if err.verdict in _NO_BATCH:
+            return
+        if err.verdict in (Verdict.BAD_LENGTH, Verdict.UNKNOWN_MAGIC):
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "Bytes after the record batch are no record batch") from None
+    raise _invalid(
+        f"Produce requests with version {version} are only allowed to contain exactly one record batch per partition"
+    )
+
+
+def _unreadable(err: BatchError, name: str, version: int) -> KafkaError:
+    if err.verdict in _CORRUPT:
+        return KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"Record is corrupt ({err.verdict.name}) in topic partition {name}."
+        )
+    if err.verdict in _NO_BATCH:
+        return _invalid(f"Produce requests with version {version} must have at least one record batch per partition")
+    if err.verdict == Verdict.BAD_MAGIC:
+        return _invalid(
+            f"Produce requests with version {version} are only allowed to contain record batches with magic version 2"
+        )
+    return _bad_record(err, name)
+
+
+def _bad_record(err: BatchError, name: str) -> KafkaError:
+    where = f" at record {err.record_index}" if err.record_index >= 0 else ""
+    return _invalid(f"Invalid record batch in the append to {name}: {Verdict(err.verdict).name}{where}")
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_RECORD, message)
+
+
+def target_codec(batch: Batch, config: TopicConfig) -> int:
+    """The codec to store the batch with: its own, unless `compression.type` names one."""
+    return batch.compression if config.compression_type == "producer" else CODECS[config.compression_type]
+
+
+def level_of(codec: int, config: TopicConfig) -> int | None:
+    """The configured level of a codec; None where it has none."""
+    levels: dict[int, Any] = {
+        1: config.compression_gzip_level,
+        3: config.compression_lz4_level,
+        4: config.compression_zstd_level,
+    }
+    return levels.get(codec)
