@@ -1,0 +1,377 @@
+"""One .log file and its indexes: bytes and positions. Contracts are in segment.pyi."""
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
+from libc.errno cimport EINTR, errno
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from posix.types cimport off_t
+from posix.unistd cimport pread, write
+
+from cext.batch cimport (
+    AT_ATTRIBUTES,
+    AT_BASE_OFFSET,
+    AT_CRC,
+    AT_LAST_OFFSET_DELTA,
+    AT_LENGTH,
+    BATCH_HEADER_SIZE,
+    LENGTH_END,
+    Batch,
+    Verdict,
+    check_bounds,
+    check_header,
+    read_header,
+)
+from cext.bigendian cimport load_i32, load_i64, load_u32
+from cext.crc32c cimport crc32c_update
+
+from cext.batch import Verdict as _Verdict
+
+cdef extern from "<sys/uio.h>" nogil:
+    cdef struct iovec:
+        void* iov_base
+        size_t iov_len
+    ssize_t writev(int fd, const iovec* parts, int count)
+
+cdef enum:
+    # A smaller transfer from or to the page cache is shorter than the wait for the GIL may be; docs/adr/0003-gil-release.md.
+    RELEASE_GIL_IO_BYTES = 64 << 10
+    MAX_PARTS = 64                  # of one writev
+    HEADER_READ_BYTES = 4 << 10     # a forward scan reads this much; the distance between two index entries
+    WALK_READ_BYTES = 256 << 10
+    OFFSET_ENTRY_SIZE = 8
+    TIME_ENTRY_SIZE = 12
+
+
+cdef ssize_t _pread(int fd, void* target, size_t size, int64_t position) noexcept nogil:
+    """All of it, or what there is before the end of the file; -1 with errno."""
+    cdef size_t done = 0
+    cdef ssize_t got
+    while done < size:
+        got = pread(fd, <uint8_t*>target + done, size - done, <off_t>(position + <int64_t>done))
+        if got < 0:
+            if errno == EINTR:
+                continue
+            return -1
+        if got == 0:
+            break
+        done += <size_t>got
+    return <ssize_t>done
+
+
+# ---- Append ----
+
+cdef int64_t _write_parts(int fd, iovec* parts, int count) noexcept nogil:
+    """Every byte of the parts, which it moves forward; -1 with errno."""
+    cdef int64_t total = 0
+    cdef ssize_t written
+    while count:
+        written = writev(fd, parts, count) if count > 1 else write(fd, parts.iov_base, parts.iov_len)
+        if written < 0:
+            if errno == EINTR:
+                continue
+            return -1
+        total += written
+        while count and <size_t>written >= parts.iov_len:
+            written -= <ssize_t>parts.iov_len
+            parts += 1
+            count -= 1
+        if count:
+            parts.iov_base = <uint8_t*>parts.iov_base + written
+            parts.iov_len -= <size_t>written
+    return total
+
+
+cdef int64_t _append_some(int fd, object buffers) except -1:
+    cdef Py_buffer[MAX_PARTS] views
+    cdef iovec[MAX_PARTS] parts
+    cdef int held = 0
+    cdef int count = 0
+    cdef int64_t size = 0
+    cdef int64_t written = 0
+    try:
+        for buffer in buffers:
+            PyObject_GetBuffer(buffer, &views[held], PyBUF_SIMPLE)
+            held += 1
+            if views[held - 1].len:
+                parts[count].iov_base = views[held - 1].buf
+                parts[count].iov_len = <size_t>views[held - 1].len
+                size += views[held - 1].len
+                count += 1
+        if size >= RELEASE_GIL_IO_BYTES:
+            with nogil:
+                written = _write_parts(fd, parts, count)
+        else:
+            written = _write_parts(fd, parts, count)
+        if written < 0:
+            PyErr_SetFromErrno(OSError)
+        return written
+    finally:
+        while held:
+            held -= 1
+            PyBuffer_Release(&views[held])
+
+
+def append(int fd, buffers):
+    cdef Py_ssize_t count = len(buffers)
+    cdef Py_ssize_t start
+    cdef int64_t written = 0
+    if count <= MAX_PARTS:
+        return _append_some(fd, buffers)
+    for start in range(0, count, MAX_PARTS):
+        written += _append_some(fd, buffers[start:start + MAX_PARTS])
+    return written
+
+
+# ---- Read ----
+
+def read(int fd, int64_t position, Py_ssize_t size_bytes):
+    cdef bytes data
+    cdef char* target
+    cdef ssize_t got
+    if position < 0 or size_bytes < 0:
+        raise ValueError(f"position {position} and size {size_bytes} must not be negative")
+    data = PyBytes_FromStringAndSize(NULL, size_bytes)
+    target = PyBytes_AS_STRING(data)
+    if size_bytes >= RELEASE_GIL_IO_BYTES:
+        with nogil:
+            got = _pread(fd, target, <size_t>size_bytes, position)
+    else:
+        got = _pread(fd, target, <size_t>size_bytes, position)
+    if got < 0:
+        PyErr_SetFromErrno(OSError)
+    return data if got == size_bytes else data[:got]
+
+
+def whole_batches(buffer, int64_t start=0, end=None, below_offset=None):
+    cdef Py_buffer view
+    cdef const uint8_t* p
+    cdef int64_t stop
+    cdef int64_t below = 0x7FFFFFFFFFFFFFFF if below_offset is None else <int64_t>below_offset
+    PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
+    try:
+        stop = view.len if end is None else <int64_t>end
+        if start < 0 or stop < start or stop > view.len:
+            raise ValueError(f"range [{start}, {stop}) is not inside a buffer of {view.len} bytes")
+        while True:
+            p = <const uint8_t*>view.buf + start
+            if check_bounds(p, stop - start) != Verdict.OK or load_i64(p + AT_BASE_OFFSET) >= below:
+                return start
+            start += LENGTH_END + <int64_t>load_i32(p + AT_LENGTH)
+    finally:
+        PyBuffer_Release(&view)
+
+
+# ---- Search ----
+
+ctypedef struct _Found:
+    int64_t position
+    int64_t size_bytes
+    int64_t base_offset
+    int64_t last_offset
+
+
+cdef int _find_batch(int fd, int64_t position, int64_t end_position, int64_t offset, _Found* found) noexcept nogil:
+    """1: found; 0: not there; -1: errno. Reads a block, uses every header in it, jumps over what is larger."""
+    cdef uint8_t[HEADER_READ_BYTES] block
+    cdef const uint8_t* p
+    cdef int64_t block_position = position
+    cdef int64_t block_size = 0
+    cdef int64_t wanted
+    while end_position - position >= BATCH_HEADER_SIZE:
+        if position + BATCH_HEADER_SIZE > block_position + block_size or position < block_position:
+            wanted = end_position - position
+            if wanted > HEADER_READ_BYTES:
+                wanted = HEADER_READ_BYTES
+            block_position = position
+            block_size = _pread(fd, block, <size_t>wanted, position)
+            if block_size < 0:
+                return -1
+            if block_size < BATCH_HEADER_SIZE:
+                return 0
+        p = block + (position - block_position)
+        if check_bounds(p, end_position - position) != Verdict.OK or check_header(p) != Verdict.OK:
+            return 0
+        found.position = position
+        found.size_bytes = LENGTH_END + <int64_t>load_i32(p + AT_LENGTH)
+        found.base_offset = load_i64(p + AT_BASE_OFFSET)
+        found.last_offset = <int64_t>(<uint64_t>found.base_offset + <uint64_t>load_i32(p + AT_LAST_OFFSET_DELTA))
+        if found.last_offset >= offset:
+            return 1
+        position += found.size_bytes
+    return 0
+
+
+def find_batch(int fd, int64_t position, int64_t end_position, int64_t offset):
+    cdef _Found found
+    cdef int outcome
+    if position < 0:
+        raise ValueError(f"position {position} must not be negative")
+    outcome = _find_batch(fd, position, end_position, offset, &found)
+    if outcome < 0:
+        PyErr_SetFromErrno(OSError)
+    return (found.position, found.size_bytes, found.base_offset, found.last_offset) if outcome else None
+
+
+def lookup_offset(index, Py_ssize_t size_bytes, int64_t relative_offset):
+    cdef Py_buffer view
+    cdef const uint8_t* entries
+    cdef Py_ssize_t low = 0
+    cdef Py_ssize_t high
+    cdef Py_ssize_t middle
+    PyObject_GetBuffer(index, &view, PyBUF_SIMPLE)
+    try:
+        if not 0 <= size_bytes <= view.len:
+            raise ValueError(f"{size_bytes} bytes are not inside an index of {view.len}")
+        entries = <const uint8_t*>view.buf
+        high = size_bytes // OFFSET_ENTRY_SIZE
+        # Entries below `low` are at or below the target, those from `high` on are above it.
+        while low < high:
+            middle = (low + high) // 2
+            if load_i32(entries + middle * OFFSET_ENTRY_SIZE) <= relative_offset:
+                low = middle + 1
+            else:
+                high = middle
+        if low == 0:
+            return 0, 0
+        entries += (low - 1) * OFFSET_ENTRY_SIZE
+        return load_i32(entries), load_i32(entries + 4)
+    finally:
+        PyBuffer_Release(&view)
+
+
+def lookup_time(index, Py_ssize_t size_bytes, int64_t timestamp_ms):
+    cdef Py_buffer view
+    cdef const uint8_t* entries
+    cdef Py_ssize_t low = 0
+    cdef Py_ssize_t high
+    cdef Py_ssize_t middle
+    PyObject_GetBuffer(index, &view, PyBUF_SIMPLE)
+    try:
+        if not 0 <= size_bytes <= view.len:
+            raise ValueError(f"{size_bytes} bytes are not inside an index of {view.len}")
+        entries = <const uint8_t*>view.buf
+        high = size_bytes // TIME_ENTRY_SIZE
+        while low < high:
+            middle = (low + high) // 2
+            if load_i64(entries + middle * TIME_ENTRY_SIZE) <= timestamp_ms:
+                low = middle + 1
+            else:
+                high = middle
+        if low == 0:
+            return -1, 0
+        entries += (low - 1) * TIME_ENTRY_SIZE
+        return load_i64(entries), load_i32(entries + 8)
+    finally:
+        PyBuffer_Release(&view)
+
+
+# ---- Walk ----
+
+@cython.final
+cdef class Walk:
+    cdef readonly int64_t position
+    cdef readonly int64_t next_offset
+    cdef Verdict _verdict
+    cdef int fd
+    cdef int64_t end_position
+    cdef bint check_crc
+    # A window of the file: [window_position, window_position + window_size) is in `window`.
+    cdef uint8_t* window
+    cdef int64_t window_position
+    cdef int64_t window_size
+
+    def __cinit__(self, int fd, int64_t position, int64_t end_position, bint check_crc=True, int64_t next_offset=0):
+        if position < 0 or end_position < position:
+            raise ValueError(f"no file range [{position}, {end_position})")
+        self.window = <uint8_t*>malloc(WALK_READ_BYTES)
+        if self.window == NULL:
+            raise MemoryError
+        self.fd = fd
+        self.position = position
+        self.end_position = end_position
+        self.check_crc = check_crc
+        self.next_offset = next_offset
+        self._verdict = Verdict.OK
+
+    def __dealloc__(self):
+        free(self.window)
+
+    @property
+    def verdict(self):
+        return _Verdict(self._verdict)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef Batch batch
+        cdef const uint8_t* header
+        cdef Verdict verdict = Verdict.OK
+        if self._verdict != Verdict.OK or self.position >= self.end_position:
+            raise StopIteration
+        PyErr_CheckSignals()
+        if self._fill(self.position) < 0:
+            PyErr_SetFromErrno(OSError)
+        header = self.window + (self.position - self.window_position)
+        # When the file is shorter than the range, the window's end is what may be read.
+        if self.window_position + self.window_size - self.position < min(BATCH_HEADER_SIZE, self.end_position - self.position):
+            self._verdict = Verdict.TRUNCATED
+            raise StopIteration
+        verdict = check_bounds(header, self.end_position - self.position)
+        if verdict == Verdict.OK:
+            batch = read_header(header, self.position)
+            if self.check_crc:
+                verdict = self._check_crc(header, batch.size_bytes)
+            else:
+                verdict = check_header(header)
+            if verdict == Verdict.OK and batch.base_offset < self.next_offset:
+                verdict = Verdict.OUT_OF_ORDER
+        if verdict != Verdict.OK:
+            self._verdict = verdict
+            raise StopIteration
+        self.position += batch.size_bytes
+        self.next_offset = <int64_t>(<uint64_t>batch.base_offset + <uint64_t>batch.last_offset_delta + 1)
+        return batch
+
+    cdef int _fill(self, int64_t position) except? -1:
+        """Have a header at `position` in the window, if the range has one; -1 with errno."""
+        cdef int64_t wanted
+        cdef ssize_t got
+        if position >= self.window_position and (
+            position + BATCH_HEADER_SIZE <= self.window_position + self.window_size
+        ):
+            return 0
+        wanted = min(<int64_t>WALK_READ_BYTES, self.end_position - position)
+        with nogil:
+            got = _pread(self.fd, self.window, <size_t>wanted, position)
+        self.window_position = position
+        self.window_size = max(got, 0)
+        return -1 if got < 0 else 0
+
+    cdef Verdict _check_crc(self, const uint8_t* header, int64_t size_bytes) except *:
+        """CRC of a batch of any size through the window, then its header's facts."""
+        cdef uint32_t expected = load_u32(header + AT_CRC)
+        cdef Verdict facts = check_header(header)
+        cdef uint32_t crc = 0
+        cdef int64_t at = self.position + AT_ATTRIBUTES
+        cdef int64_t end = self.position + size_bytes
+        cdef int64_t part
+        cdef ssize_t got
+        while at < end:
+            if at >= self.window_position + self.window_size:
+                part = min(<int64_t>WALK_READ_BYTES, self.end_position - at)
+                with nogil:
+                    got = _pread(self.fd, self.window, <size_t>part, at)
+                self.window_position = at
+                self.window_size = max(got, 0)
+                if got < 0:
+                    PyErr_SetFromErrno(OSError)
+                if got == 0:
+                    return Verdict.TRUNCATED
+            part = min(end, self.window_position + self.window_size) - at
+            crc = crc32c_update(crc, self.window + (at - self.window_position), <size_t>part)
+            at += part
+        return facts if crc == expected else Verdict.BAD_CRC
