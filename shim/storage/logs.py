@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-Lookup = Callable[[str, int], "tuple[bytes, TopicConfig] | None"]
+Lookup = Callable[[str, int], "tuple[bytes, TopicConfig, int] | None"]
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 # Partitions that one turn of a periodic task looks at before the loop gets its turn.
 SLICE = 200
@@ -145,9 +145,9 @@ class Logs:
         return TopicConfig(self.config, overrides)
 
     def start(self, lookup: Lookup) -> None:
-        """Find every partition directory. `lookup(topic, partition)` gives (topic_id, config), or None when metadata
-        does not know it: the directory is set aside with the suffix `-stray`. After a clean stop nothing is read until
-        a partition is used; after a crash every partition is recovered here."""
+        """Find every partition directory. `lookup(topic, partition)` gives (topic_id, config, leader_epoch), or None
+        when metadata does not know it: the directory is set aside with the suffix `-stray`. After a clean stop nothing
+        is read until a partition is used; after a crash every partition is recovered here."""
         self._lookup = lookup
         for data_dir in self.dirs:
             live, deleted = data_dir.scan()
@@ -183,6 +183,7 @@ class Logs:
         if facts is None:
             return None
         log = PartitionLog(self.home, data_dir.partition_path(topic, number), topic, facts[0], number, facts[1])
+        log.leader_epoch = facts[2]
         start = recovery.Start(
             clean=data_dir.was_clean,
             start_offset=data_dir.start_offsets.get(partition, 0),
@@ -244,7 +245,13 @@ class Logs:
 
     # --- change
 
-    def create(self, topic: str, topic_id: bytes, partition: int, config: TopicConfig) -> PartitionLog:
+    def has(self, topic: str, partition: int) -> bool:
+        """Whether the partition is here, online or not; loads nothing."""
+        return (topic, partition) in self._logs or (topic, partition) in self._unused
+
+    def create(
+        self, topic: str, topic_id: bytes, partition: int, config: TopicConfig, leader_epoch: int = 0
+    ) -> PartitionLog:
         """Make the partition in the directory with the fewest partitions; an existing one is answered as it is. Raises
         KafkaError KAFKA_STORAGE_ERROR."""
         key = (topic, partition)
@@ -254,6 +261,7 @@ class Logs:
         try:
             path = data_dir.make_partition(topic, partition, topic_id)
             log = PartitionLog(self.home, path, topic, topic_id, partition, config)
+            log.leader_epoch = leader_epoch
             recovery.load(log, self.home, recovery.Start(clean=True))
         except OSError as err:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic}-{partition} cannot be made: {err}") from err
