@@ -33,12 +33,13 @@ class MetadataLogError(Exception):
 class MetadataLog:
     """Appends to and reads the one partition of `__cluster_metadata`. Owned by `MetadataStore`."""
 
-    __slots__ = ("_flushing", "_log", "_node_id", "epoch", "kraft_version", "voters")
+    __slots__ = ("_flushing", "_log", "_node_id", "_unflushed", "epoch", "kraft_version", "voters")
 
     def __init__(self, log: PartitionLog, node_id: int) -> None:
         self._log = log
         self._node_id = node_id
         self._flushing: Future[None] | None = None
+        self._unflushed = False
         self.epoch = 0
         self.kraft_version = 0
         # (node id, directory id) of each voter of a dynamic quorum (kraft.version 1).
@@ -66,19 +67,18 @@ class MetadataLog:
                 f"{self.directory}: a snapshot ends at offset {start}, the log at {self._log.log_end_offset}"
             )
         for buffer, batch in self._log.batches(start or None):
-            self._replay_batch(replayer, buffer, batch, start)
+            self._replay_batch(replayer, buffer, 0, batch, start)
 
-    def _replay_batch(self, replayer: Replayer, buffer: Any, batch: Any, start: int = 0) -> None:
+    def _replay_batch(self, replayer: Replayer, buffer: Any, position: int, batch: Any, start: int = 0) -> None:
         self.epoch = max(self.epoch, batch.leader_epoch)
         image = replayer.image
-        end = batch.position + batch.size_bytes
-        for record in iterate(buffer, batch.position, end):
+        for record in iterate(buffer, position, position + batch.size_bytes):
             if record.offset < start:
                 continue
             if batch.is_control:
                 self._apply_control(record)
             else:
-                replayer.apply(decode_metadata(record.value)[0])
+                replayer.apply(decode_metadata(record.value or b"")[0])
             image.last_offset = record.offset
         image.last_epoch = batch.leader_epoch
         image.last_timestamp_ms = batch.max_timestamp
@@ -98,7 +98,7 @@ class MetadataLog:
         end_offset, epoch, path = found
         content = path.read_bytes()
         for batch in scan_all(content):
-            self._replay_batch(replayer, content, batch)
+            self._replay_batch(replayer, content, batch.position, batch)
         image = replayer.image
         image.last_offset = end_offset - 1
         image.last_epoch = epoch
@@ -134,21 +134,22 @@ class MetadataLog:
         return self._append(build(rows, leader_epoch=self.epoch), now_ms)
 
     def _append(self, batch: bytearray, now_ms: int) -> int:
-        appended = self._log.append_batch(batch, now_ms=now_ms)
-        if appended.flushed is not None:
-            self._flushing = appended.flushed
-        return appended.base_offset
+        self._unflushed = True
+        return self._log.append_batch(batch, now_ms=now_ms).base_offset
 
-    @property
     def flushing(self) -> Future[None] | None:
-        """Done when everything appended so far is fsynced; None when it is already."""
-        if self._flushing is not None and self._flushing.done() and self._flushing.exception() is None:
+        """A future that is done when everything appended so far is fsynced, off the loop; None when it is already."""
+        if self._unflushed:
+            self._flushing = self._log.request_flush()
+            self._unflushed = False
+        elif self._flushing is not None and self._flushing.done() and self._flushing.exception() is None:
             self._flushing = None
         return self._flushing
 
     def flush(self) -> None:
         """fsync here and now; at the end of a start and at a clean stop."""
         self._log.flush()
+        self._unflushed = False
         self._flushing = None
 
 
@@ -166,7 +167,7 @@ def read_records(content: bytes) -> Iterable[Any]:
     for batch in scan_all(content):
         if not batch.is_control:
             for record in iterate(content, batch.position, batch.position + batch.size_bytes):
-                yield decode_metadata(record.value)[0]
+                yield decode_metadata(record.value or b"")[0]
 
 
 def snapshot_bytes(records: Sequence[tuple[Any, int]], now_ms: int, last_contained_ms: int = 0) -> bytes:

@@ -9,6 +9,9 @@ it answers; the admin handlers await it.
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode
+from pathlib import Path
+
 from shim.config import TopicConfig
 from shim.errors import ErrorCode, KafkaError
 from shim.metadata import bootstrap, topics
@@ -81,7 +84,7 @@ class MetadataStore:
         """Open the metadata log, replay it, and lead it in a new epoch. Raises MetadataLogError for one that this
         version cannot take over."""
         now_ms = self._clock.now_ms()
-        directory = self._logs.dirs[0].path
+        directory = Path(self._logs.metadata_dir.path)
         self._log = MetadataLog(self._logs.open_metadata_log(), self._node_id)
         self._log.replay(self._replayer)
         self._check_features()
@@ -124,7 +127,7 @@ class MetadataStore:
             for partition in topic.partitions:
                 if self._node_id in partition.replicas and not self._logs.has(topic.name, partition.partition):
                     config = config or self.topic_config(topic.name)
-                    self._logs.create(topic.name, topic.topic_id, partition.partition, config)
+                    self._logs.create(topic.name, topic.topic_id, partition.partition, config, partition.leader_epoch)
 
     def register(self, endpoints: Sequence[tuple[str, str, int, int]]) -> None:
         """Record this node with the (listener, host, port, security protocol) that it serves, once these are bound."""
@@ -144,9 +147,14 @@ class MetadataStore:
 
     def commit(self, records: Sequence[Any]) -> int:
         """Append the record messages (of `shim.protocol.records`) as one batch, apply them; returns the last offset."""
-        level = self._metadata_version(records)
+        level = self.image.features.get(METADATA_VERSION) or SUPPORTED[METADATA_VERSION][1]
         now_ms = self._clock.now_ms()
+        faults = self._faults
+        if faults.armed:
+            faults.reach("metadata.before_commit")
         first = self._log.append([(record, _version_of(record, level)) for record in records], now_ms)
+        if faults.armed:
+            faults.reach("metadata.after_append")
         for record in records:
             self._replayer.apply(record)
         self.image.last_offset = first + len(records) - 1
@@ -154,12 +162,9 @@ class MetadataStore:
         self.image.last_timestamp_ms = now_ms
         return self.image.last_offset
 
-    def _metadata_version(self, records: Sequence[Any]) -> int:
-        return self.image.features.get(METADATA_VERSION) or SUPPORTED[METADATA_VERSION][1]
-
     async def flushed(self) -> None:
         """Returns when everything committed before this call is fsynced. KafkaError KAFKA_STORAGE_ERROR if it fails."""
-        flushing = self._log.flushing
+        flushing = self._log.flushing()
         if flushing is None:
             return
         from asyncio import wrap_future
@@ -324,12 +329,11 @@ class MetadataStore:
 
     def _create_logs(self, topic: Topic, first: int) -> None:
         config = self.topic_config(topic.name)
-        self._faults.reach("metadata.before_logs", topic=topic.name)
         for partition in topic.partitions[first:]:
             self._logs.create(topic.name, topic.topic_id, partition.partition, config)
 
     def _directory_ids(self) -> list[bytes]:
-        return [directory.directory_id for directory in self._logs.dirs]
+        return [urlsafe_b64decode(directory.directory_id + "==") for directory in self._logs.dirs]
 
     def _placement(self) -> bytes:
         """The directory id to record for a new partition: that of the one directory, or "unassigned" when there are
@@ -360,6 +364,10 @@ class MetadataStore:
         dynamic = dict(self.image.config_of(RESOURCE_BROKER, ""))
         dynamic.update(self.image.config_of(RESOURCE_BROKER, str(self._node_id)))
         if dynamic == self._config.dynamic:
+            return
+        if dynamic == {"min.insync.replicas": str(self._config.min_insync_replicas)}:
+            # What every new directory says; no reason to load the parser of options at each start.
+            self._config.dynamic = dynamic
             return
         self._config.apply_dynamic(dynamic)
         self._default_config = TopicConfig(self._config)
