@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from shim.metadata.features import CONTROLLER_REGISTRATION, ELR_RECORDS, METADATA_VERSION, SUPPORTED
+from shim.metadata.features import CONTROLLER_REGISTRATION, DIRECTORIES, ELR_RECORDS, METADATA_VERSION, SUPPORTED
 from shim.protocol.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from shim.protocol.records.partition_change_record import PartitionChangeRecord
 from shim.protocol.records.register_broker_record import (
@@ -47,7 +47,8 @@ def registration_records(
     The broker epoch is the offset of the broker's record, so `next_offset` must be where the records will be appended.
     """
     records: list[Any] = []
-    if image.features.get(METADATA_VERSION, 0) >= CONTROLLER_REGISTRATION:
+    level = image.features.get(METADATA_VERSION, 0)
+    if level >= CONTROLLER_REGISTRATION:
         records.append(
             RegisterControllerRecord(
                 controller_id=node_id,
@@ -78,7 +79,7 @@ def registration_records(
             ],
             rack=rack,
             fenced=True,
-            log_dirs=list(directory_ids),
+            log_dirs=list(directory_ids) if level >= DIRECTORIES else [],
         )
     )
     records.append(BrokerRegistrationChangeRecord(broker_id=node_id, broker_epoch=epoch, fenced=UNFENCE))

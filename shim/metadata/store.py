@@ -15,7 +15,13 @@ from pathlib import Path
 from shim.config import TopicConfig
 from shim.errors import ErrorCode, KafkaError
 from shim.metadata import bootstrap, topics
-from shim.metadata.features import METADATA_VERSION, SUPPORTED, partition_record_version, register_broker_version
+from shim.metadata.features import (
+    DIRECTORIES,
+    METADATA_VERSION,
+    SUPPORTED,
+    partition_record_version,
+    register_broker_version,
+)
 from shim.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC, Image, Topic
 from shim.metadata.log import MetadataLog, MetadataLogError
 from shim.metadata.registration import departure_records, election_records, registration_records
@@ -335,9 +341,11 @@ class MetadataStore:
     def _directory_ids(self) -> list[bytes]:
         return [urlsafe_b64decode(directory.directory_id + "==") for directory in self._logs.dirs]
 
-    def _placement(self) -> bytes:
+    def _placement(self) -> bytes | None:
         """The directory id to record for a new partition: that of the one directory, or "unassigned" when there are
         several: the log is placed after the record is written (DirectoryId.UNASSIGNED)."""
+        if self.image.features[METADATA_VERSION] < DIRECTORIES:
+            return None
         ids = self._directory_ids()
         return ids[0] if len(ids) == 1 else bytes(16)
 

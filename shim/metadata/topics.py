@@ -194,9 +194,10 @@ def topic_records(name: str, topic_id: bytes, configs: list[Any], partitions: li
 
 
 def partition_records(
-    topic_id: bytes, first: int, replicas: Sequence[list[int]], node_id: int, directory_id: bytes
+    topic_id: bytes, first: int, replicas: Sequence[list[int]], node_id: int, directory_id: bytes | None
 ) -> list[PartitionRecord]:
-    """A record for each new partition from number `first`; this node leads, and is the only one in sync."""
+    """A record for each new partition from number `first`; this node leads, and is the only one in sync.
+    `directory_id` None: the finalised metadata.version does not record directories yet."""
     return [
         PartitionRecord(
             partition_id=first + number,
@@ -206,7 +207,9 @@ def partition_records(
             leader=node_id,
             leader_epoch=0,
             partition_epoch=0,
-            directories=[directory_id if broker == node_id else _MIGRATING for broker in brokers],
+            directories=[]
+            if directory_id is None
+            else [directory_id if broker == node_id else _MIGRATING for broker in brokers],
         )
         for number, brokers in enumerate(replicas)
     ]

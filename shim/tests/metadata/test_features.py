@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import pytest
+
+from shim.errors import ErrorCode, KafkaError
+from shim.metadata.features import (
+    SAFE_DOWNGRADE,
+    UNSAFE_DOWNGRADE,
+    UPGRADE,
+    decide_update,
+    partition_record_version,
+    register_broker_version,
+)
+
+FINALISED = {"metadata.version": 30, "group.version": 1, "transaction.version": 2}
+
+
+def sentence(updates, finalised=FINALISED):
+    with pytest.raises(KafkaError) as error:
+        decide_update(finalised, updates, 1)
+    assert error.value.code is ErrorCode.INVALID_UPDATE_VERSION
+    return error.value.message
+
+
+def test_an_upgrade_is_recorded():
+    records = decide_update({"metadata.version": 29}, {"metadata.version": (30, UPGRADE)}, 1)
+    assert [(record.name, record.feature_level) for record in records] == [("metadata.version", 30)]
+
+
+def test_a_downgrade_needs_its_type():
+    records = decide_update(FINALISED, {"transaction.version": (1, SAFE_DOWNGRADE)}, 1)
+    assert [(record.name, record.feature_level) for record in records] == [("transaction.version", 1)]
+    assert "without setting the upgrade type" in sentence({"transaction.version": (1, UPGRADE)})
+    assert "downgrade to a newer version" in sentence(
+        {"group.version": (1, UNSAFE_DOWNGRADE)}, {"metadata.version": 30}
+    )
+
+
+@pytest.mark.parametrize(
+    ("updates", "part"),
+    [
+        ({"no.such": (1, UPGRADE)}, "Local controller 1 does not support this feature."),
+        ({"group.version": (2, UPGRADE)}, "Local controller 1 only supports versions 0-1"),
+        ({"group.version": (-1, UPGRADE)}, "A feature version cannot be less than 0."),
+        ({"group.version": (1, 0)}, "The controller does not support the given upgrade type."),
+        ({"metadata.version": (31, UPGRADE)}, "only supports versions 7-30"),
+        ({"metadata.version": (29, SAFE_DOWNGRADE)}, "might delete metadata information."),
+        ({"metadata.version": (29, UNSAFE_DOWNGRADE)}, "Unsafe metadata downgrade is not supported"),
+        ({"kraft.version": (1, UPGRADE)}, "Can't change the version of this feature."),
+    ],
+)
+def test_levels_that_cannot_be_set_say_why(updates, part):
+    assert part in sentence(updates)
+
+
+def test_a_downgrade_that_changed_no_record_is_allowed():
+    records = decide_update({"metadata.version": 28}, {"metadata.version": (24, SAFE_DOWNGRADE)}, 1)
+    assert records[0].feature_level == 24
+
+
+def test_eligible_leader_replicas_need_their_metadata_version():
+    assert "depends on metadata.version level 23" in sentence(
+        {"eligible.leader.replicas.version": (1, UPGRADE)}, {"metadata.version": 22}
+    )
+
+
+def test_one_bad_feature_refuses_all():
+    assert "no.such" in sentence({"transaction.version": (1, SAFE_DOWNGRADE), "no.such": (1, UPGRADE)})
+
+
+@pytest.mark.parametrize(("level", "broker", "partition"), [(7, 1, 0), (8, 2, 0), (17, 3, 1), (23, 3, 2), (30, 4, 2)])
+def test_records_are_written_in_the_versions_of_the_finalised_level(level, broker, partition):
+    assert (register_broker_version(level), partition_record_version(level)) == (broker, partition)

@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import pytest
+
+from shim.errors import ErrorCode, KafkaError
+from shim.faults import Faults
+from shim.metadata.image import RESOURCE_TOPIC
+from shim.metadata.log import MetadataLogError
+from shim.metadata.store import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from shim.protocol.records.begin_transaction_record import BeginTransactionRecord
+from shim.protocol.records.config_record import ConfigRecord
+from shim.protocol.records.feature_level_record import FeatureLevelRecord
+from shim.protocol.records.topic_record import TopicRecord
+from shim.tests.metadata.opened import Opened, opened
+
+
+def facts(store):
+    """What a restart must bring back."""
+    image = store.image
+    topics = {
+        topic.name: (topic.topic_id, [(one.leader, one.replicas, one.directories) for one in topic.partitions])
+        for topic in image.topics.values()
+    }
+    return topics, image.configs, image.features, image.next_producer_id, image.partition_count
+
+
+def test_a_new_directory_finalises_what_kafka_finalises(tmp_path):
+    with opened(tmp_path) as store:
+        assert store.image.features == {
+            "metadata.version": 30,
+            "eligible.leader.replicas.version": 1,
+            "group.version": 1,
+            "share.version": 1,
+            "streams.version": 1,
+            "transaction.version": 2,
+        }
+        assert store.feature("group.version") == 1
+        assert store.feature("no.such.feature") == 0
+
+
+def test_topics_options_and_ids_are_back_after_a_clean_stop(tmp_path):
+    with opened(tmp_path) as store:
+        store.create_topic("one", 3, 1, {"retention.ms": "5"})
+        store.create_topic("two")
+        store.create_partitions("two", 4)
+        store.create_topic("gone", configs={"retention.ms": "6"})
+        store.delete_topic("gone")
+        store.next_producer_id_block()
+        before = facts(store)
+    with opened(tmp_path) as store:
+        assert facts(store) == before
+        assert store.image.partition_count == 7
+        assert store.topic_config("one").retention_ms == 5
+        assert (RESOURCE_TOPIC, "gone") not in store.image.configs
+
+
+def test_topics_are_back_after_a_crash_and_have_a_new_leader_epoch(tmp_path):
+    broker = Opened(tmp_path).start()
+    broker.store.create_topic("one", 2)
+    before = facts(broker.store)
+    broker.crash()
+    with opened(tmp_path) as store:
+        assert facts(store) == before
+        assert [one.leader_epoch for one in store.topic("one").partitions] == [1, 1]
+        assert store._logs.get("one", 0).leader_epoch == 1
+
+
+def test_a_clean_restart_keeps_leader_epochs_and_begins_a_quorum_epoch(tmp_path):
+    with opened(tmp_path) as store:
+        store.create_topic("one")
+        assert store.epoch == 1
+    with opened(tmp_path) as store:
+        assert store.epoch == 2
+        assert store.topic("one").partitions[0].leader_epoch == 0
+
+
+def test_a_partition_recorded_but_not_made_before_a_crash_is_made_at_the_start(tmp_path):
+    faults = Faults()
+    broker = Opened(tmp_path, faults=faults).start()
+
+    def fail(*_, **__):
+        raise RuntimeError
+
+    broker.logs.create = fail
+    with pytest.raises(RuntimeError):
+        broker.store.create_topic("half", 2)
+    broker.crash()
+    assert not (tmp_path / "half-1").exists()
+    with opened(tmp_path) as store:
+        assert store._logs.get("half", 1).log_end_offset == 0
+
+
+def test_a_deleted_name_is_free_at_once_and_gets_another_id(tmp_path):
+    with opened(tmp_path) as store:
+        first = store.create_topic("one").topic_id
+        store.delete_topic("one")
+        with pytest.raises(KafkaError) as error:
+            store.topic("one")
+        assert error.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        with pytest.raises(KafkaError) as error:
+            store.topic_by_id(first)
+        assert error.value.code is ErrorCode.UNKNOWN_TOPIC_ID
+        assert store.create_topic("one").topic_id != first
+
+
+def test_hooks_hear_of_topics_after_their_logs_are_there(tmp_path):
+    heard = []
+    with opened(tmp_path) as store:
+        store.on_topic_created.append(lambda topic: heard.append((topic.name, store._logs.has(topic.name, 0))))
+        store.on_partitions_added.append(lambda topic, first: heard.append((topic.name, first)))
+        store.on_topic_deleted.append(lambda topic: heard.append((topic.name, store._logs.has(topic.name, 0))))
+        store.create_topic("one")
+        store.create_partitions("one", 3)
+        store.delete_topic("one")
+    assert heard == [("one", True), ("one", 1), ("one", False)]
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("one", ErrorCode.TOPIC_ALREADY_EXISTS),
+        ("", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("..", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("a/b", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("x" * 250, ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("with_both.signs", ErrorCode.INVALID_TOPIC_EXCEPTION),
+    ],
+)
+def test_a_refused_name_leaves_the_log_as_it_was(tmp_path, name, code):
+    with opened(tmp_path) as store:
+        store.create_topic("one")
+        store.create_topic("with.both_signs")
+        end = store.next_offset
+        with pytest.raises(KafkaError) as error:
+            store.create_topic(name)
+        assert error.value.code is code
+        assert store.next_offset == end
+
+
+def test_internal_topics_have_kafkas_options(tmp_path):
+    with opened(tmp_path, offsets_topic_num_partitions=4) as store:
+        offsets = store.ensure_internal_topic(OFFSETS_TOPIC)
+        assert store.ensure_internal_topic(OFFSETS_TOPIC) is offsets
+        assert len(offsets.partitions) == 4
+        assert store.image.config_of(RESOURCE_TOPIC, OFFSETS_TOPIC) == {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": "104857600",
+        }
+        assert len(store.auto_create_topic(TRANSACTIONS_TOPIC).partitions) == 50
+        assert store.topic_config(TRANSACTIONS_TOPIC).compact
+
+
+def test_topics_without_options_share_one_configuration(tmp_path):
+    with opened(tmp_path) as store:
+        store.create_topic("one")
+        store.create_topic("two")
+        assert store.topic_config("one") is store.topic_config("two")
+
+
+def test_an_option_of_a_topic_takes_effect_in_its_log_at_once(tmp_path):
+    with opened(tmp_path) as store:
+        store.create_topic("one", 2)
+        log = store._logs.get("one", 1)
+        record = ConfigRecord(resource_type=RESOURCE_TOPIC, resource_name="one", name="retention.ms", value="7")
+        store.alter_configs([record])
+        assert log.config.retention_ms == 7
+        record.value = None
+        store.alter_configs([record])
+        assert log.config.retention_ms == 604800000
+
+
+def test_producer_id_blocks_never_come_twice_not_even_after_a_crash(tmp_path):
+    broker = Opened(tmp_path).start()
+    assert broker.store.next_producer_id_block() == (0, 1000)
+    assert broker.store.next_producer_id_block() == (1000, 1000)
+    broker.crash()
+    with opened(tmp_path) as store:
+        assert store.next_producer_id_block() == (2000, 1000)
+
+
+def test_the_last_producer_id_block_is_refused_instead_of_wrapping(tmp_path):
+    with opened(tmp_path) as store:
+        store.image.next_producer_id = 2**63 - 1001
+        assert store.next_producer_id_block() == (2**63 - 1001, 1000)
+        with pytest.raises(KafkaError) as error:
+            store.next_producer_id_block()
+        assert error.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+@pytest.mark.parametrize(("feature", "level"), [("metadata.version", 31), ("metadata.version", 6), ("new.feature", 1)])
+def test_a_directory_of_an_unknown_level_is_refused(tmp_path, feature, level):
+    with opened(tmp_path) as store:
+        store.commit([FeatureLevelRecord(name=feature, feature_level=level)])
+    broker = Opened(tmp_path)
+    with pytest.raises(MetadataLogError, match=f"{feature} {level} is finalised here"):
+        broker.store.start()
+    broker.crash()
+
+
+def test_a_directory_of_an_older_level_keeps_it_and_is_written_in_its_versions(tmp_path):
+    with opened(tmp_path) as store:
+        store.commit([FeatureLevelRecord(name="metadata.version", feature_level=14)])
+    with opened(tmp_path) as store:
+        assert store.feature("metadata.version") == 14
+        store.create_topic("old", 2)
+    with opened(tmp_path) as store:
+        assert [one.directories for one in store.topic("old").partitions] == [(), ()]
+
+
+def test_an_unfinished_metadata_transaction_is_aborted_at_the_start(tmp_path):
+    broker = Opened(tmp_path).start()
+    broker.store.commit([BeginTransactionRecord(name="half"), TopicRecord(name="ghost", topic_id=b"g" * 16)])
+    broker.crash()
+    with opened(tmp_path) as store:
+        assert "ghost" not in store.image.topics
+        store.create_topic("ghost")
+    with opened(tmp_path) as store:
+        assert "ghost" in store.image.topics
+
+
+def test_two_directories_record_the_place_as_not_assigned(tmp_path):
+    with opened(tmp_path / "a", tmp_path / "b") as store:
+        topic = store.create_topic("one", 4)
+        assert {one.directories for one in topic.partitions} == {(bytes(16),)}
+    with opened(tmp_path / "a", tmp_path / "b") as store:
+        assert store._logs.get("one", 3).partition == 3
+
+
+def test_a_fault_before_the_commit_changes_nothing_and_one_after_it_is_found_at_the_start(tmp_path):
+    faults = Faults()
+    broker = Opened(tmp_path, faults=faults).start()
+    faults.arm("metadata.before_commit", "error", "UNKNOWN_SERVER_ERROR")
+    with pytest.raises(KafkaError):
+        broker.store.create_topic("never")
+    faults.disarm("metadata.before_commit")
+    faults.arm("metadata.after_append", "error", "UNKNOWN_SERVER_ERROR")
+    with pytest.raises(KafkaError):
+        broker.store.create_topic("later")
+    broker.crash()
+    with opened(tmp_path) as store:
+        assert set(store.image.topics) == {"later"}
