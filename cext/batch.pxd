@@ -43,7 +43,7 @@ cdef enum:
     DELETE_HORIZON_FLAG = 0x40
     KNOWN_ATTRIBUTES = 0x7F
 
-    # Above these a CRC or a walk runs without the GIL; see docs/adr/0003-gil-release.md.
+    # Above these a CRC or a walk runs without the GIL; see docs/adr/0004-gil-release.md.
     RELEASE_GIL_CRC_BYTES = 1 << 20
     RELEASE_GIL_WALK_BYTES = 1 << 18
 
@@ -87,7 +87,8 @@ cdef class Batch:
     cdef readonly int magic
 
 
-# Bounds and magic of the batch that starts at `p`; `size` is how much may be read there. OK proves the whole batch readable.
+# Bounds and magic of the batch that starts at `p`; `size` is how much may be read there. OK proves the whole batch
+# readable.
 cdef Verdict check_bounds(const uint8_t* p, int64_t size) noexcept nogil
 # What the header says about itself; the bounds are proved.
 cdef Verdict check_header(const uint8_t* p) noexcept nogil

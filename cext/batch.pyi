@@ -1,7 +1,8 @@
 """RecordBatch v2 headers: scan (prove bounds, magic, CRC, read) and stamp (what a broker writes)."""
 
-from typing_extensions import Buffer
 from enum import IntEnum
+
+from typing_extensions import Buffer
 
 HEADER_SIZE: int
 """Bytes of a batch before its first record (61)."""
@@ -24,7 +25,7 @@ class Verdict(IntEnum):
     BAD_OFFSET_RANGE = 7
     """Last offset delta negative."""
     BAD_COUNT = 8
-    """Record count negative, or more than the offsets of the batch; from `validate`: not exactly the offsets of the batch, or 0."""
+    """Record count negative or more than the offsets of the batch; from `validate`: 0, or not exactly their number."""
     BAD_CODEC = 9
     """Compression type 5 to 7."""
     BAD_COMPRESSED_DATA = 10
@@ -47,7 +48,10 @@ class Verdict(IntEnum):
     """A batch starts below the end of the one before (from `segment.Walk`)."""
 
 class BatchError(Exception):
-    """Bytes that are not a valid batch. `position`: where the batch starts; `record_index`: which record, -1 for the batch itself."""
+    """Bytes that are not a valid batch.
+
+    `position` is where the batch starts, `record_index` which of its records is bad, -1 for the batch itself.
+    """
 
     verdict: Verdict
     position: int
@@ -119,6 +123,7 @@ def stamp(
     """Write a broker's facts into the batch at `start` of a writable buffer, which `scan` has passed.
 
     Base offset and leader epoch are outside the CRC. `append_time_ms` >= 0 makes it a LogAppendTime batch of that time;
-    otherwise it becomes CreateTime and `max_timestamp`, when given, is what its header will say (Kafka writes the maximum that it
-    computed, whatever the client wrote). The CRC is computed anew only when one of these changes the header.
+    otherwise it becomes CreateTime and `max_timestamp`, when given, is what its header will say (Kafka writes the
+    maximum that it computed, whatever the client wrote). The CRC is computed anew only when one of these changes the
+    header.
     """

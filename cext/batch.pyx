@@ -1,4 +1,4 @@
-"""RecordBatch v2 headers: prove, read, stamp. The layout is drawn in batch.pxd, the verdicts are explained in batch.pyi."""
+"""RecordBatch v2 headers: prove, read, stamp. batch.pxd draws the layout, batch.pyi explains the verdicts."""
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -213,7 +213,9 @@ def scan_all(buffer, int64_t start=0, end=None, bint check_crc=True):
         PyBuffer_Release(&view)
 
 
-def stamp(buffer, int64_t start, int64_t base_offset, int32_t leader_epoch, int64_t append_time_ms=-1, max_timestamp=None):
+def stamp(
+    buffer, int64_t start, int64_t base_offset, int32_t leader_epoch, int64_t append_time_ms=-1, max_timestamp=None
+):
     cdef Py_buffer view
     cdef uint8_t* p
     cdef Verdict verdict

@@ -21,8 +21,11 @@ def build(
     timestamp_type: int = 0,
     append_time_ms: int = -1,
 ) -> bytearray:
-    """One batch of (key, value, timestamp_ms, headers) tuples at consecutive offsets. `timestamp_type` 1 is LogAppendTime
-    with `append_time_ms` as its maximum. ValueError for no records or more bytes than a batch can hold."""
+    """One batch of (key, value, timestamp_ms, headers) tuples at consecutive offsets.
+
+    `timestamp_type` 1 is LogAppendTime: every record has `append_time_ms`. ValueError for no records, an unknown codec,
+    or more bytes than a batch can hold.
+    """
 
 def build_marker(
     producer_id: int,
@@ -34,10 +37,10 @@ def build_marker(
     base_offset: int = 0,
     leader_epoch: int = 0,
 ) -> bytearray:
-    """The control batch that ends a transaction, as Kafka's EndTransactionMarker writes it (the same for every transaction version)."""
+    """The control batch that ends a transaction, as Kafka's EndTransactionMarker; the same for TV0, TV1 and TV2."""
 
 def parse_marker(key: bytes, value: bytes) -> tuple[bool, int]:
-    """(commit, coordinator epoch) of an end-transaction control record. ValueError for another kind of control record."""
+    """(commit, coordinator epoch) of an end-transaction control record. ValueError for any other record."""
 
 def recompress(buffer: Buffer, batch: Batch, codec: int, level: int | None = None, limit_bytes: int = ...) -> bytearray:
     """A copy of the batch with its records under another codec; all other facts stay."""

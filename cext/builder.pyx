@@ -1,8 +1,9 @@
 """Write record batches: from tuples, as transaction markers, under another codec."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
@@ -100,7 +101,9 @@ cdef inline bytes _to_bytes(object value):
     return bytes(memoryview(value))
 
 
-cdef int _put_record(_Out out, int64_t timestamp_delta, int32_t offset_delta, object key, object value, object headers) except -1:
+cdef int _put_record(
+    _Out out, int64_t timestamp_delta, int32_t offset_delta, object key, object value, object headers
+) except -1:
     cdef bytes key_bytes = _to_bytes(key)
     cdef bytes value_bytes = _to_bytes(value)
     cdef list pairs = []
@@ -109,10 +112,8 @@ cdef int _put_record(_Out out, int64_t timestamp_delta, int32_t offset_delta, ob
         if isinstance(header_key, str):
             header_key = header_key.encode("utf-8", "surrogateescape")
         pairs.append((_to_bytes(header_key), _to_bytes(header_value)))
-    size = (
-        1 + size_varlong(timestamp_delta) + size_varint(offset_delta) + _field_size(key_bytes) + _field_size(value_bytes)
-        + size_varint(<int32_t>len(pairs))
-    )
+    size = 1 + size_varlong(timestamp_delta) + size_varint(offset_delta) + size_varint(<int32_t>len(pairs))
+    size += _field_size(key_bytes) + _field_size(value_bytes)
     for header_key, header_value in pairs:
         size += _field_size(header_key) + _field_size(header_value)
     out.reserve(size + MAX_VARINT32)
@@ -203,7 +204,7 @@ def build(
     store_i16(header + AT_PRODUCER_EPOCH, producer_epoch)
     store_i32(header + AT_BASE_SEQUENCE, base_sequence)
     store_i32(header + AT_RECORD_COUNT, count)
-    plain = <uint8_t[:out.used]>out.data
+    plain = PyMemoryView_FromMemory(<char*>out.data, out.used, PyBUF_READ)
     return _seal(header, plain if codec == 0 else compress(codec, plain, level))
 
 
@@ -217,8 +218,8 @@ def build_marker(
     int64_t base_offset=0,
     int32_t leader_epoch=0,
 ):
-    # Key: version 0 and the type of control record; value: version 0 and the coordinator epoch. Kafka writes no newer version,
-    # whatever the transaction version.
+    # Key: version 0 and the type of control record; value: version 0 and the coordinator epoch. Kafka writes no newer
+    # version, whatever the transaction version.
     cdef uint8_t[4] key
     cdef uint8_t[6] value
     store_i16(key, 0)
@@ -253,7 +254,7 @@ def recompress(buffer, Batch batch not None, int codec, level=None, int64_t limi
         raise ValueError(f"no codec {codec}")
     PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
     try:
-        if batch.position < 0 or batch.size_bytes < BATCH_HEADER_SIZE or batch.size_bytes > view.len - batch.position:
+        if batch.position < 0 or not BATCH_HEADER_SIZE <= batch.size_bytes <= view.len - batch.position:
             raise ValueError("the batch is not one of this buffer")
         memcpy(header, <const uint8_t*>view.buf + batch.position, BATCH_HEADER_SIZE)
     finally:

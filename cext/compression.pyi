@@ -23,14 +23,17 @@ class LimitExceeded(DecompressError):
     """The data decompresses to more than the limit."""
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> Buffer:
-    """What Kafka's own producer would send: gzip; snappy in xerial's framing of 32 KB blocks; an lz4 frame of independent 64 KB
-    blocks; zstd. `level` as in `compression.gzip.level` (-1, 1 to 9), `compression.lz4.level` (1 to 17, 9 is the fast mode),
-    `compression.zstd.level` (-131072 to 22); None is Kafka's default. ValueError for an unknown codec."""
+    """What Kafka's own producer would send: gzip, snappy in xerial's framing of 32 KB blocks, an lz4 frame of
+    independent 64 KB blocks, zstd.
+
+    `level` as in `compression.gzip.level` (-1, 1 to 9), `compression.lz4.level` (1 to 17, 9 is the fast mode) and
+    `compression.zstd.level` (-131072 to 22); None is Kafka's default. ValueError for an unknown codec.
+    """
 
 def decompress(codec: int, data: Buffer, limit_bytes: int = ...) -> Buffer:
     """All of the data, at most `limit_bytes`, as a new bytes-like object (`data` itself for codec 0).
 
-    Memory stays near `limit_bytes` whatever the data claims. Reads what clients send: gzip with several members, snappy raw and
-    in xerial's framing, lz4 frames of independent blocks, zstd frames with and without content size. DecompressError or
-    LimitExceeded otherwise.
+    Memory stays near `limit_bytes` whatever the data claims. Reads what clients send: gzip with several members, snappy
+    raw and in xerial's framing, lz4 frames of independent blocks, zstd frames with and without content size.
+    DecompressError or LimitExceeded otherwise.
     """

@@ -1,8 +1,8 @@
 """Codecs of record batches through zlib and cramjam, never more output than asked for.
 
-Each codec finds a bound of its output from its framing before anything is decompressed: snappy blocks say their length, an lz4
-frame its largest block, a zstd frame its blocks. The output is then one buffer of at most the limit, which the library fills
-and cannot overrun. gzip says nothing in advance, but zlib itself takes a limit.
+Each codec finds a bound of its output from its framing before anything is decompressed: snappy blocks say their length,
+an lz4 frame its largest block, a zstd frame its blocks. The output is then one buffer of at most the limit, which the
+library fills and cannot overrun. gzip says nothing in advance, but zlib itself takes a limit.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -211,7 +211,7 @@ cdef inline uint32_t _rotate(uint32_t value, int bits) noexcept nogil:
 
 
 cdef uint8_t _lz4_header_check(const uint8_t* p, int64_t size) noexcept nogil:
-    """The second byte of the xxHash-32 of a frame descriptor, which is always shorter than the hash's 16-byte stripe."""
+    """The second byte of xxHash-32 of a frame descriptor, which is always shorter than the hash's 16-byte stripe."""
     cdef uint32_t prime1 = 2654435761u
     cdef uint32_t prime2 = 2246822519u
     cdef uint32_t prime3 = 3266489917u
@@ -234,19 +234,20 @@ cdef uint8_t _lz4_header_check(const uint8_t* p, int64_t size) noexcept nogil:
 
 cdef object _lz4(object data, object level):
     import cramjam
-    compress_block = cramjam.lz4.compress_block
     cdef uint8_t[7] header = [0x04, 0x22, 0x4D, 0x18, LZ4_FLG, LZ4_BD, 0]
     cdef Py_ssize_t start
-    cdef Py_ssize_t size
     header[6] = _lz4_header_check(header + 4, 2)
     cdef bytearray out = bytearray((<char*>header)[:7])
-    options = {"store_size": False}
-    if level is not None and level != LZ4_FAST_LEVEL:
-        options.update(mode="high_compression", compression=level)
     view = memoryview(data)
     for start in range(0, len(view), LZ4_BLOCK_SIZE):
         plain = view[start:start + LZ4_BLOCK_SIZE]
-        block = compress_block(plain, **options)
+        if level is None or level == LZ4_FAST_LEVEL:
+            block = cramjam.lz4.compress_block(plain, store_size=False)
+        else:
+            # The library's block function has no levels. Its frame of one block has: 7 bytes of header, 4 of length.
+            framed = memoryview(cramjam.lz4.compress(plain, level))
+            size = int.from_bytes(framed[7:11], "little")
+            block = plain if size & 0x80000000 else framed[11:11 + size]
         size = len(block)
         if size >= len(plain):
             out += (len(plain) | 0x80000000).to_bytes(4, "little")
@@ -324,7 +325,7 @@ cdef object _unlz4(object data, int64_t limit_bytes):
             try:
                 at += decompress_into(source[start:end], target[at:at + min(room, largest)])
             except Exception as error:
-                # A block that may be larger than what is left of the limit fails for one of two reasons; both refuse the batch.
+                # Near the limit a block fails for one of two reasons; both refuse the batch.
                 if room < largest:
                     raise _too_large(limit_bytes) from None
                 raise DecompressError(f"lz4: {error}") from None
@@ -335,7 +336,7 @@ cdef object _unlz4(object data, int64_t limit_bytes):
 # ---- zstd ----
 
 cdef int64_t _zstd_bound(const uint8_t* p, int64_t size) except -1:
-    """At most what the frames decompress to, from the headers of their blocks; exact when they say their content size."""
+    """The most that the frames decompress to, by their blocks' headers; exact when they say their content size."""
     cdef const uint8_t* fcs_sizes = b"\x00\x02\x04\x08"
     cdef const uint8_t* dictionary_sizes = b"\x00\x01\x02\x04"
     cdef int64_t at = 0

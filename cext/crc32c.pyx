@@ -19,7 +19,7 @@ IMPLEMENTATIONS = tuple([
     kshim_crc32c_implementations[i].name.decode() for i in range(implementation_count)
 ])
 
-# Measured by bench/micro_cext.py: below this the CRC takes less time than another thread may keep the GIL once it has it.
+# Below this a CRC takes less time than the wait for the GIL may: docs/adr/0004-gil-release.md.
 cdef enum:
     RELEASE_GIL_BYTES = 1 << 20
 

@@ -14,7 +14,7 @@ from cext.builder import recompress as recompress
 Header: TypeAlias = tuple[str, bytes | None]
 
 class Record:
-    """One record, copied out of its batch. Header keys are decoded with surrogateescape, so that they survive a round trip."""
+    """One record, copied out of its batch. Header keys are decoded with surrogateescape, so that none is lost."""
 
     offset: int
     timestamp: int
@@ -50,14 +50,14 @@ def iterate(
 def validate(buffer: Buffer, batch: Batch, limit_bytes: int = ...) -> RecordsSummary:
     """Check every record of a client's batch (which `scan` found in `buffer`), decompressing it when it is compressed.
 
-    Offset deltas must be 0, 1, 2, ..., their number the record count and the offset range, every length inside its bounds.
-    BatchError otherwise. Nothing of the record's content is kept.
+    Offset deltas must be 0, 1, 2, ..., their number the record count and the offset range, every length inside its
+    bounds; BatchError otherwise. Nothing of the records' content is kept.
     """
 
 def find_timestamp(
     buffer: Buffer, batch: Batch, timestamp_ms: int, from_offset: int = 0, limit_bytes: int = ...
 ) -> tuple[int, int] | None:
-    """(offset, timestamp) of the first record at or after `from_offset` whose timestamp is >= `timestamp_ms`; None: there is none.
+    """(offset, timestamp) of the first record at or after `from_offset` whose timestamp is >= `timestamp_ms`, or None.
 
     With `batch.max_timestamp` it finds the record of the maximum. Works on compacted batches.
     """

@@ -1,4 +1,4 @@
-"""The records inside a RecordBatch v2: walk, check, search. The layout of a record is drawn in records.pxd; `builder` writes them."""
+"""The records inside a RecordBatch v2: walk, check, search. records.pxd draws their layout; `builder` writes them."""
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -21,7 +21,7 @@ from cext.batch cimport (
 from cext.varint cimport read_varint, read_varlong
 
 from cext.batch import BatchError
-from cext.builder import build, build_marker, parse_marker, recompress  # noqa: F401 (one module for its users)
+from cext.builder import build, build_marker, parse_marker, recompress  # no-cython-lint
 from cext.compression import DEFAULT_LIMIT_BYTES, DecompressError, LimitExceeded, decompress
 
 cdef enum:
@@ -31,7 +31,7 @@ cdef enum:
 cdef inline const uint8_t* _skip_field(
     const uint8_t* p, const uint8_t* end, const uint8_t** field, int32_t* size, Verdict* verdict
 ) noexcept nogil:
-    """Over a length and that many bytes; a length below 0 is null, as Kafka reads it. NULL with a verdict when it does not fit."""
+    """Over a length, below 0 for null, and that many bytes; NULL with a verdict when they do not fit."""
     p = read_varint(p, end, size)
     if p == NULL:
         verdict[0] = Verdict.BAD_VARINT
@@ -49,7 +49,7 @@ cdef inline const uint8_t* _skip_field(
 cdef Verdict read_record(const uint8_t* p, const uint8_t* end, RecordFields* fields) noexcept nogil:
     cdef int32_t length = 0
     cdef int32_t size = 0
-    cdef int32_t i
+    cdef int32_t _i
     cdef const uint8_t* field
     cdef Verdict verdict = Verdict.OK
     p = read_varint(p, end, &length)
@@ -78,7 +78,7 @@ cdef Verdict read_record(const uint8_t* p, const uint8_t* end, RecordFields* fie
     if fields.header_count < 0 or fields.header_count > (end - p) // 2:
         return Verdict.BAD_HEADERS
     fields.headers = p
-    for i in range(fields.header_count):
+    for _i in range(fields.header_count):
         p = _skip_field(p, end, &field, &size, &verdict)
         if p == NULL or size < 0:
             return Verdict.BAD_HEADERS
@@ -111,7 +111,7 @@ cdef _Records _open(object buffer, Batch batch, int64_t limit_bytes):
     cdef const uint8_t* p
     cdef int codec = batch.attributes & CODEC_MASK
     PyObject_GetBuffer(buffer, &records.view, PyBUF_SIMPLE)
-    if batch.position < 0 or batch.size_bytes < BATCH_HEADER_SIZE or batch.size_bytes > records.view.len - batch.position:
+    if batch.position < 0 or not BATCH_HEADER_SIZE <= batch.size_bytes <= records.view.len - batch.position:
         raise ValueError("the batch is not one of this buffer")
     p = <const uint8_t*>records.view.buf + batch.position
     if codec == 0 or batch.record_count == 0:
@@ -156,8 +156,8 @@ cdef tuple _headers(const RecordFields* fields):
     cdef int32_t value_size = 0
     cdef Verdict verdict = Verdict.OK
     cdef list headers = []
-    cdef int32_t i
-    for i in range(fields.header_count):
+    cdef int32_t _i
+    for _i in range(fields.header_count):
         p = _skip_field(p, fields.end, &key, &key_size, &verdict)
         p = _skip_field(p, fields.end, &value, &value_size, &verdict)
         headers.append((PyUnicode_DecodeUTF8(<const char*>key, key_size, "surrogateescape"), _bytes(value, value_size)))
@@ -335,7 +335,13 @@ def validate(buffer, Batch batch not None, int64_t limit_bytes=DEFAULT_LIMIT_BYT
 
 
 cdef Verdict _seek(
-    _Records records, Batch batch, int64_t timestamp_ms, int64_t from_offset, int64_t* offset, int64_t* timestamp, int32_t* index
+    _Records records,
+    Batch batch,
+    int64_t timestamp_ms,
+    int64_t from_offset,
+    int64_t* offset,
+    int64_t* timestamp,
+    int32_t* index,
 ) noexcept nogil:
     """The first record that is late enough; `index` is left at the record count when there is none."""
     cdef RecordFields fields

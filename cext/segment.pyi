@@ -1,4 +1,7 @@
-"""One .log file and its indexes: append, read, search, walk. Bytes and positions only; names, rolling and fsync are the caller's."""
+"""One .log file and its indexes: append, read, search, walk.
+
+Bytes and positions only; names, rolling and fsync are the caller's.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,41 +10,42 @@ from typing_extensions import Buffer
 from cext.batch import Batch, Verdict
 
 def append(fd: int, buffers: Sequence[Buffer]) -> int:
-    """Write all buffers at the file's position (open with O_APPEND or seek first); goes on after short writes and signals.
+    """Write all buffers where the file stands (open it with O_APPEND), going on after short writes and signals.
 
-    Answers the bytes written. OSError as the system says it; then part of the buffers may be in the file and the caller must
-    cut it back.
+    Answers the bytes written. OSError as the system says it; then part of the buffers may be in the file and the caller
+    must cut it back.
     """
 
 def read(fd: int, position: int, size_bytes: int) -> bytes:
     """Up to `size_bytes` from `position`; less only at the end of the file. The file's own position does not move."""
 
-def whole_batches(
-    buffer: Buffer, start: int = 0, end: int | None = None, below_offset: int | None = None
-) -> int:
-    """Where the last complete batch of [start, end) ends; with `below_offset`, only batches that start below it count."""
+def whole_batches(buffer: Buffer, start: int = 0, end: int | None = None, below_offset: int | None = None) -> int:
+    """Where the last complete batch of [start, end) ends; with `below_offset`, of those that start below it."""
 
 def find_batch(fd: int, position: int, end_position: int, offset: int) -> tuple[int, int, int, int] | None:
-    """(position, size_bytes, base_offset, last_offset) of the first batch at or after `position` whose last offset is >= `offset`.
+    """(position, size_bytes, base_offset, last_offset) of the first batch whose last offset is >= `offset`.
 
-    Reads headers only, forward from `position`, which must be the start of a batch. None: there is none below `end_position`,
-    or the bytes are not batches.
+    Reads headers only, forward from `position`, which must be the start of a batch. None: there is none below
+    `end_position`, or the bytes are not batches.
     """
 
 def lookup_offset(index: Buffer, size_bytes: int, relative_offset: int) -> tuple[int, int]:
     """(relative offset, position) of the last entry at or below, (0, 0) when there is none.
 
-    An entry is 8 bytes: relative offset, position. `size_bytes` is the used part; a rest that is no whole entry is ignored.
+    An entry is 8 bytes: relative offset, position. `size_bytes` is the used part; what is no whole entry is ignored.
     """
 
 def lookup_time(index: Buffer, size_bytes: int, timestamp_ms: int) -> tuple[int, int]:
-    """(timestamp, relative offset) of the last entry at or before, (-1, 0) when there is none. An entry is 12 bytes: timestamp, relative offset."""
+    """(timestamp, relative offset) of the last entry at or before, (-1, 0) when there is none.
+
+    An entry is 12 bytes: timestamp, relative offset.
+    """
 
 class Walk(Iterator[Batch]):
     """The batches of a file range one after the other, CRC checked, until the first bad one: what recovery does.
 
-    Batches come with `position` in the file. Memory is bounded whatever the file holds. Not used by two threads at once; the
-    caller keeps the file open. Afterwards:
+    Batches come with `position` in the file. Memory is bounded whatever the file holds. Not for two threads at once;
+    the caller keeps the file open. The attributes tell afterwards how it ended.
     """
 
     position: int
@@ -51,6 +55,8 @@ class Walk(Iterator[Batch]):
     next_offset: int
     """After the last good batch; the given one before the first."""
 
-    def __init__(self, fd: int, position: int, end_position: int, check_crc: bool = True, next_offset: int = 0) -> None: ...
+    def __init__(
+        self, fd: int, position: int, end_position: int, check_crc: bool = True, next_offset: int = 0
+    ) -> None: ...
     def __iter__(self) -> Walk: ...
     def __next__(self) -> Batch: ...

@@ -5,7 +5,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
 from libc.errno cimport EINTR, errno
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from posix.types cimport off_t
 from posix.unistd cimport pread, write
@@ -36,7 +36,7 @@ cdef extern from "<sys/uio.h>" nogil:
     ssize_t writev(int fd, const iovec* parts, int count)
 
 cdef enum:
-    # A smaller transfer from or to the page cache is shorter than the wait for the GIL may be; docs/adr/0003-gil-release.md.
+    # A smaller transfer of cached bytes is shorter than the wait for the GIL may be: docs/adr/0004-gil-release.md.
     RELEASE_GIL_IO_BYTES = 64 << 10
     MAX_PARTS = 64                  # of one writev
     HEADER_READ_BYTES = 4 << 10     # a forward scan reads this much; the distance between two index entries
@@ -317,7 +317,7 @@ cdef class Walk:
             PyErr_SetFromErrno(OSError)
         header = self.window + (self.position - self.window_position)
         # When the file is shorter than the range, the window's end is what may be read.
-        if self.window_position + self.window_size - self.position < min(BATCH_HEADER_SIZE, self.end_position - self.position):
+        if self.window_position + self.window_size < min(self.position + BATCH_HEADER_SIZE, self.end_position):
             self._verdict = Verdict.TRUNCATED
             raise StopIteration
         verdict = check_bounds(header, self.end_position - self.position)

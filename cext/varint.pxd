@@ -1,8 +1,8 @@
 """Bounded variable-length integers: base 128, low group first; the signed ones zigzag.
 
-A reader takes the end of what may be read and answers the position after the number, or NULL when the number is cut off by
-`end` or has more than 5 (10) bytes. Excess bits of the last byte are dropped, as Kafka's `ByteUtils` does. A writer takes room
-for MAX_VARINT32 (MAX_VARINT64) bytes as proved and answers the position after what it wrote.
+A reader takes the end of what may be read and answers the position after the number, or NULL when the number is cut off
+by `end` or has more than 5 (10) bytes. Excess bits of the last byte are dropped, as Kafka's `ByteUtils` does. A writer
+takes room for MAX_VARINT32 (MAX_VARINT64) bytes as proved and answers the position after what it wrote.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
