@@ -36,6 +36,13 @@ FEATURE = "transaction.version"
 MARKER_RETRY_MS = 100
 # Tombstones of expired ids that go into one batch.
 TOMBSTONES_PER_BATCH = 500
+# What a failed append of a transition is called to the client, which then looks for the coordinator again.
+_APPEND_ERRORS = {
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
 
 
 class Slot:
@@ -156,7 +163,10 @@ class TransactionCoordinator:
         """Append one transition, then apply it. Raises NOT_COORDINATOR when the log is gone or offline."""
         value = records.encode_value(txn, 1 if self.server_version() >= state.TV1 else 0)
         batch = cext_records.build([(slot.key, value, txn.last_update_ms, ())])
-        self._log(slot.partition).append_batch(batch, now_ms=txn.last_update_ms)
+        try:
+            self._log(slot.partition).append_batch(batch, now_ms=txn.last_update_ms)
+        except KafkaError as error:
+            raise KafkaError(_APPEND_ERRORS.get(error.code, error.code), error.message) from error
         self._apply(txn.transactional_id, txn)
         self.explanations.moved(txn)
 
@@ -310,7 +320,11 @@ class TransactionCoordinator:
                 point = next(steps)
             except StopIteration as done:
                 return done.value  # type: ignore[no-any-return]
-            await self._faults.gate(point, transactional_id=transactional_id)
+            try:
+                await self._faults.gate(point, transactional_id=transactional_id)
+            except BaseException as error:
+                steps.throw(error)
+                raise
 
     def _end(
         self, transactional_id: str, producer_id: int, producer_epoch: int, commit: bool, client_version: int
@@ -347,7 +361,11 @@ class TransactionCoordinator:
     def _run(self, steps: Generator[str, None, object], transactional_id: str) -> None:
         for point in steps:
             if self._faults.armed:
-                self._faults.reach(point, transactional_id=transactional_id)
+                try:
+                    self._faults.reach(point, transactional_id=transactional_id)
+                except BaseException as error:
+                    steps.throw(error)
+                    raise
 
     def _steps(self, slot: Slot, prepared: Transaction) -> Generator[str, None, Transaction]:
         """Write PREPARE, the markers, COMPLETE; yields the name of each point where a test may stop the machine.
@@ -363,39 +381,48 @@ class TransactionCoordinator:
             slot.pending = False
             raise
         slot.unmarked = sorted(prepared.partitions)
-        yield "txn.after_prepare"
-        yield from self._mark(slot, prepared)
+        try:
+            yield "txn.after_prepare"
+            yield from self._mark(slot, prepared)
+        except BaseException:
+            self._retry_later(slot, prepared)
+            raise
         return self._complete(slot, prepared)
 
     def _mark(self, slot: Slot, prepared: Transaction) -> Generator[str, None, None]:
-        """Write the markers that are still missing."""
+        """Write the markers that are still missing; what cannot be written stays in `slot.unmarked`."""
         coordinator_epoch = self._log(slot.partition).leader_epoch
-        unmarked, slot.unmarked = slot.unmarked, []
-        for topic, partition in unmarked:
-            log = self._logs.find(topic, partition)
-            if log is None:
-                if self._metadata.image.partition(topic, partition) is None:
-                    continue  # deleted meanwhile: nobody waits for its marker (B17)
-                slot.unmarked.append((topic, partition))
-                continue
-            try:
-                log.append_marker(
-                    prepared.producer_id,
-                    prepared.producer_epoch,
-                    coordinator_epoch,
-                    prepared.state is state.PREPARE_COMMIT,
-                    prepared.client_version,
-                    prepared.last_update_ms,
-                )
-            except KafkaError as error:
-                self._on_marker_refused(slot, prepared, (topic, partition), error)
-            yield "txn.after_marker"
+        waiting, failed = slot.unmarked, []
+        written = 0
+        try:
+            for topic, partition in waiting:
+                log = self._logs.find(topic, partition)
+                written += 1
+                if log is None:
+                    # Deleted: nobody waits for its marker (B17). Offline: it may come back.
+                    if self._metadata.image.partition(topic, partition) is not None:
+                        failed.append((topic, partition))
+                    continue
+                try:
+                    log.append_marker(
+                        prepared.producer_id,
+                        prepared.producer_epoch,
+                        coordinator_epoch,
+                        prepared.state is state.PREPARE_COMMIT,
+                        prepared.client_version,
+                        prepared.last_update_ms,
+                    )
+                except KafkaError as error:
+                    failed.append((topic, partition))
+                    self._on_marker_refused(slot, prepared, (topic, partition), error)
+                yield "txn.after_marker"
+        finally:
+            slot.unmarked = failed + waiting[written:]
         yield "txn.before_complete"
 
     def _on_marker_refused(
         self, slot: Slot, prepared: Transaction, partition: TopicPartition, error: KafkaError
     ) -> None:
-        slot.unmarked.append(partition)
         text = f"marker for {partition[0]}-{partition[1]} refused with {error.code.name}: {error.message}"
         if error.code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED):
             # As Kafka's coordinator: somebody else wrote a marker there, the transaction stays prepared (B11, D18).
@@ -406,9 +433,15 @@ class TransactionCoordinator:
 
     def _complete(self, slot: Slot, prepared: Transaction) -> Transaction:
         """Write COMPLETE if every marker is written; answers the value that the client is told in any case."""
-        completed = state.complete(prepared, self._clock.now_ms())
+        now_ms = self._clock.now_ms()
+        completed = state.complete(prepared, now_ms)
         if not slot.unmarked:
-            self._write(slot, completed)
+            try:
+                self._write(slot, completed)
+            except KafkaError as error:
+                self.explanations.noted(prepared.transactional_id, now_ms, f"cannot write the end, trying on: {error}")
+                self._retry_later(slot, prepared)
+                return completed
             slot.pending = False
             slot.stuck = ""
         elif not slot.stuck:
@@ -420,9 +453,14 @@ class TransactionCoordinator:
 
         def retry() -> None:
             self._timers.pop(name, None)
-            if slot.transaction is prepared:
+            if slot.transaction is not prepared:
+                return
+            try:
                 self._run(self._mark(slot, prepared), prepared.transactional_id)
-                self._complete(slot, prepared)
+            except KafkaError:
+                self._retry_later(slot, prepared)
+                return
+            self._complete(slot, prepared)
 
         self._timers[name] = self._clock.call_later(MARKER_RETRY_MS, retry)
 

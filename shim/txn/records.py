@@ -103,7 +103,6 @@ def _uvarint(value: int) -> bytes:
 def decode_key(key: Buffer) -> str:
     """The transactional id. Raises UnknownVersion."""
     from cext.messages import decode
-
     from shim.protocol.records.transaction_log_key import TransactionLogKey
 
     (version,) = _SHORT.unpack_from(key)
@@ -116,7 +115,6 @@ def decode_key(key: Buffer) -> str:
 def decode_value(transactional_id: str, value: Buffer) -> Transaction:
     """The state as it was written; the epoch before the last bump is not in it (B3). Raises UnknownVersion."""
     from cext.messages import decode
-
     from shim.protocol.records.transaction_log_value import TransactionLogValue
 
     (version,) = _SHORT.unpack_from(value)

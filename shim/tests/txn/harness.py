@@ -1,0 +1,160 @@
+"""A transaction coordinator over real logs and metadata in a directory, under a virtual clock; crash and come back."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from cext import records as cext_records
+from shim.clock import VirtualClock
+from shim.config import BrokerConfig
+from shim.errors import KafkaError
+from shim.faults import Faults
+from shim.metadata.store import MetadataStore
+from shim.storage.log import PartitionLog
+from shim.storage.logs import Logs
+from shim.txn import admission
+from shim.txn.coordinator import TOPIC, TransactionCoordinator
+from shim.txn.producer_ids import ProducerIds
+from shim.txn.state import TV2
+
+
+class Node:
+    """One broker's state without its network. `crash()` forgets memory; `start()` comes back from the files."""
+
+    def __init__(self, path: Path, **options: object) -> None:
+        self.path = path / "life-0"
+        self.lives = 0
+        self.clock = VirtualClock()
+        self.options = {"transaction_state_log_num_partitions": 3, "offsets_topic_num_partitions": 2, **options}
+        self.sequences: dict[tuple[int, int, str, int], int] = {}
+        self.markers: list[tuple[str, int, int, int, bool]] = []
+        self.start()
+
+    def start(self) -> None:
+        self.config = BrokerConfig(log_dirs=(str(self.path),), **self.options)
+        self.faults = Faults()
+        self.logs = Logs(self.config, self.clock, self.faults)
+        self.logs.open_dirs("AAAAAAAAQACAAAAAAAAAAQ")
+        self.metadata = MetadataStore(self.config, self.clock, self.logs, self.faults)
+        self.metadata.start()
+        self.logs.start(self.metadata.lookup)
+        self.metadata.create_missing_logs()
+        self.metadata.ensure_internal_topic(TOPIC)
+        self.logs.on_marker.append(self._on_marker)
+        self.coordinator = TransactionCoordinator(
+            clock=self.clock,
+            config=self.config,
+            logs=self.logs,
+            metadata=self.metadata,
+            faults=self.faults,
+            producer_ids=ProducerIds(self.metadata.next_producer_id_block),
+        )
+        self.coordinator.start()
+
+    def _on_marker(self, log: PartitionLog, producer_id: int, producer_epoch: int, commit: bool, offset: int) -> None:
+        self.markers.append((log.topic, log.partition, producer_id, producer_epoch, commit))
+
+    def stop(self) -> None:
+        self.coordinator.stop()
+        self.metadata.stop()
+        self.logs.stop()
+
+    def crash(self) -> None:
+        """What the operating system has at this moment is all that is left; the broker comes back on a copy of it."""
+        self.lives += 1
+        copy = self.path.with_name(f"life-{self.lives}")
+        shutil.copytree(self.path, copy)
+        self.faults.disarm()
+        self.stop()
+        shutil.rmtree(self.path)
+        self.path = copy
+        self.start()
+
+    def restart(self) -> None:
+        """A clean stop and a start."""
+        self.stop()
+        self.start()
+
+    def topic(self, name: str, partitions: int = 2) -> None:
+        self.metadata.create_topic(name, partitions, 1)
+
+    # --- a client's requests
+
+    def produce(
+        self,
+        transactional_id: str,
+        producer: tuple[int, int],
+        topic: str,
+        partition: int,
+        value: str,
+        version: int = 12,
+    ) -> int:
+        """A transactional batch of one record; answers its offset, raises what Produce answers."""
+        log = self.logs.get(topic, partition)
+        producer_id, epoch = producer
+        key = (producer_id, epoch, topic, partition)
+        sequence = self.sequences.get(key, 0)
+        operation = admission.operation_of_produce(version)
+        (outcome,) = admission.admit(
+            self.coordinator, True, transactional_id, producer_id, epoch, [(log, sequence)], operation
+        )
+        if isinstance(outcome, KafkaError):
+            raise admission.as_produce_error(outcome, operation)
+        batch = cext_records.build(
+            [(b"k", value.encode(), self.clock.now_ms(), ())],
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=sequence,
+            transactional=True,
+        )
+        appended = log.append_as_leader(
+            memoryview(batch), now_ms=self.clock.now_ms(), version=version, verification=outcome
+        )
+        self.sequences[key] = sequence + 1
+        return appended.base_offset
+
+    def init(self, name: str, expected: tuple[int, int] | None = None, timeout_ms: int = 60_000) -> tuple[int, int]:
+        return self.coordinator.init_producer_id(name, timeout_ms, expected)
+
+    def end(self, name: str, producer: tuple[int, int], commit: bool, version: int = TV2) -> tuple[int, int]:
+        return self.coordinator.end(name, *producer, commit, version)
+
+    # --- what a reader sees
+
+    def visible(self, topic: str, partition: int) -> list[str]:
+        """Values as a read_committed reader gets them, filtered by the aborted list as clients do."""
+        log = self.logs.get(topic, partition)
+        fetched = log.read(log.log_start_offset, 1 << 24, isolation_level=1)
+        aborted = sorted(fetched.aborted or [], key=lambda entry: entry[1])
+        return list(_filter(b"".join(bytes(part) for part in fetched.records), aborted))
+
+    def stored(self, topic: str, partition: int) -> list[tuple[int, bool, bytes | None]]:
+        """(offset, is marker, value) of everything in the log."""
+        log = self.logs.get(topic, partition)
+        found = []
+        for buffer, batch in log.batches():
+            found += [(record.offset, batch.is_control, record.value) for record in cext_records.iterate(buffer)]
+        return found
+
+
+def _filter(data: bytes, aborted: list[tuple[int, int]]) -> list[str]:
+    """As a consumer does: an abort marker ends the skipping of its producer."""
+    from cext.batch import scan_all
+
+    values = []
+    skipping: set[int] = set()
+    pending = list(aborted)
+    for batch in scan_all(data):
+        while pending and pending[0][1] <= batch.last_offset:
+            skipping.add(pending.pop(0)[0])
+        records = list(cext_records.iterate(data, batch.position, batch.position + batch.size_bytes))
+        if batch.is_control:
+            commit, _ = cext_records.parse_marker(records[0].key or b"", records[0].value or b"")
+            if not commit:
+                skipping.discard(batch.producer_id)
+            continue
+        if batch.is_transactional and batch.producer_id in skipping:
+            continue
+        values += [(record.value or b"").decode() for record in records]
+    return values

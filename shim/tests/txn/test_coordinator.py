@@ -1,0 +1,671 @@
+"""The coordinator over real logs, rows A1, B2-B13, B17, B20, B23-B24, D1, D2, D8, D10, D18, under a virtual clock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shim.errors import ErrorCode, KafkaError
+from shim.tests.txn.harness import Node
+from shim.txn.state import COMPLETE_ABORT, COMPLETE_COMMIT, EMPTY, ONGOING, PREPARE_ABORT, PREPARE_COMMIT, TV0, TV2
+
+A0, A1 = ("orders", 0), ("orders", 1)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    made = Node(tmp_path)
+    made.topic("orders")
+    yield made
+    made.faults.disarm()
+    made.stop()
+
+
+def code_of(call, *args, **options) -> ErrorCode:
+    with pytest.raises(KafkaError) as caught:
+        call(*args, **options)
+    return caught.value.code
+
+
+def state_of(node: Node, name: str = "app"):
+    return node.coordinator.describe(name)
+
+
+# --- A1
+
+
+def test_a_producer_without_transactional_id_gets_a_fresh_id_at_epoch_zero(node: Node) -> None:
+    first = node.coordinator.init_producer_id(None, -5, (3, 4))
+    second = node.coordinator.init_producer_id(None, 0, None)
+    assert first[1] == second[1] == 0
+    assert second[0] == first[0] + 1
+
+
+def test_no_producer_id_is_handed_out_twice_across_a_crash(node: Node) -> None:
+    before = [node.coordinator.init_producer_id(None, 0, None)[0] for _ in range(3)]
+    node.crash()
+    after = node.coordinator.init_producer_id(None, 0, None)[0]
+    assert after not in before
+    assert after == 1000
+
+
+# --- B1, B2, B5
+
+
+def test_an_empty_transactional_id_is_an_invalid_request(node: Node) -> None:
+    assert code_of(node.init, "") is ErrorCode.INVALID_REQUEST
+    assert code_of(node.end, "", (1, 0), True) is ErrorCode.INVALID_REQUEST
+    assert code_of(node.coordinator.add_partitions, "", 1, 0, frozenset({A0}), TV0) is ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
+def test_a_timeout_out_of_range_is_refused(node: Node, timeout_ms: int) -> None:
+    assert code_of(node.init, "app", None, timeout_ms) is ErrorCode.INVALID_TRANSACTION_TIMEOUT
+    assert node.init("app", None, 900_000) == (0, 0)
+
+
+def test_an_unknown_transactional_id_has_no_mapping(node: Node) -> None:
+    unknown = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert code_of(node.end, "nobody", (1, 0), True) is unknown
+    assert code_of(node.coordinator.add_partitions, "nobody", 1, 0, frozenset({A0}), TV0) is unknown
+    assert code_of(node.coordinator.missing_partitions, "nobody", 1, 0, frozenset({A0})) is unknown
+    assert code_of(node.coordinator.describe, "nobody") is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    assert code_of(node.coordinator.describe, "") is ErrorCode.INVALID_REQUEST
+
+
+def test_a_second_instance_fences_the_first(node: Node) -> None:
+    first = node.init("app")
+    second = node.init("app")
+    assert second == (first[0], first[1] + 1)
+    assert code_of(node.produce, "app", first, "orders", 0, "x") is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert code_of(node.end, "app", first, True) is ErrorCode.PRODUCER_FENCED
+    assert code_of(node.end, "app", (99, 1), True) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+# --- B3
+
+
+def test_a_second_instance_aborts_the_open_transaction_first(node: Node) -> None:
+    first = node.init("app")
+    node.produce("app", first, "orders", 0, "lost")
+    assert code_of(node.init, "app") is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert node.markers == [("orders", 0, first[0], 1, False)]
+    assert node.init("app") == (first[0], 2)
+    assert node.visible("orders", 0) == []
+    for commit in (True, False):
+        assert code_of(node.end, "app", first, commit) is ErrorCode.PRODUCER_FENCED
+
+
+def test_kip_360_previous_epoch_gets_the_same_answer_until_a_restart(node: Node) -> None:
+    first = node.init("app")
+    second = node.init("app", first)
+    assert second == (first[0], 1)
+    assert node.init("app", first) == second
+    node.crash()
+    assert code_of(node.init, "app", first) is ErrorCode.PRODUCER_FENCED
+    assert node.init("app", second) == (first[0], 2)
+
+
+# --- B4
+
+
+def exhaust(node: Node, name: str = "app") -> tuple[int, int]:
+    """Bring the transactional id to the last epoch, 32766."""
+    producer = node.init(name)
+    slot = node.coordinator._slots[name]
+    slot.transaction.producer_epoch = 32765
+    assert node.init(name) == (producer[0], 32766)
+    return producer[0], 32766
+
+
+def test_initialise_at_the_last_epoch_takes_a_new_producer_id(node: Node) -> None:
+    old = exhaust(node)
+    fresh = node.init("app")
+    assert (fresh[0] != old[0], fresh[1]) == (True, 0)
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_tv2_end_at_the_last_epoch_rotates(node: Node, crash: bool) -> None:
+    old = exhaust(node)
+    node.produce("app", old, "orders", 0, "a")
+    fresh = node.end("app", old, True)
+    assert (fresh[0] != old[0], fresh[1]) == (True, 0)
+    assert node.markers == [("orders", 0, old[0], 32767, True)]
+    if crash:
+        node.crash()
+    assert node.end("app", old, True) == fresh
+    assert code_of(node.end, "app", old, False) is ErrorCode.INVALID_TXN_STATE
+    assert code_of(node.produce, "app", old, "orders", 0, "b") is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert node.produce("app", fresh, "orders", 0, "c") == 2
+    assert node.visible("orders", 0) == ["a"]
+
+
+# --- B7, B12: what a restart brings back
+
+
+@pytest.mark.parametrize("how", ["crash", "restart"])
+def test_everything_but_the_previous_epoch_comes_back(node: Node, how: str) -> None:
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    node.produce("app", producer, "orders", 1, "b")
+    other = node.init("other")
+    node.end("app", producer, True)
+    node.produce("other", other, "orders", 0, "c")
+    before = {txn.transactional_id: txn for txn in node.coordinator.transactions()}
+    getattr(node, how)()
+    after = {txn.transactional_id: txn for txn in node.coordinator.transactions()}
+    assert set(after) == {"app", "other"}
+    for name, txn in before.items():
+        txn.last_producer_epoch = -1
+        assert after[name] == txn
+    assert (after["app"].state, after["other"].state) == (COMPLETE_COMMIT, ONGOING)
+    assert node.visible("orders", 0) == ["a"]
+    assert node.end("other", other, True) == (other[0], 1)
+    assert node.visible("orders", 0) == ["a", "c"]
+
+
+def test_a_tv2_retry_after_a_restart_answers_the_bumped_epoch(node: Node) -> None:
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    bumped = node.end("app", producer, True)
+    node.crash()
+    assert node.end("app", producer, True) == bumped == (producer[0], 1)
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop_here(**facts: object) -> None:
+    raise Stopped
+
+
+STEPS = [
+    ("txn.before_prepare", 1, "before"),
+    ("txn.after_prepare", 1, "after"),
+    ("txn.after_marker", 1, "after"),
+    ("txn.after_marker", 2, "after"),
+    ("txn.before_complete", 1, "after"),
+    ("txn.after_complete", 1, "after"),
+]
+
+
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize(("point", "nth", "decided"), STEPS)
+def test_a_crash_at_any_step_of_the_end_is_all_or_nothing(
+    node: Node, point: str, nth: int, decided: str, commit: bool
+) -> None:
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    node.produce("app", producer, "orders", 1, "b")
+    node.faults.arm(point, stop_here, nth=nth)
+    with pytest.raises(Stopped):
+        asyncio.run(node.coordinator.end_stepwise("app", *producer, commit, TV2))
+    node.crash()
+    expected = COMPLETE_COMMIT if commit else COMPLETE_ABORT
+    if decided == "before":
+        assert state_of(node).state is ONGOING
+        assert node.visible("orders", 0) == []
+    else:
+        assert state_of(node).state is expected
+    assert node.end("app", producer, commit) == (producer[0], 1)
+    assert state_of(node).state is expected
+    assert node.visible("orders", 0) == (["a"] if commit else [])
+    assert node.visible("orders", 1) == (["b"] if commit else [])
+    for partition in (0, 1):
+        log = node.logs.get("orders", partition)
+        assert log.last_stable_offset == log.log_end_offset
+        # A marker that was out before the crash is written again, as Kafka's coordinator sends it again.
+        assert [marker for _, marker, _ in node.stored("orders", partition)][:2] == [False, True]
+
+
+def test_only_what_was_prepared_is_resumed(node: Node) -> None:
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    node.crash()
+    assert state_of(node).state is ONGOING
+    assert node.visible("orders", 0) == []
+
+
+# --- B8
+
+
+def test_partitions_are_added_once(node: Node) -> None:
+    producer = node.init("app")
+    node.coordinator.add_partitions("app", *producer, frozenset({A0}), TV0)
+    end = node.logs.get("__transaction_state", node.coordinator.partition_for("app")).log_end_offset
+    node.coordinator.add_partitions("app", *producer, frozenset({A0}), TV0)
+    assert node.logs.get("__transaction_state", node.coordinator.partition_for("app")).log_end_offset == end
+    node.coordinator.add_partitions("app", *producer, frozenset({A1}), TV0)
+    assert state_of(node).partitions == {A0, A1}
+
+
+def test_verification_answers_without_changing_anything(node: Node) -> None:
+    producer = node.init("app")
+    assert node.coordinator.missing_partitions("app", *producer, frozenset({A0})) == {A0}
+    assert state_of(node).state is EMPTY
+
+
+# --- B9
+
+
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [(3, "INVALID_TXN_STATE"), (10, "INVALID_TXN_STATE"), (11, "TRANSACTION_ABORTABLE"), (12, None)],
+)
+def test_produce_to_a_partition_that_is_not_in_the_transaction(node: Node, version: int, code: str | None) -> None:
+    producer = node.init("app")
+    if code is None:
+        assert node.produce("app", producer, "orders", 0, "a", version) == 0
+        assert state_of(node).partitions == {A0}
+    else:
+        assert code_of(node.produce, "app", producer, "orders", 0, "a", version) is ErrorCode[code]
+        node.coordinator.add_partitions("app", *producer, frozenset({A0}), TV0)
+        assert node.produce("app", producer, "orders", 0, "a", version) == 0
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(9, "NOT_ENOUGH_REPLICAS"), (11, "NOT_ENOUGH_REPLICAS"), (12, "CONCURRENT_TRANSACTIONS")]
+)
+def test_produce_while_the_transaction_before_is_being_ended(node: Node, version: int, code: str) -> None:
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+
+    async def scenario() -> None:
+        node.faults.arm("txn.after_prepare", "hold")
+        ending = asyncio.create_task(node.coordinator.end_stepwise("app", *producer, True, TV2))
+        await asyncio.sleep(0)
+        following = (producer[0], 1)
+        assert code_of(node.produce, "app", following, "orders", 1, "b", version) is ErrorCode[code]
+        node.faults.disarm()
+        assert await ending == following
+
+    asyncio.run(scenario())
+
+
+def test_produce_v12_waits_for_the_transaction_before(node: Node) -> None:
+    from shim.txn import admission
+
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    log = node.logs.get("orders", 1)
+
+    async def scenario(release_after_ms: int) -> list[object]:
+        node.faults.arm("txn.after_prepare", "hold")
+        ending = asyncio.create_task(node.coordinator.end_stepwise("app", *producer, True, TV2))
+        await asyncio.sleep(0)
+        waiting = asyncio.create_task(
+            admission.admit_patiently(
+                node.coordinator, node.clock, node.config, "app", producer[0], 1, [(log, 0)], "Produce"
+            )
+        )
+        await node.clock.advance_and_settle(release_after_ms)
+        node.faults.disarm()
+        await ending
+        await node.clock.advance_and_settle(200)
+        return await waiting
+
+    (outcome,) = asyncio.run(scenario(50))
+    assert not isinstance(outcome, KafkaError)
+
+
+def test_produce_v12_gives_up_after_its_time(node: Node) -> None:
+    from shim.txn import admission
+
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    log = node.logs.get("orders", 1)
+
+    async def scenario() -> list[object]:
+        node.faults.arm("txn.after_prepare", "hold")
+        ending = asyncio.create_task(node.coordinator.end_stepwise("app", *producer, True, TV2))
+        await asyncio.sleep(0)
+        waiting = asyncio.create_task(
+            admission.admit_patiently(
+                node.coordinator, node.clock, node.config, "app", producer[0], 1, [(log, 0)], "Produce"
+            )
+        )
+        await node.clock.advance_and_settle(99)
+        assert not waiting.done()
+        await node.clock.advance_and_settle(20)
+        outcomes = await waiting
+        node.faults.disarm()
+        await ending
+        return outcomes
+
+    (outcome,) = asyncio.run(scenario())
+    assert isinstance(outcome, KafkaError)
+    assert outcome.code is ErrorCode.CONCURRENT_TRANSACTIONS
+
+
+# --- B10, B20, B23, D1, D2, D8
+
+
+def test_commit_and_abort_take_one_offset_in_each_partition(node: Node) -> None:
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    node.produce("app", producer, "orders", 1, "b")
+    producer = node.end("app", producer, True)
+    node.produce("app", producer, "orders", 0, "c")
+    producer = node.end("app", producer, False)
+    assert [offset for offset, _, _ in node.stored("orders", 0)] == [0, 1, 2, 3]
+    assert [offset for offset, _, _ in node.stored("orders", 1)] == [0, 1]
+    assert (node.visible("orders", 0), node.visible("orders", 1)) == (["a"], ["b"])
+    assert [marker[3] for marker in node.markers] == [1, 1, 2]
+    assert producer[1] == 2
+
+
+def test_classic_end_answers_minus_ones_and_keeps_the_epoch(node: Node) -> None:
+    producer = node.init("app")
+    node.coordinator.add_partitions("app", *producer, frozenset({A0}), TV0)
+    node.produce("app", producer, "orders", 0, "a", 9)
+    assert node.end("app", producer, True, TV0) == (-1, -1)
+    assert node.end("app", producer, True, TV0) == (-1, -1)
+    assert code_of(node.end, "app", producer, False, TV0) is ErrorCode.INVALID_TXN_STATE
+    assert node.markers == [("orders", 0, producer[0], 0, True)]
+    assert node.visible("orders", 0) == ["a"]
+
+
+def test_d1_a_delayed_tv2_end_does_not_touch_the_next_transaction(node: Node) -> None:
+    first = node.init("app")
+    node.produce("app", first, "orders", 0, "a")
+    second = node.end("app", first, True)
+    node.produce("app", second, "orders", 0, "b")
+    for commit in (True, False):
+        assert code_of(node.end, "app", first, commit) is ErrorCode.PRODUCER_FENCED
+    assert state_of(node).state is ONGOING
+    node.end("app", second, True)
+    assert node.visible("orders", 0) == ["a", "b"]
+
+
+@pytest.mark.parametrize("partition", [0, 1])
+def test_d2_a_delayed_tv2_produce_is_refused_also_on_a_new_partition(node: Node, partition: int) -> None:
+    first = node.init("app")
+    node.produce("app", first, "orders", 0, "a")
+    node.end("app", first, False)
+    code = code_of(node.produce, "app", first, "orders", partition, "late")
+    assert code is ErrorCode.INVALID_PRODUCER_EPOCH
+    log = node.logs.get("orders", partition)
+    assert log.last_stable_offset == log.log_end_offset
+
+
+@pytest.mark.parametrize(("version", "code"), [(9, ErrorCode.INVALID_TXN_STATE), (11, ErrorCode.TRANSACTION_ABORTABLE)])
+def test_d2_a_delayed_classic_produce_is_refused(node: Node, version: int, code: ErrorCode) -> None:
+    producer = node.init("app")
+    node.coordinator.add_partitions("app", *producer, frozenset({A0}), TV0)
+    node.produce("app", producer, "orders", 0, "a", version)
+    node.end("app", producer, False, TV0)
+    assert code_of(node.produce, "app", producer, "orders", 0, "late", version) is code
+
+
+def test_an_abort_of_nothing_bumps_the_epoch_without_a_marker(node: Node) -> None:
+    producer = node.init("app")
+    assert node.end("app", producer, False) == (producer[0], 1)
+    assert node.markers == []
+    assert state_of(node).state is COMPLETE_ABORT
+    assert code_of(node.end, "app", (producer[0], 1), True) is ErrorCode.INVALID_TXN_STATE
+
+
+def test_a_retry_while_prepared_is_concurrent(node: Node) -> None:
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+
+    async def scenario() -> None:
+        node.faults.arm("txn.after_marker", "hold")
+        ending = asyncio.create_task(node.coordinator.end_stepwise("app", *producer, True, TV2))
+        await asyncio.sleep(0)
+        assert state_of(node).state is PREPARE_COMMIT
+        assert code_of(node.end, "app", producer, True) is ErrorCode.CONCURRENT_TRANSACTIONS
+        assert code_of(node.init, "app") is ErrorCode.CONCURRENT_TRANSACTIONS
+        node.coordinator.abort_timed_out()
+        node.coordinator.remove_expired()
+        node.faults.disarm()
+        await ending
+
+    asyncio.run(scenario())
+    assert node.visible("orders", 0) == ["a"]
+
+
+@pytest.mark.parametrize("point", ["txn.before_prepare", "txn.after_prepare", "txn.after_marker", "txn.after_complete"])
+def test_d11_an_injected_error_leaves_a_retry_that_works(node: Node, point: str) -> None:
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    node.faults.arm(point, "error", "UNKNOWN_SERVER_ERROR", nth=1)
+
+    async def scenario() -> None:
+        with pytest.raises(KafkaError):
+            await node.coordinator.end_stepwise("app", *producer, True, TV2)
+
+    asyncio.run(scenario())
+    node.faults.disarm()
+    node.clock.advance(10_000)
+    assert node.end("app", producer, True) == (producer[0], 1)
+    assert node.visible("orders", 0) == ["a"]
+
+
+# --- B13
+
+
+def test_a_timed_out_transaction_is_aborted_within_ten_seconds(node: Node) -> None:
+    producer = node.init("app", None, 15_000)
+    node.produce("app", producer, "orders", 0, "a")
+    node.clock.advance(15_000)
+    assert state_of(node).state is ONGOING
+    node.clock.advance(10_000)
+    assert state_of(node).state is COMPLETE_ABORT
+    assert node.markers == [("orders", 0, producer[0], 1, False)]
+    assert code_of(node.produce, "app", producer, "orders", 0, "b") is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert code_of(node.end, "app", producer, True) is ErrorCode.INVALID_TXN_STATE
+    assert node.end("app", producer, False) == (producer[0], 1)
+    assert code_of(node.end, "app", producer, True, TV0) is ErrorCode.PRODUCER_FENCED
+    add = node.coordinator.add_partitions
+    assert code_of(add, "app", *producer, frozenset({A0}), TV0) is ErrorCode.PRODUCER_FENCED
+    assert node.init("app", producer) == (producer[0], 1)
+
+
+def test_the_timeout_runs_from_the_first_partition_and_not_from_the_last(node: Node) -> None:
+    producer = node.init("app", None, 15_000)
+    node.produce("app", producer, "orders", 0, "a")
+    node.clock.advance(14_000)
+    node.produce("app", producer, "orders", 1, "b")
+    node.clock.advance(6_001)
+    assert state_of(node).state is COMPLETE_ABORT
+
+
+def test_the_timeout_runs_on_across_a_restart(node: Node) -> None:
+    producer = node.init("app", None, 15_000)
+    node.produce("app", producer, "orders", 0, "a")
+    node.clock.advance(9_000)
+    node.crash()
+    node.clock.advance(10_000)
+    assert state_of(node).state is COMPLETE_ABORT
+
+
+# --- B7: expiry
+
+WEEK_MS = 7 * 24 * 3600 * 1000
+
+
+@pytest.mark.parametrize("commit", [True, False, None])
+def test_an_unused_transactional_id_expires_and_leaves_a_tombstone(node: Node, commit: bool | None) -> None:
+    producer = node.init("app")
+    if commit is not None:
+        node.produce("app", producer, "orders", 0, "a")
+        node.end("app", producer, commit)
+    node.clock.advance(WEEK_MS - 3_600_000)
+    assert state_of(node) is not None
+    node.clock.advance(2 * 3_600_000)
+    assert code_of(node.coordinator.describe, "app") is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    assert node.stored("__transaction_state", node.coordinator.partition_for("app"))[-1][2] is None
+    node.crash()
+    assert code_of(node.coordinator.describe, "app") is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    assert node.init("app")[1] == 0
+
+
+def test_an_open_transaction_never_expires(node: Node) -> None:
+    producer = node.init("app", None, 900_000)
+    node.produce("app", producer, "orders", 0, "a")
+    node.clock.set_wall(node.clock.now_ms() + 2 * WEEK_MS)
+    node.coordinator.remove_expired()
+    assert state_of(node).state is ONGOING
+
+
+# --- B17
+
+
+def test_a_deleted_topic_drops_out_of_the_transaction(node: Node) -> None:
+    node.topic("gone", 1)
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    node.produce("app", producer, "gone", 0, "b")
+    node.metadata.delete_topic("gone")
+    assert node.end("app", producer, True) == (producer[0], 1)
+    assert node.visible("orders", 0) == ["a"]
+
+
+def test_partitions_added_to_a_topic_take_part(node: Node) -> None:
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    node.metadata.create_partitions("orders", 3)
+    node.produce("app", producer, "orders", 2, "b")
+    node.end("app", producer, True)
+    assert node.visible("orders", 2) == ["b"]
+
+
+# --- B11, D18
+
+
+def test_d18_an_overtaking_marker_strands_the_transaction_until_it_is_resolved(node: Node) -> None:
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    node.produce("app", producer, "orders", 1, "b")
+    epoch = node.logs.get("__transaction_state", node.coordinator.partition_for("app")).leader_epoch
+    node.logs.get("orders", 0).append_marker(*producer, epoch + 5, False, 0, node.clock.now_ms())
+    node.markers.clear()
+    assert node.end("app", producer, True) == (producer[0], 1)
+    assert node.markers == [("orders", 1, producer[0], 1, True)]
+    assert state_of(node).state is PREPARE_COMMIT
+    assert code_of(node.init, "app") is ErrorCode.CONCURRENT_TRANSACTIONS
+    node.crash()
+    assert state_of(node).state is PREPARE_COMMIT
+    assert code_of(node.init, "app") is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert any("TRANSACTION_COORDINATOR_FENCED" in line for line in node.coordinator.explanations.lines("app"))
+    assert node.coordinator.resolve("app")[-1] == "now CompleteCommit"
+    assert node.init("app") == (producer[0], 2)
+
+
+def test_resolve_marks_what_is_still_open(node: Node) -> None:
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    epoch = node.logs.get("__transaction_state", node.coordinator.partition_for("app")).leader_epoch
+    log = node.logs.get("orders", 0)
+    log.append_marker(*producer, epoch + 5, False, 0, node.clock.now_ms())
+    node.produce("app", producer, "orders", 0, "b")
+    assert log.last_stable_offset < log.log_end_offset
+    node.end("app", producer, True)
+    assert state_of(node).state is PREPARE_COMMIT
+    node.coordinator.resolve("app")
+    assert log.last_stable_offset == log.log_end_offset
+    assert node.visible("orders", 0) == ["b"]
+
+
+def test_there_is_nothing_to_resolve_in_a_healthy_transaction(node: Node) -> None:
+    node.init("app")
+    assert node.coordinator.resolve("app") == ["nothing to resolve: state Empty"]
+
+
+# --- storage trouble
+
+
+@pytest.mark.parametrize("write", [2, 3], ids=["marker", "complete"])
+def test_what_cannot_be_written_after_the_decision_is_tried_again(node: Node, write: int) -> None:
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    node.faults.arm("log.before_write", "error", "KAFKA_STORAGE_ERROR", nth=write)
+    assert node.end("app", producer, True) == (producer[0], 1)
+    assert state_of(node).state is PREPARE_COMMIT
+    node.clock.advance(100)
+    assert state_of(node).state is COMPLETE_COMMIT
+    assert node.visible("orders", 0) == ["a"]
+
+
+def test_a_decision_that_cannot_be_written_changes_nothing(node: Node) -> None:
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    node.faults.arm("log.before_write", "error", "KAFKA_STORAGE_ERROR", nth=1)
+    assert code_of(node.end, "app", producer, True) is ErrorCode.NOT_COORDINATOR
+    node.faults.disarm()
+    assert state_of(node).state is ONGOING
+    assert node.end("app", producer, True) == (producer[0], 1)
+
+
+# --- levels
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_server_below_tv2_fences_with_classic_markers(node: Node, level: int) -> None:
+    from shim.protocol.records.feature_level_record import FeatureLevelRecord
+
+    node.metadata.commit([FeatureLevelRecord(name="transaction.version", feature_level=level)])
+    producer = node.init("app", None, 15_000)
+    node.coordinator.add_partitions("app", *producer, frozenset({A0}), TV0)
+    node.produce("app", producer, "orders", 0, "a", 9)
+    node.clock.advance(30_000)
+    assert node.markers == [("orders", 0, producer[0], 1, False)]
+    assert (state_of(node).state, state_of(node).producer_epoch) == (COMPLETE_ABORT, 1)
+    value = node.stored("__transaction_state", node.coordinator.partition_for("app"))[-1][2]
+    assert value is not None
+    assert value[:2] == (b"\0\0" if level == 0 else b"\0\1")
+    node.crash()
+    assert state_of(node).producer_epoch == 1
+    assert node.init("app") == (producer[0], 2)
+
+
+# --- explain
+
+
+def test_every_refusal_is_explained(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="shim.txn")
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    second = node.end("app", producer, True)
+    code_of(node.end, "app", (producer[0], 7), True)
+    lines = node.coordinator.explanations.lines("app")
+    assert [line.split(" ", 1)[1].split(" producer")[0] for line in lines[:4]] == [
+        "-> Empty",
+        "-> Ongoing",
+        "-> PrepareCommit",
+        "-> CompleteCommit",
+    ]
+    assert "EndTxn refused with PRODUCER_FENCED" in lines[4]
+    assert f"producer id {producer[0]} epoch 7: epoch 7, current is {second[1]}" in lines[4]
+    assert "last transitions: Ongoing epoch 0, PrepareCommit epoch 1, CompleteCommit epoch 1" in caplog.text
+
+
+def test_the_history_is_bounded(node: Node) -> None:
+    from shim.txn import explain
+
+    producer = node.init("app")
+    for _ in range(explain.EVENTS_PER_ID * 2):
+        node.produce("app", producer, "orders", 0, "a")
+        producer = node.end("app", producer, True)
+    assert len(node.coordinator.explanations.lines("app")) == explain.EVENTS_PER_ID
+    explanations = explain.Explanations()
+    for number in range(explain.IDS + 10):
+        explanations.noted(f"id-{number}", 1, "here")
+    assert explanations.lines("id-0") == []
+    assert explanations.lines(f"id-{explain.IDS + 9}") == ["1 here"]
+
+
+def test_prepared_aborts_are_told_apart_from_commits(node: Node) -> None:
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    node.faults.arm("txn.after_prepare", stop_here)
+    with pytest.raises(Stopped):
+        asyncio.run(node.coordinator.end_stepwise("app", *producer, False, TV2))
+    assert state_of(node).state is PREPARE_ABORT
+    node.crash()
+    assert any("resumed the abort" in line for line in node.coordinator.explanations.lines("app"))
