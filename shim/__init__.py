@@ -1,4 +1,4 @@
-"""A Kafka broker in Python and Cython. `from shim import Broker` gives one inside this process (see `shim.embedded`)."""
+"""A Kafka broker in Python and Cython. `from shim import Broker` gives one inside this process."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from shim.storage.logs import Logs
     from shim.txn.coordinator import TransactionCoordinator
     from shim.txn.producer_ids import ProducerIds
+    from shim.waiters import Waiter
 
 
 class Listener:
@@ -118,6 +119,7 @@ class Broker:
         "metadata",
         "metrics",
         "node_id",
+        "parked",
         "producer_ids",
         "stopping",
         "transactions",
@@ -140,3 +142,5 @@ class Broker:
         self.listeners: list[Listener] = []
         # True from the start of a clean stop: parked requests answer at once.
         self.stopping = False
+        # Whoever waits and may be woken to look at `stopping`.
+        self.parked: set[Waiter] = set()

@@ -2,7 +2,7 @@
 
 `BrokerConfig` and `TopicConfig` hold what this broker acts on, as attributes (`log.retention.ms` is
 `config.log_retention_ms`). The complete tables of Kafka 4.3.1 (types, ranges, documentation, which have an effect) are
-in `shim/config_table.py`, their reader in `shim/config_parse.py`: imported only when somebody gives or asks for an option.
+in `shim/config_table.py`, their reader in `shim/config_parse.py`: imported only when one gives or asks for an option.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class ConfigError(Exception):
 class BrokerConfig:
     """The broker's options in force. Class attributes are the defaults; an instance holds what differs.
 
-    `given` is what the operator gave (text by Kafka's name), `dynamic` what AlterConfigs stored for the cluster and then
-    for this broker. Where Kafka has synonyms (`log.retention.hours`, `.minutes`, `.ms`) the attribute is the resolved
-    value.
+    `given` is what the operator gave (text by Kafka's name), `dynamic` what AlterConfigs stored for the cluster and
+    then for this broker. Where Kafka has synonyms (`log.retention.hours`, `.minutes`, `.ms`) the attribute is the
+    resolved value.
     """
 
     # --- identity, listeners, connections

@@ -35,7 +35,8 @@ class Waiter:
             return True
         if timeout_ms <= 0:
             return False
-        self._future = future = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._future = future
         timer = self._clock.call_later(timeout_ms, _expire, future)
         try:
             return await future

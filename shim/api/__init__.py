@@ -9,6 +9,7 @@ None: no answer is sent. A handler that waits is `async def`; one that waits rar
 coroutine when it must (Produce, Fetch), so that the common case runs without a task. `records` of a request are views
 of the receive buffer: valid until `handle` returns, so a coroutine takes `bytes(...)` of what it needs *before* it is
 returned, i.e. in the plain `def` part. KafkaError out of `handle` becomes the answer's error (shim/api/failures.py).
+`ABANDONABLE = True` in the module: a waiting request is cancelled when its client is gone.
 """
 
 from __future__ import annotations
@@ -39,32 +40,32 @@ ROWS = (
     # (15, "describe_groups", 0, 6, 0),
     # (16, "list_groups", 0, 5, 0),
     (18, "api_versions", 0, 4, 0),
-    # (19, "create_topics", 2, 7, 2),
-    # (20, "delete_topics", 1, 6, 1),
-    # (21, "delete_records", 0, 2, 0),
+    (19, "create_topics", 2, 7, 2),
+    (20, "delete_topics", 1, 6, 1),
+    (21, "delete_records", 0, 2, 0),
     (22, "init_producer_id", 0, 5, 0),  # version 6 is unstable in 4.3.1 (B25)
     (23, "offset_for_leader_epoch", 2, 4, 2),
-    # (24, "add_partitions_to_txn", 0, 5, 0),
-    # (25, "add_offsets_to_txn", 0, 4, 0),
-    # (26, "end_txn", 0, 5, 0),
-    # (27, "write_txn_markers", 1, 2, 1),
-    # (28, "txn_offset_commit", 0, 5, 0),
+    (24, "add_partitions_to_txn", 0, 5, 0),
+    (25, "add_offsets_to_txn", 0, 4, 0),
+    (26, "end_txn", 0, 5, 0),
+    (27, "write_txn_markers", 1, 2, 1),
+    (28, "txn_offset_commit", 0, 5, 0),
     # (32, "describe_configs", 1, 4, 1),
     # (33, "alter_configs", 0, 2, 0),
-    # (35, "describe_log_dirs", 1, 5, 1),
-    # (37, "create_partitions", 0, 3, 0),
+    (35, "describe_log_dirs", 1, 5, 1),
+    (37, "create_partitions", 0, 3, 0),
     # (42, "delete_groups", 0, 2, 0),
     # (44, "incremental_alter_configs", 0, 1, 0),
     # (47, "offset_delete", 0, 0, 0),
-    # (55, "describe_quorum", 0, 2, 0),
-    # (57, "update_features", 0, 2, 0),
+    (55, "describe_quorum", 0, 2, 0),
+    (57, "update_features", 0, 2, 0),
     (60, "describe_cluster", 0, 2, 0),
-    # (61, "describe_producers", 0, 0, 0),
-    # (65, "describe_transactions", 0, 0, 0),
-    # (66, "list_transactions", 0, 2, 0),
+    (61, "describe_producers", 0, 0, 0),
+    (65, "describe_transactions", 0, 0, 0),
+    (66, "list_transactions", 0, 2, 0),
     # (68, "consumer_group_heartbeat", 0, 1, 0),
     # (69, "consumer_group_describe", 0, 1, 0),
-    # (74, "list_config_resources", 0, 1, 0),
+    (74, "list_config_resources", 0, 1, 0),
     (75, "describe_topic_partitions", 0, 0, 0),
 )
 
@@ -72,7 +73,7 @@ ROWS = (
 class Api:
     """One row. The handler's module is imported on the first request for it: start-up does not pay for it."""
 
-    __slots__ = ("advertised_min", "first", "flexible_from", "handle", "key", "last", "name", "request", "response")
+    __slots__ = ("advertised_min", "first", "handle", "is_abandonable", "key", "last", "name", "request", "response")
 
     handle: Callable[[Context, Any], Any]
     request: type[Message]
@@ -84,20 +85,29 @@ class Api:
         self.advertised_min = advertised_min
         self.last = last
         self.first = first
-        # Loaded when it is not -1.
-        self.flexible_from = -1
+        # Loaded when there is a request class.
+        self.handle = _not_loaded
+        self.is_abandonable = False
 
     @property
     def module_name(self) -> str:
         return f"shim.api.k{self.key:02d}_{self.name}"
 
     def load(self) -> None:
-        """Import the handler; from then on `handle`, `request`, `response` and `flexible_from` are set."""
+        """Import the handler; from then on `handle`, `request`, `response` and `is_abandonable` are set."""
         module = import_module(self.module_name)
-        self.handle = module.handle
         self.request = module.REQUEST
         self.response = module.RESPONSE
-        self.flexible_from = self.request.FLEXIBLE_FROM
+        self.is_abandonable = getattr(module, "ABANDONABLE", False)
+        self.handle = module.handle
+
+    @property
+    def is_loaded(self) -> bool:
+        return self.handle is not _not_loaded
+
+
+def _not_loaded(context: Context, request: Any) -> Any:
+    raise AssertionError("the handler is not loaded")
 
 
 APIS = tuple(Api(*row) for row in ROWS)

@@ -1,0 +1,7 @@
+"""`python -m shim` is `kafka-shim`."""
+
+import sys
+
+from shim.cli import main
+
+sys.exit(main())

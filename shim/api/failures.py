@@ -1,0 +1,92 @@
+"""The answer of any API to a request that failed as a whole: the error at the top, or else in every entry asked for.
+
+An API whose answer cannot be made from the two messages' tables has a function `failed(request, version, code,
+message)` in its handler module. This module is imported on the first failure.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from shim.api import Api
+    from shim.errors import ErrorCode
+    from shim.protocol.message import Message
+
+# Fields that say which entry it is have different names in a request and its answer.
+_NAMES = ("name", "topic", "topic_name", "resource_name", "group_id", "key", "transactional_id")
+_INDEXES = ("partition_index", "partition", "index")
+
+
+def failure(api: Api, version: int, request: Any, code: ErrorCode, message: str | None) -> Any:
+    """The response to `request` that says `code` (and `message`, where it has a field for one)."""
+    special = getattr(sys.modules[api.module_name], "failed", None)
+    if special is not None:
+        return special(request, version, code, message)
+    response: Any = api.response()
+    _fill(response, request, version, code, message)
+    return response
+
+
+def _fill(answer: Any, asked: Any, version: int, code: ErrorCode, message: str | None) -> None:
+    fields = {row[0] for row in answer.FIELDS if has_version(row[2], version)}
+    if "error_code" in fields:
+        answer.error_code = code
+        if "error_message" in fields:
+            answer.error_message = message
+        return
+    arrays = [row for row in answer.FIELDS if row[1].startswith("[]") and row[0] in fields and len(row) < 7]
+    lists = [getattr(asked, row[0]) for row in asked.FIELDS if row[1].startswith("[]") and has_version(row[2], version)]
+    for row, entries in zip(arrays, lists, strict=False):
+        struct = getattr(sys.modules[answer.__class__.__module__], row[1][2:], None)
+        if struct is None:
+            continue
+        for entry in entries or ():
+            one = struct()
+            _identify(one, entry)
+            _mark(one, entry, version, code, message)
+            getattr(answer, row[0]).append(one)
+
+
+def _mark(answer: Any, asked: Any, version: int, code: ErrorCode, message: str | None) -> None:
+    if hasattr(asked, "FIELDS"):
+        _fill(answer, asked, version, code, message)
+    elif hasattr(answer, "error_code"):
+        answer.error_code = code
+        if hasattr(answer, "error_message"):
+            answer.error_message = message
+
+
+def _identify(answer: Message, asked: Any) -> None:
+    """Copy what names the entry: fields of the same name, else a name for a name and an index for an index."""
+    own = {row[0]: row[1] for row in answer.FIELDS}
+    if not hasattr(asked, "FIELDS"):
+        candidates = _INDEXES if isinstance(asked, int) else _NAMES
+        _set_first(answer, own, candidates, asked)
+        return
+    for row in asked.FIELDS:
+        name, value = row[0], getattr(asked, row[0])
+        if own.get(name) == row[1] and not row[1].startswith("[]"):
+            setattr(answer, name, value)
+        elif name in _NAMES:
+            _set_first(answer, own, _NAMES, value)
+        elif name in _INDEXES:
+            _set_first(answer, own, _INDEXES, value)
+
+
+def _set_first(answer: Message, own: dict[str, str], candidates: tuple[str, ...], value: object) -> None:
+    for name in candidates:
+        if name in own:
+            setattr(answer, name, value)
+            return
+
+
+def has_version(versions: str, version: int) -> bool:
+    """Whether `version` is in a range as field tables write it: "3+", "0-2", "5" or "" for none."""
+    if versions.endswith("+"):
+        return version >= int(versions[:-1])
+    first, dash, last = versions.partition("-")
+    return bool(first) and int(first) <= version <= int(last if dash else first)

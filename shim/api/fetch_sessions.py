@@ -1,0 +1,207 @@
+"""Fetch sessions (KIP-227): the broker remembers what a consumer fetches, so that requests and answers name only
+changes.
+
+A session is a dict of partitions in the order in which they are served; one that gave data moves to the end, so that
+each gets its turn under `max_bytes`. Ids are random. `max.incremental.fetch.session.cache.slots` bounds their number: a
+new one replaces one unused for two minutes, or a smaller one that is older than that, else its client goes without
+(Kafka's FetchSessionCacheShard). Sources: FetchManager, FetchContext, FetchSession of Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+
+from shim.errors import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from shim.protocol.messages.fetch_request import FetchPartition, FetchRequest
+    from shim.protocol.messages.fetch_response import PartitionData
+
+    # Topic name, or topic id from Fetch v13 on; partition index.
+    Key = tuple[str | bytes, int]
+
+logger = logging.getLogger("shim.fetch")
+
+INITIAL_EPOCH, FINAL_EPOCH = 0, -1
+NO_SESSION = 0
+EVICTABLE_AFTER_MS = 120_000
+MAX_SESSION_ID = 2**31 - 1
+
+
+class Wanted:
+    """One partition of a fetch: where its reader is, and for sessions what the reader was told last."""
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "high_watermark",
+        "last_fetched_epoch",
+        "log_start_offset",
+        "max_bytes",
+        "partition",
+        "topic",
+    )
+
+    def __init__(self, topic: str | bytes, asked: FetchPartition) -> None:
+        self.topic = topic
+        self.partition = asked.partition
+        self.high_watermark = -1
+        self.log_start_offset = -1
+        self.update(asked)
+
+    def update(self, asked: FetchPartition) -> None:
+        """Take the position of a newer request."""
+        self.fetch_offset = asked.fetch_offset
+        self.max_bytes = asked.partition_max_bytes
+        self.current_leader_epoch = asked.current_leader_epoch
+        self.last_fetched_epoch = asked.last_fetched_epoch
+
+    def must_tell(self, answer: PartitionData, size_bytes: int) -> bool:
+        """Whether an incremental answer has to name this partition; remembers what it says."""
+        tells = size_bytes > 0 or answer.error_code != ErrorCode.NONE or answer.diverging_epoch.epoch >= 0
+        if self.high_watermark != answer.high_watermark:
+            self.high_watermark = answer.high_watermark
+            tells = True
+        if self.log_start_offset != answer.log_start_offset:
+            self.log_start_offset = answer.log_start_offset
+            tells = True
+        if answer.error_code != ErrorCode.NONE:
+            # The next answer without an error must be told, too.
+            self.high_watermark = -1
+        return tells
+
+
+class FetchSession:
+    """What one consumer fetches. `epoch` is the one that its next request must have."""
+
+    __slots__ = ("by_id", "created_ms", "epoch", "partitions", "session_id", "used_ms")
+
+    def __init__(self, session_id: int, by_id: bool, partitions: dict[Key, Wanted], now_ms: int) -> None:
+        self.session_id = session_id
+        self.by_id = by_id
+        self.partitions = partitions
+        self.epoch = 1
+        self.created_ms = now_ms
+        self.used_ms = now_ms
+
+
+class Plan:
+    """What one request asks for after sessions are resolved: a session to continue, or to open, or none, or an
+    error."""
+
+    __slots__ = ("epoch", "error", "opens", "partitions", "session")
+
+    def __init__(
+        self,
+        partitions: dict[Key, Wanted],
+        session: FetchSession | None = None,
+        opens: bool = False,
+        error: ErrorCode = ErrorCode.NONE,
+    ) -> None:
+        self.partitions = partitions
+        self.session = session
+        self.opens = opens
+        self.error = error
+        # The session's epoch while this request is the newest of it.
+        self.epoch = session.epoch if session is not None else -1
+
+
+class FetchSessions:
+    """All sessions of one broker, the least recently used first."""
+
+    __slots__ = ("_random", "_sessions", "slots")
+
+    def __init__(self, slots: int, seed: int | None = None) -> None:
+        self.slots = slots
+        self._sessions: dict[int, FetchSession] = {}
+        self._random = random.Random(seed)
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def plan(self, request: FetchRequest, version: int, now_ms: int) -> Plan:
+        """Resolve a request: `Plan.partitions` is everything to serve, in order."""
+        by_id = version >= 13
+        epoch, session_id = request.session_epoch, request.session_id
+        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            if session_id != NO_SESSION:
+                self._sessions.pop(session_id, None)
+            return Plan(_wanted(request, by_id), opens=epoch == INITIAL_EPOCH)
+        session = self._sessions.get(session_id)
+        if session is None:
+            return Plan({}, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != epoch:
+            return Plan({}, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.by_id != by_id:
+            return Plan({}, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        _update(session, request, by_id)
+        del self._sessions[session_id]
+        if not session.partitions:
+            return Plan(_wanted(request, by_id))
+        self._sessions[session_id] = session
+        session.used_ms = now_ms
+        session.epoch = session.epoch + 1 if session.epoch < MAX_SESSION_ID else 1
+        return Plan(session.partitions, session)
+
+    def open(self, partitions: dict[Key, Wanted], by_id: bool, now_ms: int) -> int:
+        """A new session's id, or NO_SESSION when there is no room for one of this size."""
+        if len(self._sessions) >= self.slots and not self._evict(len(partitions), now_ms):
+            return NO_SESSION
+        session_id = NO_SESSION
+        while session_id == NO_SESSION or session_id in self._sessions:
+            session_id = self._random.randint(1, MAX_SESSION_ID)
+        self._sessions[session_id] = FetchSession(session_id, by_id, partitions, now_ms)
+        return session_id
+
+    def _evict(self, size: int, now_ms: int) -> bool:
+        if not self._sessions:
+            return False
+        oldest = next(iter(self._sessions.values()))
+        if now_ms - oldest.used_ms <= EVICTABLE_AFTER_MS:
+            evictable = [one for one in self._sessions.values() if now_ms - one.created_ms > EVICTABLE_AFTER_MS]
+            if not evictable:
+                return False
+            oldest = min(evictable, key=lambda one: len(one.partitions))
+            if size <= len(oldest.partitions):
+                return False
+        logger.debug("evicting fetch session %d", oldest.session_id)
+        del self._sessions[oldest.session_id]
+        return True
+
+
+def rotate(session: FetchSession, served: Iterable[Key]) -> None:
+    """Move partitions that gave data to the end of the order."""
+    partitions = session.partitions
+    for key in served:
+        wanted = partitions.pop(key, None)
+        if wanted is not None:
+            partitions[key] = wanted
+
+
+def _wanted(request: FetchRequest, by_id: bool) -> dict[Key, Wanted]:
+    found: dict[Key, Wanted] = {}
+    for topic in request.topics:
+        name: str | bytes = topic.topic_id if by_id else topic.topic
+        for asked in topic.partitions:
+            found[name, asked.partition] = Wanted(name, asked)
+    return found
+
+
+def _update(session: FetchSession, request: FetchRequest, by_id: bool) -> None:
+    partitions = session.partitions
+    for topic in request.topics:
+        name: str | bytes = topic.topic_id if by_id else topic.topic
+        for asked in topic.partitions:
+            known = partitions.get((name, asked.partition))
+            if known is None:
+                partitions[name, asked.partition] = Wanted(name, asked)
+            else:
+                known.update(asked)
+    for forgotten in request.forgotten_topics_data:
+        name = forgotten.topic_id if by_id else forgotten.topic
+        for partition in forgotten.partitions:
+            partitions.pop((name, partition), None)

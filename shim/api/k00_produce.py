@@ -1,0 +1,292 @@
+"""Produce (key 0), versions 3-13; advertised from 0, as Kafka does for old librdkafka (KAFKA-18659).
+
+Appends one batch per partition, each whole or not at all; every partition has its own outcome. acks 1 and -1 are the
+same here (there is one replica), acks 0 gets no answer, and an error closes its connection, which is how such a client
+learns of it. A transactional batch is admitted to its transaction first (B9); only that may wait, and only while the
+transaction before is being ended. v5 log start offset. v7 allows zstd. v8 record errors and a message. v9 is flexible.
+v10 leader hints (never sent here). v11, v12 differ in what happens to a partition that is not in the transaction
+(KIP-890). v13 topic ids in place of names.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from shim.errors import DisconnectError, ErrorCode, KafkaError
+from shim.metadata.store import INTERNAL_TOPICS
+from shim.protocol.messages.produce_request import ProduceRequest
+from shim.protocol.messages.produce_response import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from concurrent.futures import Future
+    from typing import Any
+
+    from shim.broker import Context
+    from shim.storage.log import PartitionLog
+    from shim.storage.verification import Verification
+    from shim.txn.admission import Admission
+
+    Flushes = list[Future[None]]
+
+KEY, MIN, MAX = 0, 3, 13
+REQUEST, RESPONSE = ProduceRequest, ProduceResponse
+
+FIRST_WITH_TOPIC_IDS = 13
+ADMIN_CLIENT_ID = "__admin_client"  # the one client that Kafka lets write to internal topics
+HEADER_BYTES = 61
+TRANSACTIONAL = 0x10
+# magic; low byte of attributes; producer id, producer epoch, base sequence
+_read_producer = Struct(">16xb5xB20xqhi").unpack_from
+
+# Refusals of Kafka's log that do not tell the log start offset (ReplicaManager.appendToLocalLog).
+_WITHOUT_LOG_START = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+    }
+)
+
+
+class _Batch:
+    """One partition's part of a request: where it goes and what came of it."""
+
+    __slots__ = ("answer", "error", "log", "records", "verification")
+
+    def __init__(self, answer: PartitionProduceResponse, records: Any) -> None:
+        self.answer = answer
+        self.records = records
+        self.log: PartitionLog | None = None
+        self.error: KafkaError | None = None
+        self.verification: Verification | None = None
+
+
+def handle(context: Context, request: ProduceRequest) -> ProduceResponse | Coroutine[Any, Any, Any] | None:
+    response, batches = _locate(context, request)
+    transactional = [batch for batch in batches if _is_transactional(batch.records)]
+    if not transactional:
+        return _append(context, request.acks, response, batches)
+    if request.transactional_id is None:
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None)
+    return _admit(context, request, response, batches, transactional)
+
+
+def failed(request: ProduceRequest, version: int, code: ErrorCode, message: str | None) -> ProduceResponse:
+    """Every partition gets the error, as ProduceRequest.getErrorResponse makes it; acks 0: the connection is closed."""
+    if request.acks == 0:
+        raise DisconnectError(f"Produce with acks=0 failed: {code.name}")
+    response = ProduceResponse()
+    for topic in request.topic_data:
+        partitions = [
+            PartitionProduceResponse(
+                index=data.index, error_code=code, base_offset=-1, error_message=message if version >= 8 else None
+            )
+            for data in topic.partition_data
+        ]
+        response.responses.append(
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=partitions)
+        )
+    return response
+
+
+def _locate(context: Context, request: ProduceRequest) -> tuple[ProduceResponse, list[_Batch]]:
+    broker = context.broker
+    by_id = context.api_version >= FIRST_WITH_TOPIC_IDS
+    writes_internal = context.client_id == ADMIN_CLIENT_ID
+    response = ProduceResponse()
+    batches = []
+    for topic in request.topic_data:
+        answers: list[PartitionProduceResponse] = []
+        response.responses.append(
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
+        )
+        name: str | None = topic.name
+        missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if by_id:
+            known = broker.metadata.image.topics_by_id.get(topic.topic_id)
+            name = None if known is None else known.name
+            missing = ErrorCode.UNKNOWN_TOPIC_ID
+        for data in topic.partition_data:
+            answer = PartitionProduceResponse(index=data.index)
+            answers.append(answer)
+            batch = _Batch(answer, data.records)
+            batches.append(batch)
+            if name is None:
+                batch.error = KafkaError(missing)
+                continue
+            try:
+                batch.log = broker.logs.get(name, data.index)
+            except KafkaError as error:
+                batch.error = error
+                continue
+            if name in INTERNAL_TOPICS and not writes_internal:
+                batch.error = KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
+    return response, batches
+
+
+def _is_transactional(records: Any) -> bool:
+    # Magic and attributes of the first batch; a second one is refused anyway.
+    if records is None or len(records) < HEADER_BYTES:
+        return False
+    return bool(records[16] == 2 and records[22] & TRANSACTIONAL)
+
+
+def _admit(
+    context: Context,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    batches: list[_Batch],
+    transactional: list[_Batch],
+) -> ProduceResponse | Coroutine[Any, Any, Any] | None:
+    from shim.txn.admission import ADDED, admit, is_concurrent, operation_of_produce
+
+    broker = context.broker
+    wanted = [batch for batch in transactional if batch.error is None]
+    headers = [_read_producer(batch.records) for batch in wanted]
+    producers = {(header[2], header[3]) for header in headers}
+    if len(producers) > 1:
+        raise KafkaError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
+        )
+    if not producers:
+        return _append(context, request.acks, response, batches)
+    assert request.transactional_id is not None
+    producer_id, producer_epoch = producers.pop()
+    asked = [(batch.log, header[4]) for batch, header in zip(wanted, headers, strict=True) if batch.log is not None]
+    operation = operation_of_produce(context.api_version)
+    outcomes = admit(
+        broker.transactions,
+        broker.config.transaction_partition_verification_enable,
+        request.transactional_id,
+        producer_id,
+        producer_epoch,
+        asked,
+        operation,
+    )
+    if operation == ADDED and is_concurrent(outcomes):
+        for batch in batches:
+            # The views of the receive buffer end with this call.
+            batch.records = None if batch.records is None else bytearray(batch.records)
+        return _admit_later(context, request, response, batches, wanted, asked, producer_id, producer_epoch)
+    _take_outcomes(wanted, outcomes, operation)
+    return _append(context, request.acks, response, batches)
+
+
+async def _admit_later(
+    context: Context,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    batches: list[_Batch],
+    wanted: list[_Batch],
+    asked: list[tuple[PartitionLog, int]],
+    producer_id: int,
+    producer_epoch: int,
+) -> ProduceResponse | None:
+    from shim.txn.admission import ADDED, admit_patiently
+
+    broker = context.broker
+    assert request.transactional_id is not None
+    outcomes = await admit_patiently(
+        broker.transactions, broker.clock, broker.config, request.transactional_id, producer_id, producer_epoch, asked
+    )
+    _take_outcomes(wanted, outcomes, ADDED)
+    answer = _append(context, request.acks, response, batches)
+    if answer is None or isinstance(answer, ProduceResponse):
+        return answer
+    return await answer
+
+
+def _take_outcomes(wanted: list[_Batch], outcomes: list[Admission], operation: int) -> None:
+    from shim.txn.admission import as_produce_error
+
+    for batch, outcome in zip(wanted, outcomes, strict=True):
+        if isinstance(outcome, KafkaError):
+            batch.error = as_produce_error(outcome, operation)
+            # Kafka leaves the log start offset and, but for its own words, the message out of these.
+            batch.log = None
+        else:
+            batch.verification = outcome
+
+
+def _append(
+    context: Context, acks: int, response: ProduceResponse, batches: list[_Batch]
+) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse] | None:
+    version, broker = context.api_version, context.broker
+    now_ms = context.received_ms
+    failures = None
+    flushes: Flushes | None = None
+    valid_acks = -1 <= acks <= 1
+    for batch in batches:
+        log, answer = batch.log, batch.answer
+        if batch.error is None and not valid_acks:
+            batch.error = KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+        if batch.error is None:
+            assert log is not None
+            try:
+                appended = log.append_as_leader(
+                    batch.records, now_ms=now_ms, version=version, verification=batch.verification
+                )
+            except KafkaError as error:
+                batch.error = error
+            else:
+                answer.base_offset = appended.base_offset
+                answer.log_append_time_ms = appended.append_time_ms
+                answer.log_start_offset = appended.log_start_offset
+                broker.metrics.appended_bytes += appended.size_bytes
+                if appended.flushed is not None:
+                    flushes = [] if flushes is None else flushes
+                    flushes.append(appended.flushed)
+                continue
+        _refuse(batch)
+        failures = [] if failures is None else failures
+        failures.append(batch)
+    if acks == 0:
+        if failures is not None:
+            reasons = ", ".join(f"{batch.answer.index}: {batch.error}" for batch in failures)
+            raise DisconnectError(f"Produce with acks=0 failed: {reasons}")
+        return None
+    if flushes is not None:
+        return _after_flush(response, flushes)
+    return response
+
+
+def _refuse(batch: _Batch) -> None:
+    error, answer, log = batch.error, batch.answer, batch.log
+    assert error is not None
+    answer.error_code = error.code
+    answer.base_offset = -1
+    record_errors = getattr(error, "record_errors", None)
+    if record_errors is not None:
+        answer.error_message = error.message
+        answer.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
+            for index, text in record_errors
+        ]
+    if log is None and error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        answer.error_message = error.message
+    if log is not None and error.code not in _WITHOUT_LOG_START and error.code not in _BEFORE_THE_LOG:
+        answer.log_start_offset = log.log_start_offset
+
+
+_BEFORE_THE_LOG = frozenset({ErrorCode.INVALID_REQUIRED_ACKS, ErrorCode.INVALID_TOPIC_EXCEPTION})
+
+
+async def _after_flush(response: ProduceResponse, flushes: Flushes) -> ProduceResponse:
+    """`flush.messages` promises that the batch is on the disk before its producer hears of it."""
+    import asyncio
+
+    for flush in flushes:
+        await asyncio.wrap_future(flush)
+    return response

@@ -1,0 +1,84 @@
+"""ListOffsets (key 2), versions 1-11.
+
+The offset of a time: -1 the end (high watermark, or last stable offset under read_committed), -2 the start, -3 the
+record with the highest timestamp (v7), -4 the earliest local record (v8), -5 the latest tiered one (v9), -6 the
+earliest that waits for upload (v11); >= 0 the first record at or after it. Nothing is tiered here: -5 and -6 answer -1,
+as Kafka without remote storage does. A special time that is too new for the version is UNSUPPORTED_VERSION. Nothing at
+or above the bound of the isolation level is ever answered (B14). v2 isolation level. v4 leader epochs. v6 is flexible.
+v10 a timeout for tiered look-ups, which nothing here waits for.
+"""
+
+from __future__ import annotations
+
+from shim.api.partitions import check_leader_epoch
+from shim.errors import ErrorCode, KafkaError
+from shim.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
+from shim.protocol.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+    from shim.storage.results import FoundOffset
+
+KEY, MIN, MAX = 2, 1, 11
+REQUEST, RESPONSE = ListOffsetsRequest, ListOffsetsResponse
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+_FIRST_VERSION = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+
+
+def handle(context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    response = ListOffsetsResponse()
+    seen: dict[tuple[str, int], int] = {}
+    for topic in request.topics:
+        for asked in topic.partitions:
+            key = (topic.name, asked.partition_index)
+            seen[key] = seen.get(key, 0) + 1
+    for topic in request.topics:
+        answers = []
+        for asked in topic.partitions:
+            answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+            answers.append(answer)
+            if seen[topic.name, asked.partition_index] > 1:
+                answer.error_code = ErrorCode.INVALID_REQUEST
+                continue
+            try:
+                found = _find(context, topic.name, asked, request.isolation_level if request.replica_id == -1 else 0)
+            except KafkaError as error:
+                answer.error_code = error.code
+                continue
+            if found is not None:
+                answer.timestamp = found.timestamp_ms
+                answer.offset = found.offset
+                if context.api_version >= 4:
+                    answer.leader_epoch = found.leader_epoch
+        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return response
+
+
+def _find(context: Context, topic: str, asked: ListOffsetsPartition, isolation_level: int) -> FoundOffset | None:
+    timestamp = asked.timestamp
+    if timestamp < 0 and context.api_version < _FIRST_VERSION.get(timestamp, 1 << 15):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    log = context.broker.logs.get(topic, asked.partition_index)
+    check_leader_epoch(log, asked.current_leader_epoch)
+    if timestamp == LATEST:
+        return log.latest(isolation_level)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return log.earliest()
+    if timestamp == MAX_TIMESTAMP:
+        return log.max_timestamp(isolation_level)
+    if timestamp < 0:
+        return None
+    return log.offset_for_timestamp(timestamp, isolation_level)

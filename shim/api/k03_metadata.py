@@ -1,0 +1,130 @@
+"""Metadata (key 3), versions 0-13.
+
+Brokers, controller, and topics: all of them (null list; in v0 an empty one), or those named, or those with the ids
+given (v12; if any id is given, names are ignored, as Kafka does). An unknown name is made on the spot where the client
+and `auto.create.topics.enable` allow it; Kafka makes it behind the answer and says UNKNOWN_TOPIC_OR_PARTITION the first
+time. The address of the broker is the advertised one, else the one that this client dialled. v1 rack, controller,
+internal. v2 cluster id. v4 auto-creation flag. v5 offline replicas. v7 leader epoch. v8-10 cluster operations. v8 topic
+operations. v9 is flexible. v10 topic ids. v13 a top-level error.
+"""
+
+from __future__ import annotations
+
+from shim.api.partitions import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS
+from shim.errors import ErrorCode, KafkaError
+from shim.metadata.store import INTERNAL_TOPICS
+from shim.metadata.topics import check_name
+from shim.protocol.message import ZERO_UUID
+from shim.protocol.messages.metadata_request import MetadataRequest
+from shim.protocol.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from shim.broker import Context
+    from shim.metadata.image import Topic
+
+KEY, MIN, MAX = 3, 0, 13
+REQUEST, RESPONSE = MetadataRequest, MetadataResponse
+
+FIRST_WITH_TOPIC_IDS = 12
+
+
+def handle(context: Context, request: MetadataRequest) -> MetadataResponse:
+    broker, version = context.broker, context.api_version
+    host, port = context.session.advertised()
+    response = MetadataResponse(
+        brokers=[MetadataResponseBroker(node_id=context.node_id, host=host, port=port, rack=broker.config.broker_rack)],
+        cluster_id=broker.cluster_id,
+        controller_id=context.node_id,
+    )
+    asked = request.topics
+    if asked is None or (version == 0 and not asked):
+        response.topics = [_describe(topic) for topic in broker.metadata.image.topics.values()]
+    else:
+        if version < FIRST_WITH_TOPIC_IDS:
+            _check_names_only(request, version)
+        ids = {topic.topic_id: None for topic in asked if topic.topic_id != ZERO_UUID}
+        if ids:
+            response.topics = _by_id(context, ids)
+        else:
+            creates = request.allow_auto_topic_creation and broker.config.auto_create_topics_enable
+            names = {topic.name: None for topic in asked}
+            response.topics = [_by_name(context, name or "", creates) for name in names]
+    if request.include_cluster_authorized_operations and 8 <= version <= 10:
+        response.cluster_authorized_operations = ALL_CLUSTER_OPERATIONS
+    if request.include_topic_authorized_operations:
+        for topic in response.topics:
+            topic.topic_authorized_operations = ALL_TOPIC_OPERATIONS
+    return response
+
+
+def failed(request: MetadataRequest, version: int, code: ErrorCode, message: str | None) -> MetadataResponse:
+    """Every topic asked for gets the error, and from v13 on the answer as a whole."""
+    response = MetadataResponse(error_code=code)
+    for topic in request.topics or ():
+        response.topics.append(MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id))
+    return response
+
+
+def _check_names_only(request: MetadataRequest, version: int) -> None:
+    for topic in request.topics or ():
+        if topic.name is None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic name can not be null for version {version}")
+        if topic.topic_id != ZERO_UUID:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"Topic IDs are not supported in requests for version {version}"
+            )
+
+
+def _by_id(context: Context, ids: Iterable[bytes]) -> list[MetadataResponseTopic]:
+    known = context.broker.metadata.image.topics_by_id
+    return [
+        _describe(known[topic_id])
+        if topic_id in known
+        else MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+        for topic_id in ids
+    ]
+
+
+def _by_name(context: Context, name: str, creates: bool) -> MetadataResponseTopic:
+    metadata = context.broker.metadata
+    topic = metadata.image.topics.get(name)
+    if topic is None:
+        try:
+            if creates:
+                topic = metadata.auto_create_topic(name)
+            else:
+                check_name(name)
+        except KafkaError as error:
+            code = error.code
+        else:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if topic is None:
+        return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
+    return _describe(topic)
+
+
+def _describe(topic: Topic) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[
+            MetadataResponsePartition(
+                error_code=ErrorCode.NONE if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+                partition_index=partition.partition,
+                leader_id=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=list(partition.replicas),
+                isr_nodes=list(partition.isr),
+            )
+            for partition in topic.partitions
+        ],
+    )

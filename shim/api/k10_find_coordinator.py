@@ -1,0 +1,70 @@
+"""FindCoordinator (key 10), versions 0-6.
+
+Who coordinates a group (key type 0), a transactional id (1), a share group's partition (2, v6): on one node, always
+this one. The topic behind it is made before the answer; Kafka makes it after an answer of COORDINATOR_NOT_AVAILABLE
+(B1). v1 key type and a message. v3 is flexible. v4 several keys at once (KIP-699). v5 is for clients that know
+TRANSACTION_ABORTABLE. Not implemented: share groups (COORDINATOR_NOT_AVAILABLE).
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.metadata.store import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from shim.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+
+KEY, MIN, MAX = 10, 0, 6
+REQUEST, RESPONSE = FindCoordinatorRequest, FindCoordinatorResponse
+
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+FIRST_WITH_KEYS = 4
+FIRST_WITH_SHARE = 6
+
+
+def handle(context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    host, port = context.session.advertised()
+    node_id = context.node_id
+    if context.api_version < FIRST_WITH_KEYS:
+        _check(context, request.key_type)
+        # Kafka sends the name of the code where there is no error.
+        return FindCoordinatorResponse(error_message="NONE", node_id=node_id, host=host, port=port)
+    response = FindCoordinatorResponse()
+    for key in request.coordinator_keys:
+        try:
+            _check(context, request.key_type)
+        except KafkaError as error:
+            answer = Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error.code)
+        else:
+            answer = Coordinator(key=key, node_id=node_id, host=host, port=port)
+        response.coordinators.append(answer)
+    return response
+
+
+def failed(
+    request: FindCoordinatorRequest, version: int, code: ErrorCode, message: str | None
+) -> FindCoordinatorResponse:
+    """No node, and the error at the top or in each key."""
+    if version < FIRST_WITH_KEYS:
+        return FindCoordinatorResponse(error_code=code, error_message=message, node_id=-1, host="", port=-1)
+    return FindCoordinatorResponse(
+        coordinators=[
+            Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message)
+            for key in request.coordinator_keys
+        ]
+    )
+
+
+def _check(context: Context, key_type: int) -> None:
+    metadata = context.broker.metadata
+    if key_type == GROUP:
+        metadata.ensure_internal_topic(OFFSETS_TOPIC)
+    elif key_type == TRANSACTION:
+        metadata.ensure_internal_topic(TRANSACTIONS_TOPIC)
+    elif key_type == SHARE and context.api_version >= FIRST_WITH_SHARE:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "share groups are not implemented")
+    else:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"unknown kind of coordinator {key_type}")

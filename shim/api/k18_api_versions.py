@@ -1,0 +1,70 @@
+"""ApiVersions (key 18), versions 0-4.
+
+The ranges of the one list in `shim/api/__init__.py`, and the features: what this broker supports, and what the metadata
+log has finalised, with the log's end as their epoch (B22, B26). A version that is not known is answered in version 0
+with UNSUPPORTED_VERSION and the row of ApiVersions itself, so that any client can find common ground (KIP-511). v1
+throttle time. v3 is flexible and says who the client is; a name that is not in Kafka's form is INVALID_REQUEST. Below
+v4 a feature whose lowest level is 0 is left out of the supported ones: older clients cannot read that (KAFKA-17492).
+"""
+
+from __future__ import annotations
+
+from shim.api import APIS, TABLE
+from shim.errors import ErrorCode
+from shim.metadata.features import SUPPORTED
+from shim.protocol.messages.api_versions_request import ApiVersionsRequest
+from shim.protocol.messages.api_versions_response import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+
+KEY, MIN, MAX = 18, 0, 4
+REQUEST, RESPONSE = ApiVersionsRequest, ApiVersionsResponse
+
+_RANGES = [ApiVersion(api_key=api.key, min_version=api.advertised_min, max_version=api.last) for api in APIS]
+
+
+def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    version = context.api_version
+    if version >= 3:
+        name, software = request.client_software_name, request.client_software_version
+        if not (is_valid_name(name) and is_valid_name(software)):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[_own_row()])
+        context.session.client_software_name = name
+        context.session.client_software_version = software
+    image = context.broker.metadata.image
+    return ApiVersionsResponse(
+        api_keys=_RANGES,
+        supported_features=[
+            SupportedFeatureKey(name=feature, min_version=lowest, max_version=highest)
+            for feature, (lowest, highest) in SUPPORTED.items()
+            if lowest > 0 or version >= 4
+        ],
+        finalized_features_epoch=image.last_offset,
+        finalized_features=[
+            FinalizedFeatureKey(name=feature, max_version_level=level, min_version_level=level)
+            for feature, level in image.features.items()
+        ],
+    )
+
+
+def unsupported() -> ApiVersionsResponse:
+    """The answer, in version 0, to a version that nobody here knows."""
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_own_row()])
+
+
+def _own_row() -> ApiVersion:
+    api = TABLE[KEY]
+    return ApiVersion(api_key=KEY, min_version=api.advertised_min, max_version=api.last)
+
+
+def is_valid_name(name: str) -> bool:
+    """Letters and digits, and inside also '-' and '.' (ApiVersionsRequest.isValid)."""
+    inner = name.replace("-", "0").replace(".", "0")
+    return name.isascii() and inner.isalnum() and name[0].isalnum() and name[-1].isalnum()

@@ -1,0 +1,41 @@
+"""OffsetForLeaderEpoch (key 23), versions 2-4.
+
+Where a leader epoch ended: the newest epoch at or below the one asked, and the first offset of the next one, or the log
+end for the current epoch (KIP-320). A client that knows an older or newer leader epoch than this partition's is told
+so. v3 replica id (ignored: nobody follows). v4 is flexible.
+"""
+
+from __future__ import annotations
+
+from shim.api.partitions import check_leader_epoch
+from shim.errors import KafkaError
+from shim.protocol.messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
+from shim.protocol.messages.offset_for_leader_epoch_response import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+
+KEY, MIN, MAX = 23, 2, 4
+REQUEST, RESPONSE = OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+
+
+def handle(context: Context, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+    response = OffsetForLeaderEpochResponse()
+    for topic in request.topics:
+        answers = []
+        for asked in topic.partitions:
+            answer = EpochEndOffset(partition=asked.partition)
+            answers.append(answer)
+            try:
+                log = context.broker.logs.get(topic.topic, asked.partition)
+                check_leader_epoch(log, asked.current_leader_epoch)
+                answer.leader_epoch, answer.end_offset = log.end_offset_for_epoch(asked.leader_epoch)
+            except KafkaError as error:
+                answer.error_code = error.code
+        response.topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=answers))
+    return response

@@ -1,0 +1,105 @@
+"""DescribeTopicPartitions (key 75), version 0.
+
+Topics in order of their names, page by page: at most `response_partition_limit` partitions (and at most
+`max.request.partition.size.limit`), then a cursor to go on from (KIP-966). With no topics named, all of them.
+"""
+
+from __future__ import annotations
+
+from shim.api.partitions import ALL_TOPIC_OPERATIONS
+from shim.errors import ErrorCode, KafkaError
+from shim.metadata.store import INTERNAL_TOPICS
+from shim.metadata.topics import check_name
+from shim.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
+from shim.protocol.messages.describe_topic_partitions_response import (
+    Cursor,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+    from shim.metadata.image import Partition
+
+KEY, MIN, MAX = 75, 0, 0
+REQUEST, RESPONSE = DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
+
+
+def handle(context: Context, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+    image = context.broker.metadata.image
+    cursor = request.cursor
+    first_name = cursor.topic_name if cursor is not None else ""
+    wanted = {topic.name for topic in request.topics} or set(image.topics)
+    names = sorted(name for name in wanted if name >= first_name)
+    if cursor is not None:
+        if request.topics and first_name not in wanted:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"DescribeTopicPartitionsRequest topic list should contain the cursor topic: {first_name}",
+            )
+        if cursor.partition_index < 0:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "DescribeTopicPartitionsRequest cursor partition must be valid")
+    left = max(min(context.broker.config.max_request_partition_size_limit, request.response_partition_limit), 1)
+    response = DescribeTopicPartitionsResponse()
+    for name in names:
+        if left == 0:
+            response.next_cursor = Cursor(topic_name=name, partition_index=0)
+            break
+        topic = image.topics.get(name)
+        if topic is None:
+            if request.topics:
+                response.topics.append(_missing(name))
+            continue
+        start = cursor.partition_index if cursor is not None and name == first_name else 0
+        shown = topic.partitions[start : start + left]
+        response.topics.append(
+            DescribeTopicPartitionsResponseTopic(
+                name=name,
+                topic_id=topic.topic_id,
+                is_internal=name in INTERNAL_TOPICS,
+                partitions=[_describe(partition) for partition in shown],
+                topic_authorized_operations=ALL_TOPIC_OPERATIONS,
+            )
+        )
+        left -= len(shown)
+        if start + len(shown) < len(topic.partitions):
+            response.next_cursor = Cursor(topic_name=name, partition_index=start + len(shown))
+            break
+    return response
+
+
+def failed(
+    request: DescribeTopicPartitionsRequest, version: int, code: ErrorCode, message: str | None
+) -> DescribeTopicPartitionsResponse:
+    """Every topic asked for gets the error."""
+    topics = [DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name) for topic in request.topics]
+    return DescribeTopicPartitionsResponse(topics=topics)
+
+
+def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    try:
+        check_name(name)
+    except KafkaError as error:
+        code = error.code
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=code,
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=ALL_TOPIC_OPERATIONS,
+    )
+
+
+def _describe(partition: Partition) -> DescribeTopicPartitionsResponsePartition:
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=ErrorCode.NONE if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=partition.partition,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        eligible_leader_replicas=list(partition.elr),
+        last_known_elr=list(partition.last_known_elr),
+    )

@@ -1,0 +1,66 @@
+"""The command line. `serve` is parsed here, by hand, because importing a library for it costs a tenth of the start;
+everything else, and every mistake and `--help`, goes to `shim/commands/`, which is imported only then.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `kafka-shim ARGUMENTS...` (default: of this process); answers the exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["serve"]:
+        options = _plain_serve(words[1:])
+        if options is not None:
+            from shim.serve import serve
+
+            return serve(**options)
+    from shim.commands.main import run
+
+    return run(words)
+
+
+# option -> keyword of `serve`; a flag has no value.
+_VALUES = {
+    "--listen": "listen",
+    "--data-dir": "data_dir",
+    "--config": "config_file",
+    "-o": "options",
+    "--log-level": "log_level",
+}
+
+
+def _plain_serve(words: list[str]) -> dict[str, Any] | None:
+    """The keywords of `serve`, or None for anything out of the ordinary: that is explained by the full parser."""
+    found: dict[str, Any] = {}
+    options: list[str] = []
+    at = 0
+    while at < len(words):
+        word, equals, value = words[at].partition("=")
+        if word == "--memory" and not equals:
+            found["memory"] = True
+            at += 1
+            continue
+        keyword = _VALUES.get(word if word.startswith("--") else words[at])
+        if keyword is None:
+            return None
+        if not (equals and word.startswith("--")):
+            at += 1
+            if at == len(words):
+                return None
+            value = words[at]
+        if keyword == "options":
+            options.append(value)
+        else:
+            found[keyword] = value
+        at += 1
+    if "memory" in found and "data_dir" in found:
+        return None
+    found["options"] = options
+    return found

@@ -1,0 +1,55 @@
+"""`kafka-shim`: the group of all subcommands. Each noun's file is imported when it is asked for, and holds `group`."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+
+from shim import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Noun -> module. A new subcommand is a line here and a file.
+NOUNS = {
+    "configs": "shim.commands.configs",
+    "serve": "shim.commands.serve",
+    "topics": "shim.commands.topics",
+}
+
+
+class Nouns(click.Group):
+    """Subcommands by their names in `NOUNS`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(NOUNS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        module = NOUNS.get(cmd_name)
+        if module is None:
+            return None
+        command: click.Command = import_module(module).group
+        return command
+
+
+@click.group(cls=Nouns, name="kafka-shim", help="A Kafka broker that unmodified clients cannot tell from Apache Kafka.")
+@click.version_option(__version__, prog_name="kafka-shim")
+def main() -> None:
+    pass
+
+
+def run(words: Sequence[str]) -> int:
+    """Run the command line; answers the exit status."""
+    try:
+        answer = main.main(list(words), prog_name="kafka-shim", standalone_mode=False)
+    except click.exceptions.Exit as finished:
+        return finished.exit_code
+    except click.ClickException as error:
+        error.show(sys.stderr)
+        return error.exit_code
+    except click.Abort:
+        return 1
+    return answer if isinstance(answer, int) else 0

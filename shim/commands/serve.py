@@ -1,0 +1,27 @@
+"""`kafka-shim serve`, for `--help` and for mistakes: `shim.cli` reads the ordinary forms without this module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+
+@click.command(name="serve", help="Serve clients until SIGTERM or SIGINT.")
+@click.option("--listen", metavar="HOST:PORT", help="default: 127.0.0.1:9092; port 0 takes a free one")
+@click.option("--data-dir", metavar="DIR", help="default: ./kafka-shim-data")
+@click.option("--memory", is_flag=True, help="keep the data in a temporary directory, removed at the end")
+@click.option("--config", "config_file", metavar="FILE", help="a server.properties file")
+@click.option("-o", "options", multiple=True, metavar="KEY=VALUE", help="one option of Kafka's; repeatable")
+@click.option(
+    "--log-level",
+    type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False),
+    default="INFO",
+    help="DEBUG logs each request",
+)
+def group(memory: bool, data_dir: str | None, **arguments: Any) -> int:
+    if memory and data_dir is not None:
+        raise click.UsageError("--memory and --data-dir exclude each other")
+    from shim.serve import serve
+
+    return serve(memory=memory, data_dir=data_dir, **arguments)

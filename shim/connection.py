@@ -1,0 +1,417 @@
+"""One client's connection: bytes to frames, frames to `dispatch` one at a time, answers back in the order of requests.
+
+Memory. An idle connection holds no buffer. Reads go to one probe buffer that all connections of a loop share; only a
+frame that did not arrive whole gets a buffer of its own, which the rest of the frame is then read into directly, and
+which grows with what really arrives, not with what the length field claims.
+
+Flow. While a request is being handled nothing else of this connection is looked at; what arrives meanwhile is kept and
+reading pauses. The same while the client does not read its answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import mmap
+from struct import Struct
+
+from shim.broker import Session
+from shim.errors import DisconnectError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
+    from shim.broker import Listener
+    from shim.dispatch import Dispatcher
+
+    Parts = list[Any]
+
+logger = logging.getLogger("shim.connection")
+
+PROBE_BYTES = 65536
+# Frames of one 1 MB batch, the default of most producers, are read into buffers of this size, which are kept for reuse.
+LARGE_BYTES = 1048576 + PROBE_BYTES
+LARGE_KEPT = 8
+WRITE_HIGH_WATER_BYTES = 1048576
+
+_read_length = Struct(">i").unpack_from
+
+
+class ReceiveMemory:
+    """The buffers of one server's connections, and the account of `queued.max.request.bytes`. Event-loop thread only.
+
+    The probe buffer is filled and emptied within one turn of the loop (`get_buffer`, the read, `buffer_updated`), so
+    that all connections can share it.
+    """
+
+    __slots__ = ("_free", "limit_bytes", "probe", "used_bytes", "waiting")
+
+    def __init__(self, limit_bytes: int = -1) -> None:
+        self.probe = memoryview(bytearray(PROBE_BYTES))
+        self.limit_bytes = limit_bytes
+        self.used_bytes = 0
+        # Connections whose next frame waits for memory, in order; a dict for its order and quick removal.
+        self.waiting: dict[Connection, None] = {}
+        self._free: list[memoryview] = []
+
+    def take(self, size_bytes: int) -> memoryview:
+        """A buffer of at least `size_bytes`. Fresh large ones are mapped: untouched pages cost nothing."""
+        if size_bytes <= PROBE_BYTES:
+            buffer = memoryview(bytearray(size_bytes))
+        elif size_bytes > LARGE_BYTES:
+            buffer = memoryview(mmap.mmap(-1, size_bytes))
+        elif self._free:
+            buffer = self._free.pop()
+        else:
+            buffer = memoryview(mmap.mmap(-1, LARGE_BYTES))
+        self.used_bytes += len(buffer)
+        return buffer
+
+    def give_back(self, buffer: memoryview) -> None:
+        """The opposite of `take`; lets one waiting connection go on."""
+        self.used_bytes -= len(buffer)
+        if len(buffer) == LARGE_BYTES and len(self._free) < LARGE_KEPT:
+            self._free.append(buffer)
+        while self.waiting and not self.is_full:
+            connection = next(iter(self.waiting))
+            del self.waiting[connection]
+            connection.proceed()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a new frame must wait; one frame may always exceed the limit, else a large one could never be
+        read."""
+        return 0 < self.limit_bytes <= self.used_bytes
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Made by a listener for each accepted socket; the transport owns it. Event-loop thread only."""
+
+    __slots__ = (
+        "_dispatcher",
+        "_filled_bytes",
+        "_frame",
+        "_frame_bytes",
+        "_gone",
+        "_held",
+        "_is_paused",
+        "_listener",
+        "_max_frame_bytes",
+        "_memory",
+        "_registry",
+        "_task",
+        "_transport",
+        "_write_paused",
+        "is_closing",
+        "last_active_ms",
+        "session",
+    )
+
+    session: Session
+    _transport: asyncio.Transport
+
+    def __init__(self, dispatcher: Dispatcher, listener: Listener, memory: ReceiveMemory, registry: Registry) -> None:
+        # Fixed for the life of the connection.
+        self._dispatcher = dispatcher
+        self._listener = listener
+        self._memory = memory
+        self._registry = registry
+        self._max_frame_bytes: int = dispatcher.broker.config.socket_request_max_bytes
+        # Receiving: what arrived and is not handled yet, and the frame being received, with its length prefix.
+        self._held: bytes | bytearray | None = None
+        self._frame: memoryview | None = None
+        self._frame_bytes = 0
+        self._filled_bytes = 0
+        # Flow.
+        self._task: asyncio.Task[None] | None = None
+        self._write_paused = False
+        self._is_paused = False
+        self.is_closing = False
+        self.last_active_ms = 0
+        self._gone: asyncio.Future[None] | None = None
+
+    # --- life
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]
+        peer = transport.get_extra_info("peername") or ("unknown", 0)
+        local = transport.get_extra_info("sockname") or (self._listener.host, self._listener.port)
+        self.session = Session(self._listener, (_plain(peer[0]), peer[1]), (_plain(local[0]), local[1]))
+        self.last_active_ms = self._dispatcher.broker.clock.monotonic_ms()
+        self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
+        if not self._registry.admit(self):
+            self.is_closing = True
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_closing = True
+        self._memory.waiting.pop(self, None)
+        self._drop_frame()
+        self._held = None
+        # A parked reader is of no use to anyone now; other requests end as they would have.
+        if self._task is not None and self._task.get_name() == CANCEL_ON_LOSS:
+            self._task.cancel()
+        self._registry.remove(self)
+        if self._gone is not None and not self._gone.done():
+            self._gone.set_result(None)
+
+    def eof_received(self) -> bool:
+        return False
+
+    def close(self, reason: str | None = None) -> None:
+        """Close without an answer; a reason is logged, once."""
+        if self.is_closing:
+            return
+        self.is_closing = True
+        if reason is not None:
+            logger.warning("closing %s: %s", self, reason)
+            self._dispatcher.broker.metrics.frames_refused += 1
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once; what was not sent is lost."""
+        self.is_closing = True
+        self._transport.abort()
+
+    @property
+    def task(self) -> asyncio.Task[None] | None:
+        """The request that is waiting, None when there is none."""
+        return self._task
+
+    @property
+    def gone(self) -> asyncio.Future[None]:
+        """Done when the connection is closed; only one may be asked for."""
+        self._gone = asyncio.get_running_loop().create_future()
+        return self._gone
+
+    def __str__(self) -> str:
+        return f"{self.session.peer_host}:{self.session.peer_port} on {self._listener.name}"
+
+    # --- receiving
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        frame = self._frame
+        if frame is not None:
+            return frame[self._filled_bytes : self._frame_bytes]
+        held = self._held
+        if held is not None:
+            # The 1 to 3 bytes of a length that was cut off; more is only held while reading is paused.
+            probe = self._memory.probe
+            probe[: len(held)] = held
+            return probe[len(held) :]
+        return self._memory.probe
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.last_active_ms = self._dispatcher.broker.clock.monotonic_ms()
+        frame = self._frame
+        if frame is not None:
+            self._filled_bytes += nbytes
+            if self._filled_bytes == self._frame_bytes:
+                if self._task is None and not self._write_paused:
+                    self._handle_whole(frame)
+                else:
+                    self._pause()
+            elif self._filled_bytes == len(frame):
+                self._grow(frame)
+            return
+        held = self._held
+        size_bytes = nbytes
+        if held is not None:
+            size_bytes += len(held)
+            self._held = None
+        self._consume(self._memory.probe, size_bytes)
+
+    def _consume(self, data: memoryview, size_bytes: int) -> None:
+        """Handle every whole frame of `data`, keep the rest."""
+        at = 0
+        while size_bytes - at >= 4 and self._task is None and not self._write_paused and not self.is_closing:
+            length = _read_length(data, at)[0]
+            if not 0 <= length <= self._max_frame_bytes:
+                self.close(f"frame of {length} bytes, socket.request.max.bytes is {self._max_frame_bytes}")
+                return
+            end = at + 4 + length
+            if end > size_bytes:
+                break
+            self._handle(data[at + 4 : end])
+            at = end
+        if at < size_bytes and not self.is_closing:
+            self._keep(data[at:size_bytes])
+
+    def _keep(self, rest: memoryview) -> None:
+        if self._task is not None or self._write_paused or (self._memory.is_full and len(rest) >= 4):
+            if self._task is None and not self._write_paused:
+                self._memory.waiting[self] = None
+            self._held = bytearray(rest)
+            self._pause()
+        elif len(rest) < 4:
+            self._held = bytes(rest)
+        else:
+            length = _read_length(rest)[0]
+            if not 0 <= length <= self._max_frame_bytes:
+                self.close(f"frame of {length} bytes, socket.request.max.bytes is {self._max_frame_bytes}")
+                return
+            self._frame_bytes = 4 + length
+            self._frame = frame = self._memory.take(min(self._frame_bytes, LARGE_BYTES))
+            self._filled_bytes = len(rest)
+            frame[: len(rest)] = rest
+
+    def _grow(self, frame: memoryview) -> None:
+        larger = self._memory.take(min(self._frame_bytes, 2 * len(frame)))
+        larger[: self._filled_bytes] = frame[: self._filled_bytes]
+        self._frame = larger
+        self._memory.give_back(frame)
+
+    def _handle_whole(self, frame: memoryview) -> None:
+        self._frame = None
+        self._handle(frame[4 : self._frame_bytes])
+        self._memory.give_back(frame)
+
+    def _drop_frame(self) -> None:
+        frame = self._frame
+        if frame is not None:
+            self._frame = None
+            self._memory.give_back(frame)
+
+    # --- handling
+
+    def _handle(self, frame: memoryview) -> None:
+        try:
+            answer = self._dispatcher.handle(self.session, frame)
+        except DisconnectError as error:
+            self.close(str(error))
+            return
+        if answer is None:
+            return
+        if isinstance(answer, list):
+            self._send(answer)
+            return
+        # A coroutine: the request waits. Its name tells `connection_lost` whether somebody still wants its outcome.
+        name = CANCEL_ON_LOSS if self._dispatcher.is_abandonable else FINISH_ON_LOSS
+        self._task = asyncio.get_running_loop().create_task(self._finish(answer), name=name)
+
+    async def _finish(self, waiting: Coroutine[Any, Any, Parts | None]) -> None:
+        try:
+            answer = await waiting
+        except DisconnectError as error:
+            self._task = None
+            self.close(str(error))
+            return
+        except BaseException:
+            self._task = None
+            raise
+        self._task = None
+        if self.is_closing:
+            return
+        if answer is not None:
+            self._send(answer)
+        self.proceed()
+
+    def _send(self, parts: Parts) -> None:
+        if len(parts) == 1:
+            self._transport.write(parts[0])
+        else:
+            self._transport.writelines(parts)
+
+    # --- flow
+
+    def _pause(self) -> None:
+        if not self._is_paused and not self.is_closing:
+            self._is_paused = True
+            self._transport.pause_reading()
+
+    def proceed(self) -> None:
+        """Go on with what arrived while this connection had to wait, then with reading."""
+        if not self._is_paused or self._task is not None or self._write_paused or self.is_closing:
+            return
+        frame = self._frame
+        if frame is not None and self._filled_bytes == self._frame_bytes:
+            self._handle_whole(frame)
+        held = self._held
+        if held is not None and self._task is None and not self._write_paused:
+            self._held = None
+            self._consume(memoryview(held), len(held))
+        if self._task is None and not self._write_paused and not self.is_closing and self not in self._memory.waiting:
+            self._is_paused = False
+            self._transport.resume_reading()
+
+    def pause_writing(self) -> None:
+        self._write_paused = True
+
+    def resume_writing(self) -> None:
+        self._write_paused = False
+        self.proceed()
+
+
+def _plain(host: str) -> str:
+    """An IPv4 address that came through a socket of both families."""
+    return host.removeprefix("::ffff:")
+
+
+CANCEL_ON_LOSS = "request: cancelled with its connection"
+FINISH_ON_LOSS = "request"
+
+
+class Registry:
+    """The open connections of one server: their limits, their idle time, their end."""
+
+    __slots__ = ("_broker", "_overrides", "_timer", "connections", "per_ip")
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self._timer: Any = None
+        self.connections: set[Connection] = set()
+        self.per_ip: dict[str, int] = {}
+        self._overrides = dict[str, int]()
+        for entry in broker.config.max_connections_per_ip_overrides.split(","):
+            host, colon, count = entry.strip().rpartition(":")
+            if colon:
+                self._overrides[host] = int(count)
+
+    def admit(self, connection: Connection) -> bool:
+        """Count a new connection, or refuse it with one log line."""
+        config, metrics = self._broker.config, self._broker.metrics
+        host = connection.session.peer_host
+        count = self.per_ip.get(host, 0)
+        if len(self.connections) >= config.max_connections:
+            logger.warning("refusing %s: max.connections is %d", connection, config.max_connections)
+        elif count >= self._overrides.get(host, config.max_connections_per_ip):
+            logger.warning("refusing %s: max.connections.per.ip", connection)
+        else:
+            self.connections.add(connection)
+            self.per_ip[host] = count + 1
+            metrics.connections_opened += 1
+            return True
+        metrics.connections_refused += 1
+        return False
+
+    def remove(self, connection: Connection) -> None:
+        """The opposite of `admit`."""
+        if connection not in self.connections:
+            return
+        self.connections.discard(connection)
+        host = connection.session.peer_host
+        self.per_ip[host] -= 1
+        if not self.per_ip[host]:
+            del self.per_ip[host]
+        self._broker.metrics.connections_closed += 1
+
+    def start(self) -> None:
+        """Begin to close connections that are idle longer than `connections.max.idle.ms`."""
+        idle_ms = self._broker.config.connections_max_idle_ms
+        if idle_ms > 0:
+            self._timer = self._broker.clock.call_later(max(min(idle_ms / 4, 30_000), 10), self._close_idle)
+
+    def _close_idle(self) -> None:
+        oldest_ms = self._broker.clock.monotonic_ms() - self._broker.config.connections_max_idle_ms
+        for connection in list(self.connections):
+            if connection.last_active_ms < oldest_ms and connection.task is None:
+                logger.debug("closing %s: idle", connection)
+                connection.close()
+        self.start()
+
+    def stop(self) -> None:
+        """End the idle timer; the connections are the server's to close."""
+        if self._timer is not None:
+            self._timer.cancel()

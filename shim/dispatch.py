@@ -1,0 +1,139 @@
+"""One request's life: header, API row, version, decode, handle, encode; every error on the way has its outcome here.
+
+| what is wrong | outcome |
+| --- | --- |
+| ApiVersions of an unknown version | answered in version 0 with UNSUPPORTED_VERSION |
+| unknown API, version outside the range, a body that cannot be read | the connection is closed, one log line |
+| KafkaError out of a handler | the API's answer with that error (`shim/api/failures.py`) |
+| any other exception | a bug: logged with its traceback, answered as UNKNOWN_SERVER_ERROR |
+"""
+
+from __future__ import annotations
+
+import logging
+
+from cext.messages import RequestHeaderParser, decode, encode_response_frame
+from shim.api import TABLE, Api
+from shim.broker import Context
+from shim.errors import DisconnectError, ErrorCode, KafkaError
+from shim.protocol.api_keys import API_KEYS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
+    from shim.broker import Broker, Session
+
+    Parts = list[Any]
+
+logger = logging.getLogger("shim.request")
+
+API_VERSIONS = 18
+
+_parse_header = RequestHeaderParser({key: row[3] for key, row in API_KEYS.items()}).parse
+
+
+class Dispatcher:
+    """All connections of a broker share one."""
+
+    __slots__ = ("broker", "is_abandonable")
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        # Of the request that `handle` turned into a coroutine last: whether it may be dropped with its connection.
+        self.is_abandonable = False
+
+    def handle(self, session: Session, frame: memoryview) -> Parts | Coroutine[Any, Any, Parts | None] | None:
+        """Serve one request, `frame` being what follows its length. Answers the response's buffers, length included,
+        None when there is none, or a coroutine that will. `frame` may be reused as soon as this returns.
+
+        Raises DisconnectError when the connection must be closed instead.
+        """
+        broker = self.broker
+        try:
+            api_key, version, correlation_id, client_id, at = _parse_header(frame)
+        except ValueError as error:
+            raise DisconnectError(f"cannot read the header of a request: {error}") from error
+        api = TABLE.get(api_key)
+        if api is None:
+            raise DisconnectError(f"{API_KEYS[api_key][0]} (key {api_key}) is not served")
+        if not api.first <= version <= api.last:
+            if api_key == API_VERSIONS:
+                return _unsupported_api_versions(correlation_id)
+            raise DisconnectError(f"{api.name} version {version} is not served")
+        if not api.is_loaded:
+            api.load()
+        try:
+            request = decode(api.request, version, frame, at)
+        except ValueError as error:
+            raise DisconnectError(f"cannot read {api.name} version {version}: {error}") from error
+        context = Context(broker, session, api_key, version, correlation_id, client_id, broker.clock.now_ms())
+        if broker.faults.armed:
+            broker.faults.reach("request.received", api_key=api_key, client_id=client_id)
+        if logger.isEnabledFor(logging.DEBUG):
+            _log(context, api, request)
+        requests = broker.metrics.requests
+        requests[api_key] = requests.get(api_key, 0) + 1
+        try:
+            response = api.handle(context, request)
+        except DisconnectError:
+            raise
+        except Exception as error:
+            response = self._fail(context, api, request, error)
+        if response is None:
+            return None
+        if isinstance(response, api.response):
+            return self._encode(context, response)
+        self.is_abandonable = api.is_abandonable
+        return self._complete(context, api, request, response)
+
+    async def _complete(
+        self, context: Context, api: Api, request: Any, waiting: Coroutine[Any, Any, Any]
+    ) -> Parts | None:
+        try:
+            response = await waiting
+        except DisconnectError:
+            raise
+        except Exception as error:
+            response = self._fail(context, api, request, error)
+        return None if response is None else self._encode(context, response)
+
+    def _encode(self, context: Context, response: Any) -> Parts:
+        if self.broker.faults.armed:
+            self.broker.faults.reach("response.ready", api_key=context.api_key, client_id=context.client_id)
+        return encode_response_frame(context.correlation_id, response, context.api_version)
+
+    def _fail(self, context: Context, api: Api, request: Any, error: Exception) -> Any:
+        from shim.api.failures import failure
+
+        if isinstance(error, KafkaError):
+            code, message = error.code, error.message
+        else:
+            code, message = ErrorCode.UNKNOWN_SERVER_ERROR, None
+            self.broker.metrics.errors_unexpected += 1
+            logger.error("%s version %d failed", api.name, context.api_version, exc_info=error)
+        return failure(api, context.api_version, request, code, message)
+
+
+def _unsupported_api_versions(correlation_id: int) -> Parts:
+    from shim.api.k18_api_versions import unsupported
+
+    return encode_response_frame(correlation_id, unsupported(), 0)
+
+
+def _log(context: Context, api: Api, request: Any) -> None:
+    session = context.session
+    text = repr(request)
+    if len(text) > 1000:
+        text = f"{text[:1000]}..."
+    logger.debug(
+        "%s:%d %s v%d correlation %d client %r: %s",
+        session.peer_host,
+        session.peer_port,
+        api.name,
+        context.api_version,
+        context.correlation_id,
+        context.client_id,
+        text,
+    )

@@ -1,0 +1,98 @@
+"""`listeners` and `advertised.listeners`: text to addresses, addresses to bound sockets. No event loop here."""
+
+from __future__ import annotations
+
+import socket
+
+from shim.broker import Listener
+from shim.config import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.config import BrokerConfig
+
+
+def parse_endpoints(text: str, option: str) -> list[tuple[str, str, int]]:
+    """(listener name, host, port) of each entry `NAME://HOST:PORT`; hosts of IPv6 lose their brackets. Raises
+    ConfigError."""
+    endpoints = []
+    for entry in text.split(","):
+        name, scheme, address = entry.strip().partition("://")
+        host, colon, port = address.rpartition(":")
+        if not (name and scheme and colon and port.isdigit() and int(port) < 65536):
+            raise ConfigError(f"{option}: {entry.strip()!r} is not NAME://HOST:PORT")
+        if host.startswith("[") and host.endswith("]"):
+            host = host[1:-1]
+        elif ":" in host:
+            raise ConfigError(f"{option}: an IPv6 address stands in brackets: {entry.strip()!r}")
+        endpoints.append((name.upper(), host, int(port)))
+    if len({name for name, _, _ in endpoints}) < len(endpoints):
+        raise ConfigError(f"{option}: each listener needs a name of its own")
+    return endpoints
+
+
+def listeners_of(config: BrokerConfig) -> list[Listener]:
+    """The listeners to bind, ports still as asked. Raises ConfigError for what is not implemented."""
+    protocols = {}
+    for entry in config.listener_security_protocol_map.split(","):
+        name, _, protocol = entry.strip().partition(":")
+        protocols[name.upper()] = protocol.upper()
+    found = []
+    for name, host, port in parse_endpoints(config.listeners, "listeners"):
+        if name in config.controller_listener_names:
+            config.warnings.append(f"listener {name}: this broker is its own controller and opens no port for it")
+            continue
+        if name not in protocols:
+            raise ConfigError(f"listeners: {name} is not in listener.security.protocol.map")
+        protocol = protocols[name]
+        if protocol != "PLAINTEXT":
+            raise ConfigError(f"listeners: {name} asks for {protocol}, which is not implemented yet; only PLAINTEXT is")
+        found.append(Listener(name, host, port, protocol))
+    if not found:
+        raise ConfigError("listeners: there is none for clients")
+    if config.advertised_listeners is not None:
+        by_name = {listener.name: listener for listener in found}
+        for name, host, port in parse_endpoints(config.advertised_listeners, "advertised.listeners"):
+            if name in config.controller_listener_names:
+                continue
+            if name not in by_name:
+                raise ConfigError(f"advertised.listeners: there is no listener {name}")
+            if host in ("", "0.0.0.0", "::"):
+                raise ConfigError("advertised.listeners: clients cannot connect to every address; name one")
+            by_name[name].advertised_host, by_name[name].advertised_port = host, port
+    return found
+
+
+def bind(listener: Listener, backlog: int) -> socket.socket:
+    """A listening socket; `listener.port` becomes the one really bound. Raises OSError."""
+    if not listener.host:
+        sock = _bind_everywhere(listener.port)
+        listener.host = "0.0.0.0"
+    else:
+        family, _, _, _, address = socket.getaddrinfo(
+            listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(address)
+        except OSError:
+            sock.close()
+            raise
+    sock.listen(backlog)
+    sock.setblocking(False)
+    listener.port = sock.getsockname()[1]
+    return sock
+
+
+def _bind_everywhere(port: int) -> socket.socket:
+    """Both families on one port where the system can, as a JVM does."""
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+    return socket.create_server(("", port))
+
+
+def printable(listener: Listener) -> str:
+    """`NAME://HOST:PORT`, IPv6 in brackets."""
+    host = f"[{listener.host}]" if ":" in listener.host else listener.host
+    return f"{listener.name}://{host}:{listener.port}"

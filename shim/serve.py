@@ -1,0 +1,106 @@
+"""`kafka-shim serve`: options to a configuration, a server on an event loop, one ready line, a clean stop on a
+signal."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+
+from shim.config import BrokerConfig, ConfigError
+from shim.faults import Faults
+from shim.server import Server
+from shim.storage.results import StorageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from shim.clock import Clock
+
+EXIT_FAILED = 1
+
+
+def serve(
+    *,
+    listen: str | None = None,
+    data_dir: str | None = None,
+    memory: bool = False,
+    config_file: str | None = None,
+    options: Sequence[str] = (),
+    log_level: str = "INFO",
+) -> int:
+    """Serve until SIGTERM or SIGINT; answers the exit status. A start that fails prints one line to stderr."""
+    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    temporary: Path | None = None
+    try:
+        if memory:
+            from shim.memory_dir import make
+
+            temporary = make()
+        config = configure(listen, str(temporary) if temporary else data_dir, config_file, options)
+        faults = Faults.from_environment()
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            return runner.run(_serve(config, faults))
+    except (ConfigError, StorageError, OSError, ValueError) as error:
+        sys.stderr.write(f"kafka-shim: {error}\n")
+        return EXIT_FAILED
+    finally:
+        if temporary is not None:
+            from shim.memory_dir import remove
+
+            remove(temporary)
+
+
+def configure(
+    listen: str | None, data_dir: str | None, config_file: str | None, options: Sequence[str]
+) -> BrokerConfig:
+    """A configuration from a server.properties file, then `-o` options, then the two short forms, the later winning.
+
+    Raises ConfigError, OSError.
+    """
+    given: dict[str, str] = {}
+    if config_file is not None:
+        from shim.config_parse import read_properties
+
+        given.update(read_properties(config_file))
+    for option in options:
+        name, equals, value = option.partition("=")
+        if not equals:
+            raise ConfigError(f"-o takes key=value, not {option!r}")
+        given[name.strip()] = value.strip()
+    if data_dir is not None:
+        given.pop("log.dir", None)
+        given.pop("log.dirs", None)
+    config = BrokerConfig.parse(given)
+    if listen is not None:
+        config.listeners = listen if "://" in listen else f"PLAINTEXT://{listen}"
+        config.advertised_listeners = given.get("advertised.listeners")
+    if data_dir is not None:
+        config.log_dirs = (data_dir,)
+    return config
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """uvloop's loop where there is uvloop, else asyncio's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
+
+
+async def _serve(config: BrokerConfig, faults: Faults, clock: Clock | None = None) -> int:
+    loop = asyncio.get_running_loop()
+    asked = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, asked.set)
+    server = Server(config, clock, faults)
+    await server.start()
+    sys.stdout.write(server.ready_line + "\n")
+    sys.stdout.flush()
+    await asked.wait()
+    await server.stop()
+    return 0

@@ -1,0 +1,179 @@
+"""The broker's life: data directory, metadata, coordinators, listeners, in this order; and back in reverse."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from shim.api.fetch_sessions import FetchSessions
+from shim.broker import Broker
+from shim.clock import RealClock
+from shim.connection import Connection, ReceiveMemory, Registry
+from shim.dispatch import Dispatcher
+from shim.faults import Faults
+from shim.group.coordinator import GroupCoordinator
+from shim.listeners import bind, listeners_of, printable
+from shim.metadata.store import MetadataStore
+from shim.metrics import Metrics
+from shim.storage.logs import Logs
+from shim.txn.coordinator import TransactionCoordinator
+from shim.txn.producer_ids import ProducerIds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Listener
+    from shim.clock import Clock
+    from shim.config import BrokerConfig
+
+logger = logging.getLogger("shim.server")
+
+# How long a clean stop waits for requests under way, and then for clients to take their last answers.
+DRAIN_SECONDS = 5.0
+FLUSH_SECONDS = 1.0
+
+
+class Server:
+    """One broker on the running loop: `await start()`, then it serves until `await stop()`."""
+
+    def __init__(self, config: BrokerConfig, clock: Clock | None = None, faults: Faults | None = None) -> None:
+        self.broker = broker = Broker()
+        broker.config = config
+        broker.clock = clock or RealClock()
+        broker.faults = faults or Faults()
+        broker.metrics = Metrics()
+        broker.node_id = config.node_id
+        broker.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots)
+        self._dispatcher = Dispatcher(broker)
+        self._memory = ReceiveMemory(config.queued_max_request_bytes)
+        self._registry = Registry(broker)
+        self._servers: list[asyncio.Server] = []
+
+    # --- start
+
+    async def start(self, cluster_id: str | None = None) -> None:
+        """Open the data directory, recover, listen. Raises ConfigError, StorageError, OSError; then nothing is left
+        open."""
+        started_ns = time.monotonic_ns()
+        broker = self.broker
+        config = broker.config
+        broker.listeners = listeners_of(config)
+        for warning in config.warnings:
+            logger.warning("%s", warning)
+        broker.logs = logs = Logs(config, broker.clock, broker.faults)
+        broker.cluster_id = logs.open_dirs(cluster_id)
+        try:
+            broker.metadata = metadata = MetadataStore(config, broker.clock, logs, broker.faults)
+            metadata.start()
+            logs.start(metadata.lookup)
+            metadata.create_missing_logs()
+            # Groups first: the markers of a transaction that is resumed decide offsets.
+            clock, faults = broker.clock, broker.faults
+            try:
+                broker.groups = GroupCoordinator(
+                    clock=clock, config=config, logs=logs, metadata=metadata, faults=faults
+                )
+                broker.groups.start()
+            except NotImplementedError:
+                logger.info("groups are not served yet")
+            broker.producer_ids = ProducerIds(metadata.next_producer_id_block)
+            broker.transactions = TransactionCoordinator(
+                clock=clock,
+                config=config,
+                logs=logs,
+                metadata=metadata,
+                faults=faults,
+                producer_ids=broker.producer_ids,
+            )
+            broker.transactions.start()
+            logs.run_periodically()
+            await self._listen()
+        except BaseException:
+            await self._close_listeners()
+            logs.stop()
+            raise
+        self._registry.start()
+        elapsed_ms = (time.monotonic_ns() - started_ns) / 1e6
+        logger.info("node %d of cluster %s started in %.0f ms", broker.node_id, broker.cluster_id, elapsed_ms)
+
+    async def _listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        broker = self.broker
+        config = broker.config
+        sockets = []
+        try:
+            for listener in broker.listeners:
+                sockets.append(bind(listener, config.socket_listen_backlog_size))  # noqa: PERF401 closed one by one below
+            # Clients may come as soon as the sockets listen; nobody reads them before this is on record.
+            broker.metadata.register(
+                [
+                    (
+                        one.name,
+                        one.advertised_host or one.host,
+                        one.advertised_port if one.advertised_host else one.port,
+                        0,
+                    )
+                    for one in broker.listeners
+                ]
+            )
+            for listener, sock in zip(broker.listeners, sockets, strict=True):
+                self._servers.append(await loop.create_server(self._factory(listener), sock=sock))
+        except BaseException:
+            for sock in sockets:
+                sock.close()
+            raise
+
+    def _factory(self, listener: Listener) -> type[Connection]:
+        def connect() -> Connection:
+            return Connection(self._dispatcher, listener, self._memory, self._registry)
+
+        return connect  # type: ignore[return-value]
+
+    @property
+    def ready_line(self) -> str:
+        """What `serve` prints once connections are accepted."""
+        broker = self.broker
+        addresses = ",".join(printable(listener) for listener in broker.listeners)
+        directories = ",".join(directory.path for directory in broker.logs.dirs)
+        return f"ready {addresses} node={broker.node_id} cluster={broker.cluster_id} data={directories}"
+
+    # --- stop
+
+    async def stop(self) -> None:
+        """Accept nothing new, answer what is under way, close everything, sync the logs."""
+        broker = self.broker
+        broker.stopping = True
+        if broker.faults.armed:
+            broker.faults.reach("server.stopping")
+        await self._close_listeners()
+        self._registry.stop()
+        for waiter in list(broker.parked):
+            waiter.wake()
+        broker.transactions.stop()
+        if hasattr(broker, "groups"):
+            broker.groups.stop()
+        await self._drain()
+        broker.metadata.stop()
+        broker.logs.stop()
+
+    async def _close_listeners(self) -> None:
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+        await asyncio.sleep(0)
+
+    async def _drain(self) -> None:
+        connections = self._registry.connections
+        busy = [connection.task for connection in connections if connection.task is not None]
+        if busy:
+            await asyncio.wait(busy, timeout=DRAIN_SECONDS)
+        # Closing sends what is buffered first; a client that does not take it is cut off.
+        gone = [connection.gone for connection in list(connections)]
+        for connection in list(connections):
+            connection.close()
+        if gone:
+            _, pending = await asyncio.wait(gone, timeout=FLUSH_SECONDS)
+            if pending:
+                for connection in list(connections):
+                    connection.abort()
+                await asyncio.wait(pending, timeout=FLUSH_SECONDS)
