@@ -353,7 +353,6 @@ cdef int read_tags(PlanTable* plan, object made, Frame* f) except -1:
         left -= 1
         read_uvarint(&f.c, &tag)
         read_uvarint(&f.c, &size_bytes)
-        need(&f.c, size_bytes)
         for i in range(plan.tagged_count):
             op = &plan.tagged[i]
             if op.tag == tag:
@@ -367,6 +366,7 @@ cdef int read_tags(PlanTable* plan, object made, Frame* f) except -1:
             for i in range(plan.absent_count):
                 if plan.absent[i].tag == tag:
                     raise WireError(f"tag {tag} is not valid for this version")
+            need(&f.c, size_bytes)
             charge(f, UNKNOWN_TAG_OBJECT_BYTES)
             if unknown is None:
                 unknown = {}

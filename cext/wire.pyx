@@ -379,14 +379,18 @@ cdef class Writer:
     def boolean(self, bint value):
         write_i8(&self.out, value)
 
-    def uuid(self, const uint8_t[::1] value):
-        if value.shape[0] != 16:
-            raise EncodeError(f"a uuid of {value.shape[0]} bytes")
-        write_raw(&self.out, &value[0], 16)
+    def uuid(self, value):
+        if len(value) != 16:
+            raise EncodeError(f"a uuid of {len(value)} bytes")
+        self.raw(value)
 
-    def raw(self, const uint8_t[::1] value):
-        if value.shape[0] > 0:
-            write_raw(&self.out, &value[0], value.shape[0])
+    def raw(self, value):
+        cdef Py_buffer view
+        PyObject_GetBuffer(value, &view, PyBUF_SIMPLE)
+        try:
+            write_raw(&self.out, view.buf, view.len)
+        finally:
+            PyBuffer_Release(&view)
 
     def string(self, str value not None):
         write_string(&self.out, False, value)

@@ -1,1 +1,1 @@
-"""Kafka's messages: field tables, typed classes, headers and record frames. Bytes are made and read by ``cext.messages``."""
+"""Kafka's messages: field tables, typed classes, headers, record frames. ``cext.messages`` makes and reads the bytes."""

@@ -1,8 +1,8 @@
 """Request and response headers (KIP-511, KIP-482).
 
-A request's header is version 2, with tags, from the request's first flexible version on, and version 1 before; its client
-id keeps a two-byte length in both. A response's header is version 1 from the same version on and version 0 before, except that
-ApiVersions always answers with version 0.
+A request's header is version 2, with tags, from the request's first flexible version on, and version 1 before; its
+client id keeps a two-byte length in both. A response's header is version 1 from the same version on and version 0
+before, except that ApiVersions always answers with version 0.
 """
 
 from __future__ import annotations

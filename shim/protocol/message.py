@@ -4,10 +4,10 @@ A message class holds the fields of all versions of one Kafka message. ``FIELDS`
 
 ``(name, type, versions, default, nullable_versions, ignorable, tag, tagged_versions)``
 
-cut at the right where the rest is ``"", False, -1, ""``. Types are Kafka's words (``int32``, ``string``, ``[]string``, the
-name of a struct of the same module, ``[]Struct``) and ``string16``, a string whose length stays two bytes in flexible
-versions too. Versions are ``"3+"``, ``"0-2"``, ``"5"`` or ``""`` for none. A default of ``()`` is a new empty list or a new
-struct of defaults. ``cext.messages`` turns the table into a plan for each version on first use.
+cut at the right where the rest is ``"", False, -1, ""``. Types are Kafka's words (``int32``, ``string``, ``[]string``,
+the name of a struct of the same module, ``[]Struct``) and ``string16``, a string whose length stays two bytes in
+flexible versions too. Versions are ``"3+"``, ``"0-2"``, ``"5"`` or ``""`` for none. A default of ``()`` is a new empty
+list or a new struct of defaults. ``cext.messages`` turns the table into a plan for each version on first use.
 
 On encode, a field that the version does not have is dropped when it is ignorable or has its default, else the encoder
 raises ``cext.messages.UnsupportedVersionError``; on decode it gets its default. Kafka's generated classes do the same.

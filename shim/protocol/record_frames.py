@@ -1,10 +1,10 @@
 """The frames around records of internal topics.
 
-``__consumer_offsets``, ``__transaction_state`` and ``__share_group_state``: two bytes of record type before the key, two
-bytes of version before the value (``CoordinatorRecordSerde`` of Kafka). ``__cluster_metadata``: frame version, type and
-version as unsigned varints before the record (``AbstractApiMessageSerde``). Control records: two bytes of key version
-and two of type as the key, the bare message as the value (``MemoryRecordsBuilder``); only the value of a transaction
-marker has two bytes of version before it (``EndTransactionMarker``).
+``__consumer_offsets``, ``__transaction_state`` and ``__share_group_state``: two bytes of record type before the key,
+two bytes of version before the value (``CoordinatorRecordSerde`` of Kafka). ``__cluster_metadata``: frame version, type
+and version as unsigned varints before the record (``AbstractApiMessageSerde``). Control records: two bytes of key
+version and two of type as the key, the bare message as the value (``MemoryRecordsBuilder``); only the value of a
+transaction marker has two bytes of version before it (``EndTransactionMarker``).
 """
 
 from __future__ import annotations

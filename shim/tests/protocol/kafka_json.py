@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import base64
 import json
-import sys
+from functools import cache
 from typing import Any
 
 from compat_tests.kafka_jars import kafka_libs
 from shim.protocol.message import Message
 from shim.protocol.transcribe import read_definitions, snake
+from shim.tests.protocol.values import in_range, struct_class
 
 BINARY = {"bytes", "records"}
 
 
-def in_range(versions: str, version: int) -> bool:
-    if not versions:
-        return False
-    low, _, high = versions.replace("+", "-32767").partition("-")
-    return int(low) <= version <= int(high or low)
-
-
+@cache
 def json_names() -> dict[str, str]:
     """Our field names -> Kafka's JSON names."""
     found: dict[str, str] = {}
@@ -40,21 +35,13 @@ def json_names() -> dict[str, str]:
     return found
 
 
-NAMES = json_names()
-
-
-def struct_class(owner: type[Message], kind: str) -> type[Message] | None:
-    found = getattr(sys.modules[owner.__module__], kind.removeprefix("[]"), None)
-    return found if isinstance(found, type) and issubclass(found, Message) else None
-
-
 def to_json(message: Message, version: int) -> str:
     return json.dumps(_node(message, version))
 
 
 def _node(message: Message, version: int) -> dict[str, Any]:
     return {
-        NAMES[row[0]]: _value(row[1], getattr(message, row[0]), version)
+        json_names()[row[0]]: _value(row[1], getattr(message, row[0]), version)
         for row in message.FIELDS
         if in_range(row[2], version)
     }
@@ -79,7 +66,7 @@ def from_json(cls: type[Message], text: str) -> Message:
 def _message(cls: type[Message], node: dict[str, Any]) -> Message:
     values = {}
     for row in cls.FIELDS:
-        name = NAMES[row[0]]
+        name = json_names()[row[0]]
         if name in node:
             values[row[0]] = _read(cls, row[1], node[name])
     return cls(**values)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from hypothesis import strategies as st
 
 import shim.protocol as protocol
 from shim.protocol.message import Message
-from shim.tests.protocol.kafka_json import in_range, struct_class
 
 LIMITS = {
     "int8": (-(2**7), 2**7 - 1),
@@ -22,8 +22,22 @@ LIMITS = {
     "uint16": (0, 2**16 - 1),
     "uint32": (0, 2**32 - 1),
 }
-STRINGS = ("", "a", "topic-1", "\u00e9\u6f22\U0001f600", "\0\t\n\"\\", "x" * 127, "y" * 128, "z" * 300)
+STRINGS = ("", "a", "topic-1", "\u00e9\u6f22\U0001f600", '\0\t\n"\\', "x" * 127, "y" * 128, "z" * 300)
 BYTES = (b"", b"\0", bytes(range(256)), b"\xff" * 127, b"\x80" * 16384)
+
+
+def in_range(versions: str, version: int) -> bool:
+    """Whether ``"3+"``, ``"0-2"``, ``"5"`` or ``""`` holds the version."""
+    if not versions:
+        return False
+    low, _, high = versions.replace("+", "-32767").partition("-")
+    return int(low) <= version <= int(high or low)
+
+
+def struct_class(owner: type[Message], kind: str) -> type[Message] | None:
+    """The struct that a field of this type holds, or None."""
+    found = getattr(sys.modules[owner.__module__], kind.removeprefix("[]"), None)
+    return found if isinstance(found, type) and issubclass(found, Message) else None
 
 
 def message_classes() -> list[type[Message]]:
@@ -44,11 +58,9 @@ def versions(cls: type[Message]) -> range:
     return range(cls.MIN_VERSION, cls.MAX_VERSION + 1)
 
 
-# A choice makes one value of a scalar kind, says how many elements an array has, and whether a nullable field is null.
-Scalar = Callable[[str], Any]
-
-
 class Choice:
+    """Makes the value of a scalar, says how many elements an array has, and whether a nullable field is null."""
+
     def scalar(self, kind: str) -> Any:
         raise NotImplementedError
 
@@ -134,7 +146,7 @@ def _value(cls: type[Message], kind: str, version: int, choice: Choice) -> Any:
     if kind.startswith("[]"):
         return [_value(cls, kind[2:], version, choice) for _ in range(choice.count())]
     struct = struct_class(cls, kind)
-    return make(struct, version, choice) if struct else choice.scalar(kind.removesuffix("16") if kind == "string16" else kind)
+    return make(struct, version, choice) if struct else choice.scalar("string" if kind == "string16" else kind)
 
 
 def systematic(cls: type[Message], version: int, seeds: int) -> Iterator[Any]:
@@ -179,11 +191,11 @@ def messages(draw: Any) -> tuple[Any, int]:
     return make(cls, version, Drawn(draw)), version
 
 
-def structs_of(message: Message) -> Iterator[Message]:
-    """The message and every struct in it."""
+def structs_of(message: Message, version: int) -> Iterator[Message]:
+    """The message and every struct in it that the version has."""
     yield message
     for row in message.FIELDS:
         value = getattr(message, row[0])
         for item in value if isinstance(value, list) else (value,):
-            if isinstance(item, Message):
-                yield from structs_of(item)
+            if isinstance(item, Message) and in_range(row[2], version):
+                yield from structs_of(item, version)
