@@ -25,7 +25,7 @@ REQUEST, RESPONSE = DeleteTopicsRequest, DeleteTopicsResponse
 async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     response = DeleteTopicsResponse()
     metadata = context.broker.metadata
-    wanted = [(name, ZERO_UUID) for name in request.topic_names]
+    wanted: list[tuple[str | None, bytes]] = [(name, ZERO_UUID) for name in request.topic_names]
     wanted += [(topic.name, topic.topic_id) for topic in request.topics]
     if not context.broker.config.delete_topic_enable:
         disabled = _deletion_disabled(context.api_version)
@@ -98,7 +98,7 @@ def _invalid(reason: str) -> KafkaError:
 
 def _failed(name: str | None, topic_id: bytes, error: KafkaError) -> DeletableTopicResult:
     return DeletableTopicResult(
-        name=name,  # type: ignore[arg-type]  # null when the topic was given by an id that is not known
+        name=name,
         topic_id=topic_id,
         error_code=error.code,
         error_message=error.message,

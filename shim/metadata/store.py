@@ -59,7 +59,7 @@ class MetadataStore:
 
     def __init__(self, config: BrokerConfig, clock: Clock, logs: Logs, faults: Faults) -> None:
         # --- fixed
-        self._config = config
+        self.config = config
         self._clock = clock
         self._logs = logs
         self._faults = faults
@@ -102,7 +102,7 @@ class MetadataStore:
         if METADATA_VERSION not in self.image.features:
             bootstrap.write_checkpoint(directory, now_ms)
             first = bootstrap.read_checkpoint(directory)
-            records += bootstrap.activation_records(first, self._config.min_insync_replicas)
+            records += bootstrap.activation_records(first, self.config.min_insync_replicas)
         records += election_records(self.image, self._node_id)
         self._log.begin_epoch(now_ms)
         if records:
@@ -138,7 +138,7 @@ class MetadataStore:
     def register(self, endpoints: Sequence[tuple[str, str, int, int]]) -> None:
         """Record this node with the (listener, host, port, security protocol) that it serves, once these are bound."""
         records, self.broker_epoch = registration_records(
-            self.image, self._node_id, endpoints, self._directory_ids(), self._config.broker_rack, self._log.next_offset
+            self.image, self._node_id, endpoints, self._directory_ids(), self.config.broker_rack, self._log.next_offset
         )
         self._logs.broker_epoch = self.broker_epoch
         self.commit(records)
@@ -223,7 +223,7 @@ class MetadataStore:
             return self._default_config
         config = self._topic_configs.get(name)
         if config is None:
-            config = self._topic_configs[name] = TopicConfig(self._config, overrides)
+            config = self._topic_configs[name] = TopicConfig(self.config, overrides)
         return config
 
     def feature(self, name: str) -> int:
@@ -251,7 +251,7 @@ class MetadataStore:
         self, partitions: int, replication_factor: int, assignments: Sequence[tuple[int, list[int]]]
     ) -> list[list[int]]:
         """`topics.decide_replicas` with this broker's defaults; nothing changes."""
-        defaults = (self._config.num_partitions, self._config.default_replication_factor)
+        defaults = (self.config.num_partitions, self.config.default_replication_factor)
         return topics.decide_replicas(self.image, partitions, replication_factor, assignments, self._node_id, defaults)
 
     def create_topics(self, new: Sequence[tuple[str, list[list[int]], Mapping[str, str]]]) -> list[Topic]:
@@ -290,7 +290,7 @@ class MetadataStore:
 
     def _internal_options(self, name: str) -> tuple[int, dict[str, str]]:
         # GroupCoordinatorService.groupMetadataTopicConfigs, TransactionCoordinator.transactionStateTopicConfigs.
-        config = self._config
+        config = self.config
         if name == OFFSETS_TOPIC:
             return config.offsets_topic_num_partitions, {
                 "cleanup.policy": "compact",
@@ -371,14 +371,14 @@ class MetadataStore:
         """Put the stored options of the cluster, then of this broker, over the static ones; topics follow."""
         dynamic = dict(self.image.config_of(RESOURCE_BROKER, ""))
         dynamic.update(self.image.config_of(RESOURCE_BROKER, str(self._node_id)))
-        if dynamic == self._config.dynamic:
+        if dynamic == self.config.dynamic:
             return
-        if dynamic == {"min.insync.replicas": str(self._config.min_insync_replicas)}:
+        if dynamic == {"min.insync.replicas": str(self.config.min_insync_replicas)}:
             # What every new directory says; no reason to load the parser of options at each start.
-            self._config.dynamic = dynamic
+            self.config.dynamic = dynamic
             return
-        self._config.apply_dynamic(dynamic)
-        self._default_config = TopicConfig(self._config)
+        self.config.apply_dynamic(dynamic)
+        self._default_config = TopicConfig(self.config)
         self._topic_configs.clear()
         if self.broker_epoch >= 0:  # before that no log is open
             for name in self.image.topics:

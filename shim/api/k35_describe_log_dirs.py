@@ -1,0 +1,47 @@
+"""DescribeLogDirs (key 35), versions 1-5.
+
+Per data directory: its partitions with their sizes (all, or those asked for), and the bytes of its file system (v4).
+v3 adds a top-level error, v5 whether the directory is cordoned (never here). Nothing is in motion between directories:
+no future replicas, no lag. Not implemented: authorisation.
+"""
+
+from __future__ import annotations
+
+from shim.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from shim.protocol.messages.describe_log_dirs_response import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+    from shim.storage.logs import DirStatus
+
+KEY, MIN, MAX = 35, 1, 5
+REQUEST, RESPONSE = DescribeLogDirsRequest, DescribeLogDirsResponse
+
+
+def handle(context: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    wanted = None
+    if request.topics is not None:
+        wanted = {(topic.topic, partition) for topic in request.topics for partition in topic.partitions}
+    return DescribeLogDirsResponse(
+        results=[_describe(status, wanted) for status in context.broker.logs.describe_dirs()]
+    )
+
+
+def _describe(status: DirStatus, wanted: set[tuple[str, int]] | None) -> DescribeLogDirsResult:
+    topics: dict[str, DescribeLogDirsTopic] = {}
+    for topic, partition, size_bytes, _ in status.partitions:
+        if wanted is None or (topic, partition) in wanted:
+            entry = topics.setdefault(topic, DescribeLogDirsTopic(name=topic))
+            entry.partitions.append(DescribeLogDirsPartition(partition_index=partition, partition_size=size_bytes))
+    return DescribeLogDirsResult(
+        log_dir=status.path,
+        topics=list(topics.values()),
+        total_bytes=status.total_bytes,
+        usable_bytes=status.usable_bytes,
+    )

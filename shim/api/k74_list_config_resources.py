@@ -1,0 +1,56 @@
+"""ListConfigResources (key 74), versions 0-1.
+
+v0 lists client metrics subscriptions only; v1 the types asked for, or all: groups, client metrics, broker loggers,
+brokers, topics. Groups and client metrics are those with stored options. A type that the version does not have is
+UNSUPPORTED_VERSION. Not implemented: authorisation.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode
+from shim.metadata.image import (
+    RESOURCE_BROKER,
+    RESOURCE_BROKER_LOGGER,
+    RESOURCE_CLIENT_METRICS,
+    RESOURCE_GROUP,
+    RESOURCE_TOPIC,
+)
+from shim.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
+from shim.protocol.messages.list_config_resources_response import ConfigResource, ListConfigResourcesResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from shim.broker import Context
+
+KEY, MIN, MAX = 74, 0, 1
+REQUEST, RESPONSE = ListConfigResourcesRequest, ListConfigResourcesResponse
+
+# In the order in which Kafka lists them.
+TYPES = (RESOURCE_GROUP, RESOURCE_CLIENT_METRICS, RESOURCE_BROKER_LOGGER, RESOURCE_BROKER, RESOURCE_TOPIC)
+
+
+def handle(context: Context, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
+    supported = TYPES if context.api_version >= 1 else (RESOURCE_CLIENT_METRICS,)
+    wanted = set(request.resource_types or supported)
+    response = ListConfigResourcesResponse()
+    if not wanted.issubset(supported):
+        response.error_code = ErrorCode.UNSUPPORTED_VERSION
+        return response
+    response.config_resources = [
+        ConfigResource(resource_name=name, resource_type=kind)
+        for kind in TYPES
+        if kind in wanted
+        for name in _names(context, kind)
+    ]
+    return response
+
+
+def _names(context: Context, kind: int) -> Iterable[str]:
+    image = context.broker.metadata.image
+    if kind == RESOURCE_TOPIC:
+        return list(image.topics)
+    if kind in (RESOURCE_BROKER, RESOURCE_BROKER_LOGGER):
+        return [str(node_id) for node_id, broker in image.brokers.items() if not broker.fenced]
+    return [name for stored, name in image.configs if stored == kind]
