@@ -1,0 +1,65 @@
+"""What a client of the matrix is: it writes messages and reads them back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+MAX_REQUEST_BYTES = 32 * 1024 * 1024
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+ACKS = ("0", "1", "all")
+
+
+@dataclass(frozen=True)
+class Message:
+    """One record. `timestamp_ms` None: the client chooses."""
+
+    value: bytes | None
+    key: bytes | None = None
+    partition: int = 0
+    timestamp_ms: int | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = field(default=())
+
+    def same_as(self, other: Message) -> bool:
+        """Equal but for a timestamp that the client chose."""
+        if self.timestamp_ms is not None and self.timestamp_ms != other.timestamp_ms:
+            return False
+        mine = (self.value, self.key, self.partition, self.headers)
+        return mine == (other.value, other.key, other.partition, other.headers)
+
+    def brief(self) -> str:
+        """For a failed test: sizes instead of megabytes."""
+        value = None if self.value is None else f"{len(self.value)} B"
+        return f"p{self.partition} key={self.key!r} value={value} at {self.timestamp_ms} headers={self.headers!r}"
+
+
+class Client:
+    """`write` returns when the broker has acknowledged (with acks=0: when the client has flushed)."""
+
+    name = ""
+    chooses_partition = True
+
+    def can_write(self, message: Message) -> bool:
+        """Whether this client has the means to express the message."""
+        return True
+
+    def can_read(self, message: Message) -> bool:
+        """Whether this client shows the whole of the message."""
+        return True
+
+    def write(self, bootstrap: str, topic: str, messages: Sequence[Message], *, acks: str, codec: str) -> None:
+        raise NotImplementedError
+
+    def read(self, bootstrap: str, topic: str, partitions: int, count: int) -> list[Message]:
+        """`count` messages from the start of the partitions, each partition in order; what there is after a minute."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Ends what the client keeps running."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,53 @@
+"""Brokers and clients that the tests of a session share."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from compat_tests import clients
+from compat_tests.targets import Target, make
+
+
+@pytest.fixture(scope="session")
+def target() -> Iterator[Target]:
+    """The broker under test: the shim, or what KAFKA_SHIM_TARGET names (kafka-native, external=HOST:PORT ...)."""
+    settings = {"message.max.bytes": "33554432", "socket.request.max.bytes": "104857600"}
+    with make(os.environ.get("KAFKA_SHIM_TARGET", "shim"), settings=settings) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def client_of() -> Iterator[Callable[[str], clients.Client]]:
+    """Clients by name, each made once."""
+    made: dict[str, clients.Client] = {}
+
+    def get(name: str) -> clients.Client:
+        if name not in made:
+            made[name] = clients.make(name)
+        return made[name]
+
+    yield get
+    for client in made.values():
+        client.close()
+
+
+@pytest.fixture(scope="session")
+def new_topic(target: Target) -> Callable[..., str]:
+    """Makes a topic with a name of its own and returns the name."""
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": target.bootstrap})
+    numbers = itertools.count(1)
+    run = os.urandom(3).hex()  # an external broker keeps the topics of earlier runs
+
+    def create(partitions: int = 1, **config: str) -> str:
+        name = f"topic-{run}-{next(numbers)}"
+        options = {key.replace("_", "."): value for key, value in config.items()}
+        admin.create_topics([NewTopic(name, partitions, 1, config=options)])[name].result(30)
+        return name
+
+    return create
