@@ -94,12 +94,10 @@ cdef int write_string(Out* out, bint compact, str value) except -1:
     cdef const char* text
     if value is None:
         return write_short_length(out, compact, -1)
-    try:
-        text = PyUnicode_AsUTF8AndSize(value, &length)
-        if text == NULL:
-            raise UnicodeError
-    except UnicodeError:
-        raise EncodeError("a string has a lone surrogate, which UTF-8 cannot carry") from None
+    text = PyUnicode_AsUTF8AndSize(value, &length)
+    if text == NULL:
+        PyErr_Clear()
+        raise EncodeError("a string has a lone surrogate, which UTF-8 cannot carry")
     if length > MAX_STRING_BYTES:
         raise EncodeError(f"a string of {length} bytes; the protocol allows {MAX_STRING_BYTES}")
     write_short_length(out, compact, length)

@@ -1,1 +1,1 @@
-"""Kafka's messages: field tables, typed classes, headers, record frames. ``cext.messages`` makes and reads the bytes."""
+"""Kafka's messages: field tables, typed classes, headers, record frames; ``cext.messages`` makes the bytes."""

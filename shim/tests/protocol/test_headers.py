@@ -24,7 +24,7 @@ from shim.protocol.messages.response_header import ResponseHeader
 def test_the_headers_of_every_request_and_response(key: int) -> None:
     request, response = request_class(key), response_class(key)
     assert request.API_KEY == response.API_KEY == key
-    assert (request.MIN_VERSION, request.MAX_VERSION, request.FLEXIBLE_FROM) == API_KEYS[key][1:4]
+    assert API_KEYS[key][1:4] == (request.MIN_VERSION, request.MAX_VERSION, request.FLEXIBLE_FROM)
     for version in range(request.MIN_VERSION, request.MAX_VERSION + 1):
         frame = encode_request_frame(request(), version, 77, "me")
         assert int.from_bytes(frame[:4], "big") == len(frame) - 4

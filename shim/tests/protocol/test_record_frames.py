@@ -58,7 +58,7 @@ def test_unknown_types_and_versions_of_records_are_told_from_damage() -> None:
 @pytest.mark.parametrize("record_type", METADATA_RECORDS)
 def test_every_metadata_record_comes_back(record_type: int) -> None:
     cls = frames.record_class(METADATA_RECORDS[record_type])
-    assert cls.API_KEY == record_type
+    assert record_type == cls.API_KEY
     for version in range(cls.MIN_VERSION, cls.MAX_VERSION + 1):
         record: Message = make(cls, version, Highest())
         assert frames.decode_metadata(frames.encode_metadata(record, version)) == (record, version)

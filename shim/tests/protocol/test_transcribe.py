@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import shim.protocol as protocol
 from compat_tests.kafka_jars import kafka_libs
+from shim import protocol
 from shim.protocol.transcribe import outputs, read_definitions, snake
 
 HERE = Path(protocol.__file__).parent

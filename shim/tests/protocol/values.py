@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-import shim.protocol as protocol
+from shim import protocol
 from shim.protocol.message import Message
 
 LIMITS = {
