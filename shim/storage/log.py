@@ -350,7 +350,9 @@ class PartitionLog:
         """The log start offset (ListOffsets -2; also -4, earliest local)."""
         self._require_online()
         entries = self.epochs.entries
-        known = entries and entries[0][1] <= self.log_start_offset
+        if not entries:  # nothing was ever appended: the leader's epoch begins here
+            return FoundOffset(-1, self.log_start_offset, self.leader_epoch)
+        known = entries[0][1] <= self.log_start_offset
         return FoundOffset(-1, self.log_start_offset, entries[0][0] if known else -1)
 
     def latest(self, isolation_level: int = 0) -> FoundOffset:

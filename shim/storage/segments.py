@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from shim.storage.open_files import OpenFiles
 
 HEADER_SIZE = 61
-# Below this a copy is cheaper than a mapping; see docs/adr/0003-storage-io.md.
-MAP_FROM_BYTES = 128 * 1024
+# Below this a copy is cheaper than a mapping, above it a mapping bounds the memory that slow readers hold; the figures are
+# in docs/adr/0003-storage-io.md.
+MAP_FROM_BYTES = 4 * 1024 * 1024
 NO_TIMESTAMP = -1
-_MAP_FLAGS = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
 
 
 class Segment:
@@ -256,9 +256,7 @@ class Segment:
         if size_bytes < MAP_FROM_BYTES:
             return read(self.fd, position, size_bytes)
         skipped = position % mmap.ALLOCATIONGRANULARITY
-        mapped = mmap.mmap(
-            self.fd, size_bytes + skipped, flags=_MAP_FLAGS, prot=mmap.PROT_READ, offset=position - skipped
-        )
+        mapped = mmap.mmap(self.fd, size_bytes + skipped, access=mmap.ACCESS_READ, offset=position - skipped)
         return memoryview(mapped)[skipped:]
 
     def walk(self, position: int = 0, *, check_crc: bool = False, next_offset: int | None = None) -> Walk:

@@ -1,0 +1,379 @@
+"""Appends and reads of one partition."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+from cext.batch import scan, scan_all
+from cext.records import build, iterate
+
+from shim.errors import ErrorCode, KafkaError
+from shim.storage.log import PartitionLog
+from shim.storage.results import RecordsError
+from shim.tests.storage.conftest import NOW_MS, Disk, batch, end, put, records, refused
+
+DAY_MS = 24 * 3600 * 1000
+
+
+def test_offsets_follow_each_other_and_come_back_in_order(log: PartitionLog) -> None:
+    first, second = put(log, b"a", b"b"), put(log, b"c")
+    assert (first.base_offset, first.last_offset, second.base_offset) == (0, 1, 2)
+    assert first.append_time_ms == -1
+    assert records(log) == [(0, b"a"), (1, b"b"), (2, b"c")]
+    assert (log.log_end_offset, log.high_watermark, log.last_stable_offset) == (3, 3, 3)
+
+
+def test_stored_batch_carries_offset_and_leader_epoch(log: PartitionLog) -> None:
+    put(log, b"a")
+    log.leader_epoch = 4
+    put(log, b"b")
+    headers = [header for buffer in log.read(0, 1 << 20).records for header in scan_all(buffer)]
+    assert [(header.base_offset, header.leader_epoch) for header in headers] == [(0, 0), (1, 4)]
+    assert log.epochs.entries == [(0, 0), (4, 1)]
+    assert log.end_offset_for_epoch(0) == (0, 1)
+    assert log.end_offset_for_epoch(4) == (4, 2)
+    assert log.end_offset_for_epoch(5) == (-1, -1)
+
+
+def test_readonly_request_bytes_are_not_changed(log: PartitionLog) -> None:
+    put(log, b"first")
+    data = bytes(batch(b"a"))
+    log.append_as_leader(memoryview(data), now_ms=NOW_MS, version=12)
+    assert scan(data).base_offset == 0
+    assert records(log)[-1] == (1, b"a")
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_compressed_batches_are_stored_as_they_came(log: PartitionLog, codec: int) -> None:
+    put(log, *[b"x" * 100] * 50, codec=codec)
+    assert scan(log.read(0, 1 << 20).records[0]).compression == codec
+    assert len(records(log)) == 50
+
+
+@pytest.mark.parametrize(("name", "codec"), [("gzip", 1), ("snappy", 2), ("lz4", 3), ("zstd", 4), ("uncompressed", 0)])
+def test_topic_compression_type_wins(make_disk: Callable[..., Disk], name: str, codec: int) -> None:
+    log = make_disk({"compression.type": name}).open()
+    put(log, *[b"x" * 100] * 50, codec=0 if codec else 1)
+    assert scan(log.read(0, 1 << 20).records[0]).compression == codec
+    assert [value for _, value in records(log)] == [b"x" * 100] * 50
+
+
+def test_log_append_time_is_stamped_and_answered(make_disk: Callable[..., Disk]) -> None:
+    log = make_disk({"message.timestamp.type": "LogAppendTime"}).open()
+    appended = put(log, b"a", timestamp=5, now_ms=NOW_MS + 7)
+    buffer = log.read(0, 1 << 20).records[0]
+    assert appended.append_time_ms == NOW_MS + 7
+    assert scan(buffer).is_log_append_time
+    assert [record.timestamp for record in iterate(buffer)] == [NOW_MS + 7]
+
+
+def test_header_maximum_is_what_the_records_say(log: PartitionLog) -> None:
+    data = batch(b"a", timestamp=NOW_MS)
+    lie = (NOW_MS + 5).to_bytes(8, "big")
+    from cext.crc32c import crc32c
+
+    data[35:43] = lie
+    data[17:21] = crc32c(data[21:]).to_bytes(4, "big")
+    log.append_as_leader(data, now_ms=NOW_MS, version=12)
+    assert scan(log.read(0, 1 << 20).records[0]).max_timestamp == NOW_MS
+
+
+# --- refusals (A10)
+
+
+def test_wrong_crc_is_corrupt(log: PartitionLog) -> None:
+    data = batch(b"a")
+    data[-1] ^= 1
+    with refused(ErrorCode.CORRUPT_MESSAGE):
+        log.append_as_leader(data, now_ms=NOW_MS, version=12)
+    assert log.log_end_offset == 0
+
+
+@pytest.mark.parametrize("data", [b"", b"\0" * 10, bytes(batch(b"a"))[:-1]])
+def test_no_whole_batch_is_an_invalid_record(log: PartitionLog, data: bytes) -> None:
+    with pytest.raises(KafkaError) as caught:
+        log.append_as_leader(data, now_ms=NOW_MS, version=12)
+    assert caught.value.code in (ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_old_magic_is_an_invalid_record(log: PartitionLog, magic: int) -> None:
+    data = batch(b"a")
+    data[16] = magic
+    with refused(ErrorCode.INVALID_RECORD):
+        log.append_as_leader(data, now_ms=NOW_MS, version=12)
+
+
+def test_two_batches_are_refused_and_a_part_of_a_second_is_ignored(log: PartitionLog) -> None:
+    with refused(ErrorCode.INVALID_RECORD):
+        log.append_as_leader(batch(b"a") + batch(b"b"), now_ms=NOW_MS, version=12)
+    log.append_as_leader(batch(b"a") + batch(b"b")[:-1], now_ms=NOW_MS, version=12)
+    assert records(log) == [(0, b"a")]
+    assert log.size_bytes == len(batch(b"a"))
+
+
+def test_first_offset_must_be_zero(log: PartitionLog) -> None:
+    with refused(ErrorCode.INVALID_RECORD):
+        log.append_as_leader(build([(None, b"a", NOW_MS, ())], base_offset=5), now_ms=NOW_MS, version=12)
+
+
+def test_clients_may_not_write_control_batches(log: PartitionLog) -> None:
+    data = build([(b"\0\0\0\0", b"\0\0\0\0\0\0", NOW_MS, ())], control=True)
+    with refused(ErrorCode.INVALID_RECORD):
+        log.append_as_leader(data, now_ms=NOW_MS, version=12)
+
+
+def test_producer_id_needs_a_sequence(log: PartitionLog) -> None:
+    with refused(ErrorCode.INVALID_RECORD):
+        put(log, b"a", pid=1, epoch=0, seq=-1)
+
+
+def test_zstd_needs_produce_7(log: PartitionLog) -> None:
+    with refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE):
+        put(log, b"a", codec=4, version=6)
+    assert put(log, b"a", codec=4, version=7).base_offset == 0
+
+
+def test_max_message_bytes_counts_the_batch(make_disk: Callable[..., Disk]) -> None:
+    exact = len(batch(b"x" * 100))
+    log = make_disk({"max.message.bytes": str(exact)}).open()
+    put(log, b"x" * 100)
+    with refused(ErrorCode.MESSAGE_TOO_LARGE):
+        put(log, b"x" * 101)
+
+
+def test_recompression_is_measured_again(make_disk: Callable[..., Disk]) -> None:
+    log = make_disk({"max.message.bytes": "1000", "compression.type": "uncompressed"}).open()
+    with refused(ErrorCode.MESSAGE_TOO_LARGE):
+        put(log, b"x" * 5000, codec=1)
+
+
+def test_batch_above_segment_bytes_is_refused(make_disk: Callable[..., Disk]) -> None:
+    log = make_disk({"segment.bytes": "1048576", "max.message.bytes": "4000000"}).open()
+    with refused(ErrorCode.RECORD_LIST_TOO_LARGE):
+        put(log, os.urandom(1048577))
+
+
+def test_time_too_far_ahead_names_each_record(log: PartitionLog) -> None:
+    data = build([(None, b"a", NOW_MS, ()), (None, b"b", NOW_MS + 2 * 3600_000, ()), (None, b"c", -1, ())])
+    with pytest.raises(RecordsError) as caught:
+        log.append_as_leader(data, now_ms=NOW_MS, version=12)
+    assert caught.value.code is ErrorCode.INVALID_TIMESTAMP
+    assert [index for index, _ in caught.value.record_errors] == [1]
+
+
+def test_time_too_old_is_refused_when_configured(make_disk: Callable[..., Disk]) -> None:
+    log = make_disk({"message.timestamp.before.max.ms": "1000"}).open()
+    with refused(ErrorCode.INVALID_TIMESTAMP):
+        put(log, b"a", timestamp=NOW_MS - 1001)
+    assert put(log, b"a", timestamp=NOW_MS - 1000).base_offset == 0
+
+
+def test_compacted_topic_wants_keys_and_names_the_records_without(make_disk: Callable[..., Disk]) -> None:
+    log = make_disk({"cleanup.policy": "compact"}).open()
+    data = build([(b"k", b"a", NOW_MS, ()), (None, b"b", NOW_MS, ())])
+    with pytest.raises(RecordsError) as caught:
+        log.append_as_leader(data, now_ms=NOW_MS, version=12)
+    assert caught.value.code is ErrorCode.INVALID_RECORD
+    assert [index for index, _ in caught.value.record_errors] == [1]
+
+
+# --- reads
+
+
+def test_offset_inside_a_batch_gives_the_whole_batch(log: PartitionLog) -> None:
+    put(log, b"a", b"b", b"c")
+    put(log, b"d")
+    fetched = log.read(1, 1)
+    assert scan(fetched.records[0]).base_offset == 0
+    assert [header.base_offset for header in scan_all(fetched.records[0])] == [0]
+
+
+def test_reads_never_give_a_part_of_a_batch(log: PartitionLog) -> None:
+    sizes = [100, 3000, 10, 9000, 70000, 1, 5000, 300]
+    for size in sizes * 4:
+        put(log, b"z" * size)
+    for limit in (1, 500, 4096, 10_000, 80_000, 200_000):
+        at = 0
+        while at < log.log_end_offset:
+            fetched = log.read(at, limit)
+            headers = scan_all(fetched.records[0])
+            assert headers[0].base_offset == at
+            assert len(headers) == 1 or fetched.size_bytes <= limit
+            at = headers[-1].next_offset
+
+
+def test_without_at_least_one_a_big_batch_is_left_out(log: PartitionLog) -> None:
+    put(log, b"z" * 1000)
+    assert log.read(0, 100, at_least_one=False).records == []
+    assert log.read(0, 100).size_bytes > 1000
+
+
+def test_offsets_outside_are_out_of_range_and_the_end_is_empty(log: PartitionLog) -> None:
+    put(log, b"a")
+    assert log.read(1, 100).records == []
+    for offset in (-1, 2):
+        with refused(ErrorCode.OFFSET_OUT_OF_RANGE):
+            log.read(offset, 100)
+
+
+def test_views_outlive_roll_delete_and_close(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({"segment.bytes": "16777216", "max.message.bytes": "9000000"})
+    log = disk.open()
+    put(log, b"small")
+    put(log, b"z" * 8_000_000)
+    small, large = log.read(0, 10).records[0], log.read(1, 1).records[0]
+    log.roll(NOW_MS)
+    disk.logs.delete("t", 0)
+    disk.clock.advance(60_000)
+    disk.stop()
+    assert scan(small).record_count == 1
+    assert [len(record.value or b"") for record in iterate(large)] == [8_000_000]
+
+
+# --- look-ups by time
+
+
+def test_look_up_by_time_across_segments(make_disk: Callable[..., Disk]) -> None:
+    log = make_disk({"segment.bytes": "1048576"}).open()
+    for number in range(300):
+        put(log, b"z" * 10_000, timestamp=NOW_MS + number * 10 - DAY_MS)
+    assert len(log.segments) > 2
+    for number in (0, 1, 57, 150, 299):
+        found = log.offset_for_timestamp(NOW_MS + number * 10 - DAY_MS - 5)
+        assert (found.offset, found.timestamp_ms) == (number, NOW_MS + number * 10 - DAY_MS)
+    assert log.offset_for_timestamp(NOW_MS + 300 * 10).offset == -1
+    assert log.max_timestamp().offset == 299
+    assert log.earliest().offset == 0
+    assert log.latest().offset == 300
+
+
+def test_time_look_up_at_or_above_the_stable_offset_finds_nothing(log: PartitionLog) -> None:
+    put(log, b"a", timestamp=NOW_MS)
+    put(log, b"b", timestamp=NOW_MS + 10, pid=1, seq=0, txn=True)
+    assert log.offset_for_timestamp(NOW_MS + 5, 0).offset == 1
+    assert log.offset_for_timestamp(NOW_MS + 5, 1).offset == -1
+    assert log.max_timestamp(1).offset == -1
+    assert log.latest(1).offset == 1
+
+
+def test_records_without_time_have_no_maximum(log: PartitionLog) -> None:
+    put(log, b"a", timestamp=-1)
+    assert log.max_timestamp().offset == -1
+
+
+# --- rolling
+
+
+def test_segments_roll_by_size(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({"segment.bytes": "1048576"})
+    log = disk.open()
+    for _ in range(30):
+        put(log, b"z" * 100_000)
+    assert [segment.base_offset for segment in log.segments] == [0, 10, 20]
+    assert "00000000000000000010.snapshot" in disk.files()
+    assert len(records(log)) == 30
+
+
+def test_segments_roll_by_record_time(make_disk: Callable[..., Disk]) -> None:
+    log = make_disk({"segment.ms": "1000"}).open()
+    put(log, b"a", timestamp=NOW_MS)
+    put(log, b"b", timestamp=NOW_MS + 1000)
+    put(log, b"c", timestamp=NOW_MS + 1001)
+    assert [segment.base_offset for segment in log.segments] == [0, 2]
+
+
+def test_segments_without_record_time_roll_by_the_clock(make_disk: Callable[..., Disk]) -> None:
+    log = make_disk({"segment.ms": "1000"}).open()
+    put(log, b"a", timestamp=-1, now_ms=NOW_MS)
+    put(log, b"b", timestamp=-1, now_ms=NOW_MS + 1001)
+    assert [segment.base_offset for segment in log.segments] == [0, 1]
+
+
+def test_segments_roll_when_the_index_is_full(make_disk: Callable[..., Disk]) -> None:
+    log = make_disk({"segment.index.bytes": "32", "index.interval.bytes": "0"}).open()
+    for _ in range(20):
+        put(log, b"z" * 100)
+    assert len(log.segments) > 3
+    assert len(records(log)) == 20
+
+
+def test_segments_roll_before_the_relative_offset_overflows(log: PartitionLog) -> None:
+    put(log, b"a")
+    log.log_end_offset = (1 << 31) - 1
+    put(log, b"b")
+    put(log, b"c")
+    assert [segment.base_offset for segment in log.segments] == [0, 1 << 31]
+
+
+def test_jitter_spreads_rolls_the_same_way_each_time(make_disk: Callable[..., Disk]) -> None:
+    log = make_disk({"segment.ms": "10000", "segment.jitter.ms": "9000"}).open()
+    jitter = log.active._jitter_ms(log.config)
+    assert 0 <= jitter < 9000
+    assert jitter == log.active._jitter_ms(log.config)
+
+
+# --- start offset, subscriptions
+
+
+def test_delete_records_raises_the_start_and_is_kept_by_a_crash(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    for _ in range(5):
+        put(log, b"a")
+    assert log.delete_records_before(3) == 3
+    assert log.delete_records_before(2) == 3
+    for offset in (6, -2):
+        with refused(ErrorCode.OFFSET_OUT_OF_RANGE):
+            log.delete_records_before(offset)
+    with refused(ErrorCode.OFFSET_OUT_OF_RANGE):
+        log.read(2, 100)
+    assert [offset for offset, _ in records(log)] == [3, 4]
+    disk.crash()
+    log = disk.open()
+    assert log.log_start_offset == 3
+    assert log.delete_records_before(-1) == 5
+    disk.stop()
+    assert disk.open().log_start_offset == 5
+
+
+def test_delete_records_is_refused_on_a_compacted_topic(make_disk: Callable[..., Disk]) -> None:
+    with refused(ErrorCode.POLICY_VIOLATION):
+        make_disk({"cleanup.policy": "compact"}).open().delete_records_before(0)
+
+
+def test_readers_are_woken_by_appends_markers_and_deletion(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    woken: list[int] = []
+
+    def wake() -> None:
+        woken.append(log.log_end_offset)
+
+    log.subscribe(wake)
+    put(log, b"a")
+    put(log, b"b", pid=1, seq=0, txn=True)
+    end(log, 1, 0, commit=True)
+    log.delete_records_before(1)
+    disk.logs.delete("t", 0)
+    assert woken == [1, 2, 3, 3, 3]
+    log.unsubscribe(wake)
+    log.unsubscribe(wake)
+    with refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+        put(log, b"c")
+
+
+def test_broker_batches_are_appended_without_client_rules(log: PartitionLog) -> None:
+    appended = log.append_batch(build([(None, b"x", NOW_MS, ())] * 3), now_ms=NOW_MS)
+    assert (appended.base_offset, appended.last_offset) == (0, 2)
+    assert len(list(log.batches())) == 1
+
+
+def test_batches_walk_from_an_offset(make_disk: Callable[..., Disk]) -> None:
+    log = make_disk({"segment.bytes": "1048576"}).open()
+    for _ in range(40):
+        put(log, b"z" * 50_000, b"y")
+    assert [header.base_offset for _, header in log.batches(61)] == list(range(60, 80, 2))
+    assert all(len(buffer) == header.size_bytes for buffer, header in log.batches())
