@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> S
     # Spark's workers look for `python3` on PATH, which need not be the interpreter that has the project's packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # Workers must find this package also when it runs from a checkout that is not installed.
+    home = str(Path(__file__).resolve().parent.parent)
+    paths = [home, *(path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != home)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
     builder = (
         SparkSession.builder.appName(app_name)
         .master(os.environ.get("KAFKA_SHIM_SPARK_MASTER", "local[2]"))

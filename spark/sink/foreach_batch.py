@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spark.sink import progress
-from spark.sink.task_writer import SinkOptions, TaskAddress, write_task
+from spark.sink.task_writer import SinkOptions, TaskAddress, client_settings, fence, write_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,15 +31,25 @@ def exactly_once(
     long-lived: batch ids begin at 0 again with a new checkpoint, and rows of batches already written would be taken for repeats.
     """
     options = SinkOptions(bootstrap_servers, topic, tuple(sorted((client or {}).items())))
+    expected_batch_id: int | None = None
 
     def write(batch: DataFrame, batch_id: int) -> None:
-        write_batch(batch, batch_id, options, query_id=query_id)
+        nonlocal expected_batch_id
+        # Not the batch after the last: the query was started again, and tasks of the run before may still be alive.
+        write_batch(batch, batch_id, options, query_id=query_id, fence_first=batch_id != expected_batch_id)
+        expected_batch_id = batch_id + 1
 
     return write
 
 
-def write_batch(batch: DataFrame, batch_id: int, options: SinkOptions, *, query_id: str | None = None) -> int:
-    """Writes one micro-batch; returns the number of rows written now (rows of tasks that had committed before do not count)."""
+def write_batch(
+    batch: DataFrame, batch_id: int, options: SinkOptions, *, query_id: str | None = None, fence_first: bool = True
+) -> int:
+    """Writes one micro-batch; returns the number of rows written now (rows of tasks that had committed before do not count).
+
+    ``fence_first`` ends what any task of an earlier run still has open before it looks how far the batch came, so that a batch whose number of tasks
+    has changed is refused before its first row, whatever zombies do.
+    """
     from confluent_kafka.admin import AdminClient
 
     session = batch.sparkSession
@@ -49,8 +59,10 @@ def write_batch(batch: DataFrame, batch_id: int, options: SinkOptions, *, query_
         raise progress.SinkError("no streaming query id here: call this from foreachBatch, or give query_id")
     rdd = batch.rdd
     tasks = rdd.getNumPartitions()
-    admin = AdminClient({"bootstrap.servers": options.bootstrap_servers, **dict(options.client)})
+    admin = AdminClient(client_settings(options))
     progress.ensure_progress_topic(admin, name, max(tasks, 1))
+    if fence_first:
+        fence(options, name, range(progress.task_count_ever(admin, name)))
     progress.check_task_count(progress.read_progress(admin, name), batch_id, tasks)
 
     def write_one(task: int, rows: Iterable[Any]) -> Iterator[int]:

@@ -76,20 +76,30 @@ def ensure_progress_topic(admin: AdminClient, query_id: str, tasks: int, *, repl
                 raise
 
 
+def task_count_ever(admin: AdminClient, query_id: str) -> int:
+    """The largest number of tasks that any batch of the query had: the partitions of its progress topic."""
+    topic = progress_topic(query_id)
+    return len(admin.list_topics(topic, timeout=ADMIN_TIMEOUT_S).topics[topic].partitions)
+
+
 def read_progress(admin: AdminClient, query_id: str) -> dict[int, TaskProgress]:
-    """What every task of the query has committed, by task number; tasks that never committed are absent.
+    """What every task of the query has committed, by task number; absent are tasks that never committed and tasks whose commit is under way.
 
-    Asks for stable offsets: a commit whose transaction is still open is waited for, never guessed.
+    Each partition is named: asked for all at once, Kafka leaves out a partition that has nothing but a pending commit, and asked
+    without ``require_stable`` it answers the offset before. A task that has initialised its transactional id has no pending commit.
     """
-    from confluent_kafka import ConsumerGroupTopicPartitions
+    from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 
-    group = progress_group(query_id)
+    group, topic = progress_group(query_id), progress_topic(query_id)
+    asked = [TopicPartition(topic, task) for task in range(task_count_ever(admin, query_id))]
     future = admin.list_consumer_group_offsets(
-        [ConsumerGroupTopicPartitions(group)], require_stable=True, request_timeout=ADMIN_TIMEOUT_S
+        [ConsumerGroupTopicPartitions(group, asked)], require_stable=True, request_timeout=ADMIN_TIMEOUT_S
     )[group]
     found: dict[int, TaskProgress] = {}
     for partition in future.result(ADMIN_TIMEOUT_S).topic_partitions or ():
-        if partition.topic != progress_topic(query_id) or partition.offset < 0:
+        if partition.error is not None and partition.error.code() != KafkaError.UNSTABLE_OFFSET_COMMIT:
+            raise KafkaException(partition.error)
+        if partition.error is not None or partition.offset < 0:
             continue
         facts = json.loads(partition.metadata) if partition.metadata else {}
         found[partition.partition] = TaskProgress(

@@ -7,8 +7,8 @@ Order matters and is the whole guarantee:
 2. Read the committed progress. Written already: nothing to do.
 3. Begin, send the rows, add *batch id + 1* as the offset of the task, commit. Rows and progress move together.
 
-A worker process keeps its producer for the next batch; step 1 is then already done by that producer's epoch: if anybody else has initialised the id since, the broker
-fences us, nothing was committed, and the task starts again from step 1 with a new producer.
+Each task has a producer of its own: Spark gives a task to any of its worker processes, so a producer that is kept for the next batch would be fenced by the
+worker that has that batch, every time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from confluent_kafka import Producer
-    from confluent_kafka.admin import AdminClient
 
 COMMIT_TIMEOUT_S = 60.0
 POLL_EVERY_ROWS = 1000
@@ -56,16 +55,6 @@ class TaskOutcome:
     skipped: bool
 
 
-@dataclass(slots=True)
-class _Session:
-    producer: Producer
-    admin: AdminClient
-    initialised_here: bool
-
-
-# One producer per (options, transactional id) in a worker process; Spark reuses workers between batches.
-_sessions: dict[tuple[SinkOptions, str], _Session] = {}
-
 # A test sets this to fail at a named moment: "after_send", "after_offsets" or "after_commit".
 fail_at: Callable[[str, TaskAddress], None] | None = None
 
@@ -76,53 +65,16 @@ def write_task(rows: Iterable[Any], address: TaskAddress, options: SinkOptions) 
     Raises `progress.SinkError` when writing could double or lose rows, and confluent_kafka's KafkaException when the broker cannot be reached
     within its time-outs; Spark then retries the task, which is safe.
     """
-    from confluent_kafka import KafkaException
-
-    key = (options, progress.transactional_id(address.query_id, address.task))
-    session = _sessions.pop(key, None)
-    kept = list(rows) if session is not None else rows
-    if session is not None:
-        try:
-            outcome = _write_in_transaction(session, kept, address, options)
-        except KafkaException:
-            # Fenced, or the broker forgot us: nothing of this attempt can have been committed without the progress having moved, so begin at step 1.
-            session = None
-        else:
-            _sessions[key] = session
-            return outcome
-    session = _open_session(address, options)
-    outcome = _write_in_transaction(session, kept, address, options)
-    _sessions[key] = session
-    return outcome
-
-
-def _open_session(address: TaskAddress, options: SinkOptions) -> _Session:
-    from confluent_kafka import Producer
     from confluent_kafka.admin import AdminClient
 
-    base = {"bootstrap.servers": options.bootstrap_servers, **dict(options.client)}
-    producer = Producer(
-        {
-            "linger.ms": 20,
-            **base,
-            "transactional.id": progress.transactional_id(address.query_id, address.task),
-            "enable.idempotence": True,
-        }
-    )
-    admin = AdminClient(base)
-    producer.init_transactions(COMMIT_TIMEOUT_S)
-    return _Session(producer, admin, initialised_here=True)
-
-
-def _write_in_transaction(
-    session: _Session, rows: Iterable[Any], address: TaskAddress, options: SinkOptions
-) -> TaskOutcome:
-    done = progress.read_progress(session.admin, address.query_id)
+    admin = AdminClient(client_settings(options))
+    fence(options, address.query_id, range(address.tasks, progress.task_count_ever(admin, address.query_id)))
+    producer = open_producer(options, address.query_id, address.task)
+    done = progress.read_progress(admin, address.query_id)
     progress.check_task_count(done, address.batch_id, address.tasks)
     mine = done.get(address.task)
     if mine is not None and mine.written_batches > address.batch_id:
         return TaskOutcome(address.task, 0, skipped=True)
-    producer = session.producer
     producer.begin_transaction()
     try:
         count = _send(producer, rows, options)
@@ -135,6 +87,26 @@ def _write_in_transaction(
         raise
     _reach("after_commit", address)
     return TaskOutcome(address.task, count, skipped=False)
+
+
+def client_settings(options: SinkOptions) -> dict[str, str]:
+    return {"bootstrap.servers": options.bootstrap_servers, **dict(options.client)}
+
+
+def open_producer(options: SinkOptions, query_id: str, task: int) -> Producer:
+    """A producer that owns the task's transactional id; every earlier owner is fenced and its transaction ended when this returns."""
+    from confluent_kafka import Producer
+
+    settings = {"linger.ms": "20", **client_settings(options), "transactional.id": progress.transactional_id(query_id, task)}
+    producer = Producer(settings)
+    producer.init_transactions(COMMIT_TIMEOUT_S)
+    return producer
+
+
+def fence(options: SinkOptions, query_id: str, tasks: Iterable[int]) -> None:
+    """Ends whatever those tasks of an earlier run still have open, for good: they can commit nothing afterwards."""
+    for task in tasks:
+        open_producer(options, query_id, task)
 
 
 def _abandon(producer: Producer) -> None:
