@@ -1,0 +1,147 @@
+"""From texts to a `BrokerConfig`: server.properties files, `-o key=value`, and what AlterConfigs stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shim.config import BrokerConfig, ConfigError
+from shim.config_table import (
+    BROKER_OPTIONS,
+    PROMISES_DURABILITY,
+    PROMISES_SECURITY,
+    SYNONYMS,
+    nearest,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+# Options of other programs that read the same file, or of plug-ins with names of their own: Kafka passes them on.
+_FOREIGN_PREFIXES = ("listener.name.", "metrics.", "confluent.", "rlmm.config.", "rsm.config.")
+
+
+def read_properties(path: str) -> dict[str, str]:
+    """The pairs of a Java properties file: `#` and `!` comments, `=`, `:` or blank between, `\\` to go on. Raises
+    OSError."""
+    found: dict[str, str] = {}
+    logical = ""
+    for raw in [*Path(path).read_text(encoding="utf-8").splitlines(), ""]:
+        line = raw.lstrip()
+        if not logical and (not line or line[0] in "#!"):
+            continue
+        backslashes = len(line) - len(line.rstrip("\\"))
+        if backslashes % 2:
+            logical += line[:-1]
+            continue
+        logical += line
+        key, value = _split(logical)
+        if key:
+            found[key] = value
+        logical = ""
+    return found
+
+
+def _split(line: str) -> tuple[str, str]:
+    at = 0
+    while at < len(line) and line[at] not in "=: \t":
+        at += 2 if line[at] == "\\" else 1
+    key, rest = line[:at], line[at:].lstrip()
+    if rest[:1] in ("=", ":"):
+        rest = rest[1:].lstrip()
+    return _unescape(key), _unescape(rest).rstrip()
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    out, at = [], 0
+    while at < len(text):
+        letter = text[at]
+        if letter == "\\" and at + 1 < len(text):
+            at += 1
+            letter = text[at]
+            if letter == "u" and at + 4 < len(text):
+                letter, at = chr(int(text[at + 1 : at + 5], 16)), at + 4
+            else:
+                letter = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(letter, letter)
+        out.append(letter)
+        at += 1
+    return "".join(out)
+
+
+def parse_broker(config: BrokerConfig, options: Mapping[str, str]) -> None:
+    """Set what `options` say. Raises ConfigError; `BrokerConfig.parse` says when."""
+    values: dict[str, Any] = {}
+    idle: list[str] = []
+    for name, text in options.items():
+        known = name.rpartition(".name.")[2].partition(".")[2] if name.startswith("listener.name.") else name
+        option = BROKER_OPTIONS.get(known)
+        if option is None:
+            if known in PROMISES_SECURITY:
+                raise ConfigError(f"{name}: authorization is not implemented yet")
+            if name.startswith(_FOREIGN_PREFIXES):
+                idle.append(name)
+                continue
+            raise ConfigError(f"{name} is not an option of Kafka{nearest(name, BROKER_OPTIONS)}")
+        value = option.parse(text)
+        if text.strip() != (option.default or ""):
+            if known in PROMISES_SECURITY:
+                raise ConfigError(f"{name} promises security that is not implemented yet; leave it out")
+            if known in PROMISES_DURABILITY:
+                raise ConfigError(f"{name} promises storage that is not implemented yet; leave it out")
+        if option.has_effect and known == name:
+            values[name] = value
+        else:
+            idle.append(name)
+    config.given = dict(options)
+    if idle:
+        config.warnings.append(f"without effect here: {', '.join(sorted(idle))}")
+    _apply(config, values)
+
+
+def apply_dynamic(config: BrokerConfig, options: Mapping[str, str]) -> None:
+    """Make `options` what AlterConfigs says: what it no longer names falls back to what was given, or the default."""
+    changed = {name for name in (*config.dynamic, *options) if BROKER_OPTIONS[name].has_effect}
+    config.dynamic = dict(options)
+    texts = {**config.given, **options}
+    for name in changed:
+        config.__dict__.pop(name.replace(".", "_"), None)
+    # A dynamic option may hide a static one that gives its value in another unit.
+    behind = {name for group in SYNONYMS.values() if group[0][0] in changed for name, _ in group}
+    _apply(config, {name: BROKER_OPTIONS[name].parse(texts[name]) for name in changed | behind if name in texts})
+
+
+def _apply(config: BrokerConfig, values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        attribute = name.replace(".", "_")
+        if hasattr(BrokerConfig, attribute) and attribute not in _RESOLVED_ATTRIBUTES:
+            default = getattr(BrokerConfig, attribute)
+            # Lists of addresses are read by `shim.listeners`, which wants their text.
+            setattr(
+                config,
+                attribute,
+                ",".join(value) if isinstance(value, tuple) and not isinstance(default, tuple) else value,
+            )
+    for synonyms in SYNONYMS.values():
+        attribute = synonyms[0][0].replace(".", "_")
+        for name, factor in synonyms:
+            value = values.get(name)
+            if value is not None:
+                setattr(config, attribute, value * factor if factor > 1 else value)
+                break
+    directories = values.get("log.dirs") or values.get("log.dir")
+    if directories:
+        config.log_dirs = tuple(directories)
+    if config.log_retention_ms < 0:
+        config.log_retention_ms = -1  # Kafka takes any negative hours or minutes for no limit
+    if values.get("broker.id", -1) >= 0 and "node.id" not in values:
+        config.node_id = values["broker.id"]
+    if "controller.listener.names" in values:
+        config.controller_listener_names = tuple(name.upper() for name in values["controller.listener.names"])
+
+
+_RESOLVED_ATTRIBUTES = frozenset(
+    name.replace(".", "_") for synonyms in SYNONYMS.values() if len(synonyms) > 1 for name, _ in synonyms
+) | {"log_dirs", "controller_listener_names"}

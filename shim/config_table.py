@@ -1,0 +1,263 @@
+"""The tables of all options of Kafka 4.3.1: type, default, check, who may change them and when, and what they do here.
+
+`BROKER_OPTIONS`, `TOPIC_OPTIONS`, `GROUP_OPTIONS` and `CLIENT_METRICS_OPTIONS` map a name to its `Option`. The facts
+are transcribed (`shim/config_rows.py`), the words are ours (`shim/config_docs.py`). Imported when somebody gives an
+option or asks for one; a start with defaults does without.
+"""
+
+from __future__ import annotations
+
+from shim import config_rows
+from shim.config import BrokerConfig, ConfigError
+from shim.config_docs import DOCS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    Value = bool | int | float | str | tuple[str, ...] | None
+
+# How an option of the broker may change at run time.
+READ_ONLY, PER_BROKER, CLUSTER_WIDE = "read-only", "per-broker", "cluster-wide"
+
+# topic option -> broker options behind it, the first that is set winning, with the factor to its unit
+# (ServerTopicConfigSynonyms). Topic options that are not here have no option of the broker behind them.
+HOURS, MINUTES = 3_600_000, 60_000
+SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
+    "segment.bytes": (("log.segment.bytes", 1),),
+    "segment.ms": (("log.roll.ms", 1), ("log.roll.hours", HOURS)),
+    "segment.jitter.ms": (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", HOURS)),
+    "segment.index.bytes": (("log.index.size.max.bytes", 1),),
+    "flush.messages": (("log.flush.interval.messages", 1),),
+    "flush.ms": (("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
+    "retention.bytes": (("log.retention.bytes", 1),),
+    "retention.ms": (("log.retention.ms", 1), ("log.retention.minutes", MINUTES), ("log.retention.hours", HOURS)),
+    "max.message.bytes": (("message.max.bytes", 1),),
+    "index.interval.bytes": (("log.index.interval.bytes", 1),),
+    "delete.retention.ms": (("log.cleaner.delete.retention.ms", 1),),
+    "min.compaction.lag.ms": (("log.cleaner.min.compaction.lag.ms", 1),),
+    "max.compaction.lag.ms": (("log.cleaner.max.compaction.lag.ms", 1),),
+    "file.delete.delay.ms": (("log.segment.delete.delay.ms", 1),),
+    "min.cleanable.dirty.ratio": (("log.cleaner.min.cleanable.ratio", 1),),
+    "cleanup.policy": (("log.cleanup.policy", 1),),
+    "unclean.leader.election.enable": (("unclean.leader.election.enable", 1),),
+    "min.insync.replicas": (("min.insync.replicas", 1),),
+    "compression.type": (("compression.type", 1),),
+    "compression.gzip.level": (("compression.gzip.level", 1),),
+    "compression.lz4.level": (("compression.lz4.level", 1),),
+    "compression.zstd.level": (("compression.zstd.level", 1),),
+    "preallocate": (("log.preallocate", 1),),
+    "message.timestamp.type": (("log.message.timestamp.type", 1),),
+    "message.timestamp.before.max.ms": (("log.message.timestamp.before.max.ms", 1),),
+    "message.timestamp.after.max.ms": (("log.message.timestamp.after.max.ms", 1),),
+    "local.retention.ms": (("log.local.retention.ms", 1),),
+    "local.retention.bytes": (("log.local.retention.bytes", 1),),
+}
+
+# Broker options of which one gives its value through another: resolved by `shim.config_parse`.
+_RESOLVED = frozenset(name for synonyms in SYNONYMS.values() for name, _ in synonyms) | {"log.dir", "log.dirs"}
+
+# A value other than the default of these promises security that is not built yet: the start stops.
+PROMISES_SECURITY = frozenset(
+    {
+        "alter.config.policy.class.name",
+        "authorizer.class.name",
+        "client.quota.callback.class",
+        "create.topic.policy.class.name",
+        "delegation.token.secret.key",
+        "max.connection.creation.rate",
+        "principal.builder.class",
+        "sasl.enabled.mechanisms",
+        "sasl.jaas.config",
+        "sasl.mechanism.controller.protocol",
+        "sasl.mechanism.inter.broker.protocol",
+        "sasl.server.callback.handler.class",
+        "security.inter.broker.protocol",
+        "security.providers",
+        "ssl.client.auth",
+        "ssl.engine.factory.class",
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.principal.mapping.rules",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        # Not in Kafka's table, but read by its authorizer.
+        "super.users",
+        "allow.everyone.if.no.acl.found",
+    }
+)
+# The same for where data is kept.
+PROMISES_DURABILITY = frozenset(
+    {
+        "remote.log.storage.system.enable",
+        "remote.storage.enable",
+    }
+)
+
+
+class Option:
+    """One option: its facts, its words, and `parse`, which checks a text as Kafka does."""
+
+    __slots__ = (
+        "check",
+        "default",
+        "doc",
+        "has_effect",
+        "importance",
+        "is_internal",
+        "is_required",
+        "kind",
+        "name",
+        "update",
+    )
+
+    def __init__(self, row: tuple[str | None, ...], doc: str, has_effect: bool) -> None:
+        name, kind, default, check, importance, update = row[:6]
+        self.name: str = name or ""
+        self.kind: str = kind or ""
+        self.is_required = default == config_rows.REQUIRED
+        self.default = None if self.is_required else default
+        self.check: str = check or ""
+        self.importance: str = importance or ""
+        self.update: str = update or ""
+        self.is_internal = len(row) > 6
+        self.doc = doc
+        self.has_effect = has_effect
+
+    @property
+    def is_sensitive(self) -> bool:
+        """Whether its value must never be shown."""
+        return self.kind == "PASSWORD"
+
+    def parse(self, text: str) -> Value:
+        """The typed value; lists are tuples. Raises ConfigError in Kafka's form of words."""
+        text = text.strip()
+        value: Value
+        if self.kind == "BOOLEAN":
+            if text.lower() not in ("true", "false"):
+                raise self._error(text, "Expected value to be either true or false")
+            value = text.lower() == "true"
+        elif self.kind in _RANGES:
+            lowest, highest = _RANGES[self.kind]
+            try:
+                value = int(text)
+            except ValueError:
+                value = highest + 1
+            if not lowest <= value <= highest or text != text.replace("_", ""):
+                raise self._error(text, f"Not a number of type {self.kind}")
+        elif self.kind == "DOUBLE":
+            try:
+                value = float(text)
+            except ValueError:
+                raise self._error(text, "Not a number of type DOUBLE") from None
+        elif self.kind == "LIST":
+            value = tuple(part.strip() for part in text.split(",")) if text else ()
+        else:
+            value = text
+        self._check(text, value)
+        return value
+
+    def _check(self, text: str, value: Any) -> None:
+        check = self.check
+        if not check:
+            return
+        if check.startswith("(case insensitive)"):
+            self._one_of(
+                text,
+                [value.upper()],
+                check.removeprefix("(case insensitive) "),
+                "String must be one of (case insensitive): ",
+            )
+        elif check.startswith("[partitionId]"):
+            self._throttled(text, value)
+        elif "..." in check and "by_duration" not in check:
+            self._in_range(text, value, check)
+        elif check.startswith("[") and "by_duration" not in check:
+            values = value if isinstance(value, tuple) else [value]
+            self._one_of(text, values, check, "String must be one of: ")
+        elif check == "non-empty string" and not value:
+            raise self._error(text, "String must be non-empty")
+
+    def _one_of(self, text: str, values: Iterable[str], check: str, words: str) -> None:
+        allowed = check.strip("[]").split(", ")
+        for value in values:
+            if value not in allowed:
+                raise self._error(text if isinstance(text, str) else value, words + ", ".join(allowed))
+
+    def _in_range(self, text: str, value: Any, check: str) -> None:
+        bounds, _, exception = check.partition(" or ")
+        if exception and str(value) == exception:
+            return
+        lowest, _, highest = bounds.strip("[]").partition(",...")
+        highest = highest.removeprefix(",")
+        if value < float(lowest):
+            raise self._error(text, f"Value must be at least {lowest}")
+        if highest and value > float(highest):
+            raise self._error(text, f"Value must be no more than {highest}")
+
+    def _throttled(self, text: str, value: tuple[str, ...]) -> None:
+        for part in value:
+            partition, colon, broker = part.partition(":")
+            if part != "*" and part and not (colon and partition.isdigit() and broker.isdigit()):
+                raise self._error(text, "it must be the literal '*' or a list of [partitionId]:[brokerId] pairs")
+
+    def _error(self, text: str, reason: str) -> ConfigError:
+        shown = "[hidden]" if self.is_sensitive else text
+        return ConfigError(f"Invalid value {shown} for configuration {self.name}: {reason}")
+
+
+_RANGES = {
+    "SHORT": (-(2**15), 2**15 - 1),
+    "INT": (-(2**31), 2**31 - 1),
+    "LONG": (-(2**63), 2**63 - 1),
+}
+
+
+def _broker_option(row: tuple[str | None, ...]) -> Option:
+    name = row[0] or ""
+    topic_option = _TOPIC_OPTION_OF.get(name)
+    has_effect = name in _RESOLVED or hasattr(BrokerConfig, name.replace(".", "_"))
+    return Option(row, DOCS.get(name) or DOCS.get(topic_option or "", ""), has_effect)
+
+
+_TOPIC_OPTION_OF = {broker: topic for topic, synonyms in SYNONYMS.items() for broker, _ in synonyms}
+BROKER_OPTIONS = {row[0] or "": _broker_option(row) for row in config_rows.BROKER}
+TOPIC_OPTIONS = {
+    row[0] or "": Option(row, DOCS.get(row[0] or "", ""), row[0] in DOCS or row[0] == "internal.segment.bytes")
+    for row in config_rows.TOPIC
+}
+GROUP_OPTIONS = {row[0] or "": Option(row, DOCS.get(row[0] or "", ""), row[0] in DOCS) for row in config_rows.GROUP}
+CLIENT_METRICS_OPTIONS = {row[0] or "": Option(row, "", False) for row in config_rows.CLIENT_METRICS}
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """What the writer of an unknown name may have meant, as the end of a sentence; empty when nothing is near."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, list(names), n=1, cutoff=0.6)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def check_topic_options(options: Iterable[tuple[str, str | None]]) -> None:
+    """Raises ConfigError for the first option of a topic that is unknown, ill-typed, out of range, or promises what is
+    not implemented. A value of None is no value: the default."""
+    given: dict[str, Value] = {}
+    for name, text in options:
+        option = TOPIC_OPTIONS.get(name)
+        if option is None:
+            raise ConfigError(f"Unknown topic config name: {name}")
+        if text is None:
+            raise ConfigError(f"Null value not supported for topic configs: {name}")
+        given[name] = option.parse(text)
+    if given.get("remote.storage.enable"):
+        raise ConfigError("remote.storage.enable: tiered storage is not implemented")
+    lowest, highest = given.get("min.compaction.lag.ms"), given.get("max.compaction.lag.ms")
+    if isinstance(lowest, int) and isinstance(highest, int) and lowest > highest:
+        raise ConfigError(
+            f"conflict topic config setting min.compaction.lag.ms ({lowest}) > max.compaction.lag.ms ({highest})"
+        )
