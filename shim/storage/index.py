@@ -21,13 +21,15 @@ MAX_RELATIVE_OFFSET = 0x7FFFFFFF
 class IndexFile:
     """Entries of one fixed size: a part in the file (`stored_bytes`), mapped when searched, and a tail in memory."""
 
-    __slots__ = ("_map", "path", "stored_bytes", "tail")
+    __slots__ = ("_map", "file_bytes", "path", "stored_bytes", "tail")
     entry: Struct
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.tail = bytearray()
         self.stored_bytes = 0
+        # What the file holds, preallocation included; -1: there is no file.
+        self.file_bytes = -1
         self._map: mmap.mmap | None = None
 
     @property
@@ -63,14 +65,18 @@ class IndexFile:
     def store(self) -> None:
         """Hand the tail to the operating system, and cut what lies behind it (preallocation, an older life). Creates
         the file. Raises OSError; then the tail stays."""
+        end_bytes = self.stored_bytes + len(self.tail)
+        if not self.tail and self.file_bytes == end_bytes:
+            return
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o644)
         try:
             if self.tail and os.pwrite(fd, self.tail, self.stored_bytes) != len(self.tail):
                 raise OSError(28, os.strerror(28), self.path)
-            os.ftruncate(fd, self.stored_bytes + len(self.tail))
+            if self.file_bytes > self.stored_bytes:
+                os.ftruncate(fd, end_bytes)
         finally:
             os.close(fd)
-        self.stored_bytes += len(self.tail)
+        self.stored_bytes = self.file_bytes = end_bytes
         self.tail = bytearray()
 
     def keep(self, count: int) -> None:
@@ -83,6 +89,7 @@ class IndexFile:
         self.stored_bytes = size_bytes
         self._map = None
         os.truncate(self.path, size_bytes)
+        self.file_bytes = size_bytes
 
     def reset(self) -> None:
         """Drop all entries; the file, when there is one, is cut at the next `store`."""
@@ -111,6 +118,7 @@ class OffsetIndex(IndexFile):
         except FileNotFoundError:
             return False
         self.reset()
+        self.file_bytes = size_bytes
         self.stored_bytes = size_bytes - size_bytes % self.entry.size
         if not self.stored_bytes or self.at(self.count - 1) > (0, 0):
             return size_bytes % self.entry.size == 0
@@ -184,6 +192,7 @@ class TimeIndex(IndexFile):
         except FileNotFoundError:
             return False
         self.reset()
+        self.file_bytes = size_bytes
         self.stored_bytes = size_bytes - size_bytes % self.entry.size
         low, high = 0, self.count
         while low < high:  # A zero timestamp after the first entry is preallocation.

@@ -155,17 +155,17 @@ class Logs:
                 self.home.flusher.run(lambda path=path: shutil.rmtree(path, ignore_errors=True))  # type: ignore[misc]
             for partition in live:
                 self._found(data_dir, partition, lookup)
-            if not data_dir.was_clean and live:
-                logger.info("%s was not stopped cleanly: recovering %d partitions", data_dir.path, len(live))
-                for partition in live:
-                    if partition in self._unused:
-                        self._load(partition)
+        for data_dir in self.dirs:
+            if not data_dir.was_clean and data_dir.partitions:
+                logger.info("%s: no clean stop, recovering %d partitions", data_dir.path, len(data_dir.partitions))
+                for partition in sorted(data_dir.partitions):
+                    self._load(partition)
 
     def _found(self, data_dir: DataDir, partition: Partition, lookup: Lookup) -> None:
         topic, number = partition
         facts = lookup(topic, number)
         path = data_dir.partition_path(topic, number)
-        if partition in data_dir.partitions or partition in self._unused:
+        if partition in self._unused:
             raise StorageError(f"{topic}-{number} is in two data directories: {path} is the second")
         if facts is None or read_topic_id(path) not in (None, uuid_text(facts[0])):
             stray = names.retired_name(topic, number, names.STRAY_DIR)

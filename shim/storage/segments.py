@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from shim.storage.open_files import OpenFiles
 
 HEADER_SIZE = 61
-# Below this a copy is cheaper than a mapping, above it a mapping bounds the memory that slow readers hold; the figures are
-# in docs/adr/0003-storage-io.md.
+# Below this a copy is cheaper than a mapping, above it a mapping bounds the memory that slow readers hold; the
+# figures are in docs/adr/0020-storage-io-inline.md.
 MAP_FROM_BYTES = 4 * 1024 * 1024
 NO_TIMESTAMP = -1
 

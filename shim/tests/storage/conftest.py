@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cext.records import build, iterate
 
+from cext.records import build, iterate
 from shim.clock import VirtualClock
 from shim.config import BrokerConfig, TopicConfig
 from shim.errors import ErrorCode, KafkaError
@@ -144,9 +144,9 @@ def _collect(buffer: Any, at: int, found: list[Any], aborted: list[tuple[int, in
     first = at
     for header in scan_all(buffer):
         rolled_back = header.is_transactional and is_aborted(header, aborted, buffer)
-        for record in iterate(buffer, header.position, header.end_position):
-            if record.offset >= first and not header.is_control and not rolled_back:
-                found.append((record.offset, record.value))
+        if not header.is_control and not rolled_back:
+            every = iterate(buffer, header.position, header.end_position)
+            found.extend((record.offset, record.value) for record in every if record.offset >= first)
         at = header.next_offset
     return at
 

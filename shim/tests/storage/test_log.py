@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable
 
 import pytest
+
 from cext.batch import scan, scan_all
 from cext.records import build, iterate
-
 from shim.errors import ErrorCode, KafkaError
 from shim.storage.log import PartitionLog
 from shim.storage.results import RecordsError

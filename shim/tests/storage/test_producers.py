@@ -287,7 +287,9 @@ def test_marker_hooks_see_log_producer_and_offset(make_disk: Callable[..., Disk]
     disk = make_disk()
     log = disk.open()
     seen: list[tuple[str, int, int, bool, int]] = []
-    disk.logs.on_marker.append(lambda log, pid, epoch, commit, offset: seen.append((log.name, pid, epoch, commit, offset)))
+    disk.logs.on_marker.append(
+        lambda log, pid, epoch, commit, offset: seen.append((log.name, pid, epoch, commit, offset))
+    )
     put(log, b"a", pid=1, seq=0, txn=True)
     end(log, 1, 0, commit=False)
     assert seen == [("t-0", 1, 0, False, 1)]

@@ -1,0 +1,196 @@
+"""A full disk, an I/O error, fsync: nothing acknowledged is lost, the partition goes offline."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from shim.errors import ErrorCode
+from shim.tests.storage.conftest import NOW_MS, Disk, batch, put, records, refused
+
+
+def test_failed_write_takes_the_partition_offline_and_leaves_the_rest(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a", pid=1, seq=0)
+    other = disk.logs.create("u", bytes(16), 0, log.config)
+    woken: list[bool] = []
+    log.subscribe(lambda: woken.append(True))
+    disk.faults.arm("log.before_write", "oserror", "EIO", nth=1)
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        put(log, b"b", pid=1, seq=1)
+    assert woken == [True]
+    for attempt in (lambda: put(log, b"b"), lambda: log.read(0, 10), lambda: disk.logs.get("t", 0), log.latest):
+        with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+            attempt()
+    assert disk.logs.find("t", 0) is None
+    assert disk.logs.is_offline("t", 0)
+    assert put(other, b"x").base_offset == 0
+    disk.stop()
+    assert not (disk.path / ".kafka_cleanshutdown").exists()
+    log = disk.open()
+    assert records(log) == [(0, b"a")]
+    assert put(log, b"b", pid=1, seq=1).base_offset == 1
+
+
+def test_write_that_failed_after_the_bytes_is_settled_by_recovery(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a", pid=1, seq=0)
+    disk.faults.arm("log.after_write", "oserror", "EIO", nth=1)
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        put(log, b"b", pid=1, seq=1)
+    assert log.log_end_offset == 1
+    disk.stop()
+    # It was never acknowledged, so it may be there; then its retry is a duplicate, not a second copy.
+    log = disk.open()
+    again = put(log, b"b", pid=1, seq=1)
+    assert (again.base_offset, log.log_end_offset) == (1, 2)
+
+
+LIMITED = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+from shim.clock import VirtualClock
+from shim.config import BrokerConfig, TopicConfig
+from shim.errors import KafkaError
+from shim.faults import Faults
+from shim.storage.logs import Logs
+from shim.tests.storage.conftest import NOW_MS, TOPIC_ID, batch
+config = BrokerConfig(log_dirs=(sys.argv[1],))
+topic = TopicConfig(config)
+logs = Logs(config, VirtualClock(NOW_MS), Faults())
+logs.open_dirs()
+logs.start(lambda name, partition: (TOPIC_ID, topic, 0))
+log = logs.create("t", TOPIC_ID, 0, topic)
+if len(sys.argv) > 2:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+number = 0
+try:
+    while True:
+        log.append_as_leader(batch(b"%d" % number + b"z" * 9000, pid=1, seq=number), now_ms=NOW_MS, version=12)
+        number += 1
+        assert number < 5000
+except KafkaError as err:
+    print(number, err.code.name, log.is_offline)
+logs.stop()
+"""
+
+
+def run_limited(path: Path, *limit: str) -> tuple[int, str]:
+    command = [sys.executable, "-c", LIMITED, str(path), *limit]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3], timeout=60
+    )
+    count, code, offline = done.stdout.split()
+    assert offline == "True"
+    return int(count), code
+
+
+def test_partial_write_at_a_size_limit_is_cut_back(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    count, code = run_limited(disk.path, "1000000")
+    assert (count, code) == (1000000 // len(batch(b"0" + b"z" * 9000)), "KAFKA_STORAGE_ERROR") or count > 100
+    log = disk.open()
+    assert log.log_end_offset == count
+    assert [int((value or b"").split(b"z")[0]) for _, value in records(log)] == list(range(count))
+    assert put(log, b"next", pid=1, seq=count).base_offset == count
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> object:
+    """A file system of 2 MB; where mounting is not allowed the size limit above is the test of the same code."""
+    path = tmp_path / "small"
+    path.mkdir()
+    mount = shutil.which("mount")
+    if mount is None or os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    if subprocess.run(
+        [mount, "-t", "tmpfs", "-o", "size=2m", "tmpfs", path], capture_output=True, check=False
+    ).returncode:
+        pytest.skip("mounting is not allowed here")
+    yield path
+    subprocess.run(["umount", path], check=True)
+
+
+def test_full_disk_loses_nothing_acknowledged(make_disk: Callable[..., Disk], full_disk: Path) -> None:
+    count, code = run_limited(full_disk)
+    assert code == "KAFKA_STORAGE_ERROR"
+    assert count > 100
+    disk = make_disk()
+    shutil.copytree(full_disk, disk.path)
+    log = disk.open()
+    assert log.log_end_offset == count
+    assert len(records(log)) == count
+
+
+def test_failed_store_of_the_aborted_index_takes_the_partition_offline(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a", pid=1, seq=0, txn=True)
+    (disk.partition / f"{0:020d}.txnindex").mkdir()
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        log.append_marker(1, 0, 0, False, 1, NOW_MS)
+    disk.stop()
+    (disk.partition / f"{0:020d}.txnindex").rmdir()
+    log = disk.open()
+    assert (log.log_end_offset, log.last_stable_offset) == (2, 2)
+    assert log.read(0, 100, isolation_level=1).aborted == [(1, 0)]
+
+
+# --- fsync
+
+
+def test_flush_messages_gives_a_future_that_is_done_after_the_sync(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({"flush.messages": "3"})
+    log = disk.open()
+    assert put(log, b"a", b"b").flushed is None
+    appended = put(log, b"c")
+    appended.flushed.result(timeout=10)
+    assert log.recovery_point == 3
+    assert put(log, b"d").flushed is None
+
+
+def test_failed_sync_is_the_futures_error(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({"flush.messages": "1"})
+    log = disk.open()
+    disk.faults.arm("log.before_fsync", "oserror", "EIO")
+    with pytest.raises(OSError, match="Input/output") as caught:
+        put(log, b"a").flushed.result(timeout=10)
+    assert caught.value.errno == errno.EIO
+    assert log.recovery_point == 0
+    disk.faults.disarm()
+
+
+def test_roll_syncs_the_closed_segment_off_the_loop(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({"segment.bytes": "1048576"})
+    log = disk.open()
+    synced: list[str] = []
+    disk.faults.arm("log.before_fsync", lambda path: synced.append(os.path.basename(path)))
+    for _ in range(11):
+        put(log, b"z" * 100_000)
+    disk.logs.home.flusher.stop()
+    assert f"{0:020d}.log" in synced
+    assert f"{10:020d}.snapshot" in synced
+    assert log.recovery_point == 10
+
+
+def test_wishes_of_one_group_sync_a_file_once(make_disk: Callable[..., Disk], tmp_path: Path) -> None:
+    disk = make_disk()
+    disk.open()
+    flusher = disk.logs.home.flusher
+    (tmp_path / "f").write_text("x")
+    calls: list[str] = []
+    disk.faults.arm("log.before_fsync", lambda path: calls.append(path))  # noqa: PLW0108  (called by keyword)
+    futures = []
+    flusher.run(lambda: futures.extend(flusher.sync([str(tmp_path / "f")]) for _ in range(5)))
+    flusher.stop()
+    assert [future.result(timeout=10) for future in futures] == [None] * 5
+    assert len(calls) == 1

@@ -1,0 +1,306 @@
+"""The data directories: lock, identity, placement, deletion, laziness, clean stop."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from shim.clock import VirtualClock
+from shim.config import BrokerConfig, TopicConfig
+from shim.errors import ErrorCode
+from shim.faults import Faults
+from shim.storage import checkpoint, names
+from shim.storage.data_dir import DataDir, read_topic_id, uuid_text
+from shim.storage.logs import Logs
+from shim.storage.results import StorageError
+from shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, put, records, refused
+
+
+def make_logs(*paths: Path, node_id: int = 1) -> tuple[Logs, TopicConfig]:
+    config = BrokerConfig(log_dirs=tuple(map(str, paths)), node_id=node_id)
+    return Logs(config, VirtualClock(NOW_MS), Faults()), TopicConfig(config)
+
+
+def start(logs: Logs, config: TopicConfig, cluster_id: str | None = None) -> str:
+    cluster = logs.open_dirs(cluster_id)
+    logs.start(lambda topic, partition: (TOPIC_ID, config, 0))
+    return cluster
+
+
+def test_directory_in_use_is_refused_in_and_across_processes(tmp_path: Path) -> None:
+    first, config = make_logs(tmp_path)
+    start(first, config)
+    second, _ = make_logs(tmp_path)
+    with pytest.raises(StorageError, match="in use by another broker"):
+        second.open_dirs()
+    code = (
+        "import sys; from shim.storage.data_dir import DataDir; from shim.storage.results import StorageError\n"
+        "try: DataDir(sys.argv[1]).lock()\nexcept StorageError as err: print(err)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    root = Path(__file__).parents[3]
+    assert "in use" in subprocess.run(command, capture_output=True, text=True, check=True, cwd=root).stdout
+    first.stop()
+    second.open_dirs()
+    second.stop()
+
+
+def test_identity_is_written_once_and_must_fit(tmp_path: Path) -> None:
+    logs, config = make_logs(tmp_path)
+    cluster = start(logs, config)
+    logs.stop()
+    meta = (tmp_path / "meta.properties").read_text()
+    assert f"cluster.id={cluster}\n" in meta
+    assert "node.id=1\n" in meta
+    assert "version=1\n" in meta
+    again, config = make_logs(tmp_path)
+    assert start(again, config, cluster) == cluster
+    again.stop()
+    with pytest.raises(StorageError, match="belongs to node 1, this is node 2"):
+        make_logs(tmp_path, node_id=2)[0].open_dirs()
+    with pytest.raises(StorageError, match="belongs to the cluster"):
+        make_logs(tmp_path)[0].open_dirs("other")
+    assert (tmp_path / "meta.properties").read_text() == meta
+
+
+def test_directories_of_different_clusters_are_refused(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        logs, config = make_logs(tmp_path / name)
+        start(logs, config)
+        logs.stop()
+    with pytest.raises(StorageError, match="different clusters"):
+        make_logs(tmp_path / "a", tmp_path / "b")[0].open_dirs()
+    # A refused start lets go of every lock.
+    logs, config = make_logs(tmp_path / "a")
+    start(logs, config)
+    logs.stop()
+
+
+def test_unusable_directory_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot be used"):
+        make_logs(tmp_path / "file")[0].open_dirs()
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "meta.properties").write_text("version=7\n")
+    with pytest.raises(StorageError, match="version 7"):
+        make_logs(tmp_path / "d")[0].open_dirs()
+
+
+def test_partitions_go_to_the_emptiest_directory_and_are_found_again(tmp_path: Path) -> None:
+    paths = [tmp_path / "a", tmp_path / "b", tmp_path / "c"]
+    logs, config = make_logs(*paths)
+    start(logs, config)
+    for partition in range(7):
+        put(logs.create("t", TOPIC_ID, partition, config), b"%d" % partition)
+    counts = [len([name for name in os.listdir(path) if name.startswith("t-")]) for path in paths]
+    assert counts == [3, 2, 2]
+    logs.stop()
+    logs, config = make_logs(*paths)
+    start(logs, config)
+    assert [records(logs.get("t", partition)) for partition in range(7)] == [[(0, b"%d" % n)] for n in range(7)]
+    assert logs.directory_id("t", 0) == logs.dirs[0].directory_id
+    assert sum(len(status.partitions) for status in logs.describe_dirs()) == 7
+    logs.stop()
+
+
+def test_partition_in_two_directories_stops_the_start(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name / "t-0").mkdir(parents=True)
+    logs, config = make_logs(tmp_path / "a", tmp_path / "b")
+    with pytest.raises(StorageError, match="two data directories"):
+        start(logs, config)
+    logs.stop()
+
+
+def test_new_partition_has_only_its_metadata_until_the_first_append(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    assert disk.files() == ["partition.metadata"]
+    assert read_topic_id(str(disk.partition)) == uuid_text(TOPIC_ID)
+    assert (disk.partition / "partition.metadata").read_bytes() == b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw"
+    put(log, b"a")
+    assert disk.files() == [f"{0:020d}.log", "leader-epoch-checkpoint", "partition.metadata"]
+
+
+def test_unknown_and_foreign_directories_become_stray(tmp_path: Path) -> None:
+    logs, config = make_logs(tmp_path)
+    start(logs, config)
+    put(logs.create("gone", TOPIC_ID, 0, config), b"a")
+    put(logs.create("remade", TOPIC_ID, 0, config), b"a")
+    logs.stop()
+    logs, config = make_logs(tmp_path)
+    logs.open_dirs()
+    logs.start(lambda topic, partition: None if topic == "gone" else (bytes(16), config, 0))
+    stray = sorted(name for name in os.listdir(tmp_path) if name.endswith("-stray"))
+    assert [name.split(".")[0] for name in stray] == ["gone-0", "remade-0"]
+    with refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+        logs.get("gone", 0)
+    logs.stop()
+    logs, config = make_logs(tmp_path)
+    start(logs, config)
+    assert logs.names() == []
+    logs.stop()
+
+
+def test_deleted_partition_frees_its_name_at_once_and_its_files_later(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({"file.delete.delay.ms": "5000"})
+    put(disk.open(), b"old")
+    disk.logs.delete("t", 0)
+    disk.logs.delete("t", 0)
+    config = TopicConfig(disk.logs.config, disk.topic)
+    assert disk.logs.create("t", TOPIC_ID, 0, config).log_end_offset == 0
+    retired = [name for name in os.listdir(disk.path) if name.endswith(names.DELETE_DIR)]
+    assert len(retired) == 1
+    disk.clock.advance(5000)
+    disk.logs.home.flusher.stop()
+    assert not [name for name in os.listdir(disk.path) if name.endswith(names.DELETE_DIR)]
+
+
+def test_start_removes_what_a_deletion_left(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    put(disk.open(), b"old")
+    disk.logs.delete("t", 0)
+    disk.crash()
+    assert [name for name in os.listdir(disk.path) if name.endswith(names.DELETE_DIR)]
+    disk.open()
+    disk.stop()
+    assert not [name for name in os.listdir(disk.path) if name.endswith(names.DELETE_DIR)]
+
+
+def test_long_topic_names_can_be_deleted(tmp_path: Path) -> None:
+    logs, config = make_logs(tmp_path)
+    start(logs, config)
+    topic = "n" * 249
+    logs.create(topic, TOPIC_ID, 0, config)
+    logs.delete(topic, 0)
+    assert logs.find(topic, 0) is None
+    assert not (tmp_path / f"{topic}-0").exists()
+    logs.stop()
+
+
+def test_clean_stop_leaves_kafkas_files(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a", b"b", pid=1, seq=0)
+    log.delete_records_before(1)
+    disk.logs.broker_epoch = 11
+    disk.stop()
+    assert (disk.path / ".kafka_cleanshutdown").read_text() == '{"version":0,"brokerEpoch":11}'
+    assert (disk.path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 2\n"
+    assert (disk.path / "replication-offset-checkpoint").read_text() == "0\n1\nt 0 2\n"
+    assert (disk.path / "log-start-offset-checkpoint").read_text() == "0\n1\nt 0 1\n"
+    assert DataDir(str(disk.path)).last_broker_epoch() == 11
+    assert disk.files() == [
+        f"{0:020d}.index",
+        f"{0:020d}.log",
+        f"{0:020d}.timeindex",
+        f"{2:020d}.snapshot",
+        "leader-epoch-checkpoint",
+        "partition.metadata",
+    ]
+    disk.open()
+    assert not (disk.path / ".kafka_cleanshutdown").exists()
+
+
+def test_partitions_that_nobody_used_keep_their_checkpoints(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a", b"b")
+    log.delete_records_before(1)
+    disk.stop()
+    expected = {name: (disk.path / name).read_text() for name in os.listdir(disk.path) if name.endswith("checkpoint")}
+    logs, config = make_logs(disk.path)
+    start(logs, config)
+    logs.checkpoint()
+    logs.stop()
+    assert {name: (disk.path / name).read_text() for name in expected} == expected
+
+
+def test_many_partitions_start_lazily_and_cost_little(tmp_path: Path) -> None:
+    logs, config = make_logs(tmp_path)
+    start(logs, config)
+    for partition in range(300):
+        logs.create("t", TOPIC_ID, partition, config)
+    put(logs.get("t", 7), b"a")
+    logs.stop()
+    logs, config = make_logs(tmp_path)
+    start(logs, config)
+    assert len(logs._logs) == 0
+    assert logs.get("t", 7).log_end_offset == 1
+    assert len(logs._logs) == 1
+    tracemalloc.start()
+    loaded = list(logs.all())
+    used = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert len(loaded) == 300
+    assert used / 300 < 6 * 1024
+    assert len(logs.home.files) <= 1
+    logs.stop()
+
+
+def test_open_files_are_bounded(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({"segment.bytes": "1048576"})
+    log = disk.open()
+    disk.logs.home.files.limit = 3
+    for _ in range(100):
+        put(log, b"z" * 200_000)
+    assert len(log.segments) > 10
+    assert len(records(log)) == 100
+    assert len(disk.logs.home.files) <= 3
+
+
+def test_configuration_changes_reach_loaded_partitions(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    disk.logs.configure("t", TopicConfig(disk.logs.config, {"max.message.bytes": "100"}))
+    with refused(ErrorCode.MESSAGE_TOO_LARGE):
+        put(log, b"z" * 200)
+
+
+def test_metadata_log_is_opened_apart_and_found_again(tmp_path: Path) -> None:
+    from cext.records import build
+
+    logs, config = make_logs(tmp_path)
+    logs.open_dirs()
+    log = logs.open_metadata_log()
+    log.append_batch(build([(None, b"x", NOW_MS, ())]), now_ms=NOW_MS)
+    logs.start(lambda topic, partition: (TOPIC_ID, config, 0))
+    assert logs.names() == []
+    logs.stop()
+    assert read_topic_id(str(tmp_path / "__cluster_metadata-0")) == "AAAAAAAAAAAAAAAAAAAAAQ"
+    logs, config = make_logs(tmp_path)
+    logs.open_dirs()
+    assert logs.open_metadata_log().log_end_offset == 1
+    logs.stop()
+
+
+# --- checkpoints
+
+
+@pytest.mark.parametrize("text", ["1\n0\n", "0\n2\nt 0 1\n", "0\n1\nt 0\n", "0\n1\nt x 1\n", "0\nx\nt 0 1\n"])
+def test_malformed_checkpoints_are_named(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "c"
+    path.write_text(text)
+    with pytest.raises(checkpoint.CheckpointError, match="c: "):
+        checkpoint.read_offsets(str(path))
+
+
+def test_checkpoints_round_trip_and_missing_ones_are_empty(tmp_path: Path) -> None:
+    path = str(tmp_path / "c")
+    assert checkpoint.read_offsets(path) == {}
+    checkpoint.write_offsets(path, {("a", 1): 5, ("b.c-d", 0): 2**62}, sync=True)
+    assert checkpoint.read_offsets(path) == {("a", 1): 5, ("b.c-d", 0): 2**62}
+    assert (tmp_path / "c").read_text().startswith("0\n2\na 1 5\n")
+    assert os.listdir(tmp_path) == ["c"]
+
+
+def test_directory_names_are_read_as_kafka_does() -> None:
+    assert names.partition_of("a-b-12") == ("a-b", 12)
+    for other in ("a", "-1", "a-", "a-01", "a-1.abc-delete", "a-x", "cleaner-offset-checkpoint"):
+        assert names.partition_of(other) is None

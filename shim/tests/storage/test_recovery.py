@@ -1,0 +1,354 @@
+"""Restart after a clean stop, a crash, a torn write, damaged files."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from shim.storage import names
+from shim.storage.recovery import finish_swaps, list_files
+from shim.tests.storage.conftest import NOW_MS, Disk, batch, end, put, records
+
+SEGMENT = {"segment.bytes": "1048576"}
+BASE = "00000000000000000000"
+
+
+def fill(disk: Disk) -> None:
+    """Plain, idempotent and transactional batches over several segments, the last ones small."""
+    log = disk.open()
+    for number in range(20):
+        put(log, os.urandom(100_000), pid=1, seq=number)
+        put(log, b"t%d" % number, pid=2, seq=number, txn=True)
+        if number % 3 == 0:
+            end(log, 2, 0, commit=number % 2 == 0)
+    for number in range(5):
+        put(log, b"tail%d" % number, pid=3, seq=number)
+
+
+def state_of(disk: Disk) -> tuple[object, ...]:
+    log = disk.logs.get("t", 0)
+    return (
+        records(log),
+        log.log_start_offset,
+        log.log_end_offset,
+        log.last_stable_offset,
+        {
+            entry.producer_id: (entry.epoch, entry.last_sequence, entry.txn_first_offset)
+            for entry in log.producers.entries.values()
+        },
+        [segment.txn_index.entries() for segment in log.segments],
+        log.epochs.entries,
+        [segment.max_timestamp() for segment in log.segments],
+    )
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_everything_is_back_after_a_restart(make_disk: Callable[..., Disk], clean: bool) -> None:
+    disk = make_disk(SEGMENT)
+    fill(disk)
+    before = state_of(disk)
+    disk.stop() if clean else disk.crash()
+    disk.open()
+    assert state_of(disk) == before
+
+
+def test_clean_stop_and_crash_recovery_write_the_same_files(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk(SEGMENT)
+    fill(disk)
+    disk.stop()
+    clean = {name: (disk.partition / name).read_bytes() for name in disk.files()}
+    (disk.path / ".kafka_cleanshutdown").unlink()
+    (disk.path / "recovery-point-offset-checkpoint").unlink()
+    disk.open()
+    disk.stop()
+    assert {name: (disk.partition / name).read_bytes() for name in disk.files()} == clean
+
+
+def test_second_clean_start_touches_nothing(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk(SEGMENT)
+    fill(disk)
+    disk.stop()
+    before = {name: (disk.partition / name).stat().st_mtime_ns for name in disk.files()}
+    disk.open()
+    disk.stop()
+    assert {name: (disk.partition / name).stat().st_mtime_ns for name in disk.files()} == before
+
+
+def test_tail_torn_at_every_byte_is_cut_at_its_first_bad_batch(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    ends = []
+    for number in range(4):
+        put(log, b"v%d" % number, pid=1, seq=number)
+        ends.append(log.size_bytes)
+    put(log, b"t", pid=2, seq=0, txn=True)
+    ends.append(log.size_bytes)
+    end(log, 2, 0, commit=False)
+    ends.append(log.size_bytes)
+    disk.crash()
+    whole = disk.partition.with_name("whole")
+    shutil.copytree(disk.partition, whole)
+    for size in range(ends[2], ends[-1] + 1):
+        shutil.rmtree(disk.partition)
+        shutil.copytree(whole, disk.partition)
+        os.truncate(disk.partition / f"{BASE}.log", size)
+        kept = sum(1 for end_position in ends if end_position <= size)
+        log = disk.open()
+        assert (log.log_end_offset, log.size_bytes) == (kept, ends[kept - 1])
+        assert log.last_stable_offset == (4 if kept == 5 else kept)
+        assert [value for _, value in records(log)] == [b"v0", b"v1", b"v2", b"v3", b"t"][: min(kept, 5)]
+        assert log.producers.entries[1].last_sequence == min(kept, 4) - 1
+        assert len(log.active.txn_index) == (1 if kept == 6 else 0)
+        put(log, b"next", pid=1, seq=min(kept, 4))
+        disk.crash()
+
+
+def test_flipped_bits_in_the_tail_cut_there(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    for number in range(10):
+        put(log, b"v%d" % number)
+    size = log.size_bytes
+    disk.crash()
+    path = disk.partition / f"{BASE}.log"
+    content = path.read_bytes()
+    dice = random.Random(7)
+    for _ in range(60):
+        at = dice.randrange(size // 2, size)
+        path.write_bytes(content[:at] + bytes([content[at] ^ (1 << dice.randrange(8))]) + content[at + 1 :])
+        log = disk.open()
+        # Base offset and leader epoch are outside the checksum; an offset that goes back is caught all the same.
+        assert log.log_end_offset >= at * 10 // size or log.log_end_offset <= 10
+        assert all(value == b"v%d" % number for number, (_, value) in enumerate(records(log)))
+        disk.crash()
+
+
+def test_segments_after_a_cut_are_removed(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk(SEGMENT)
+    log = disk.open()
+    for _ in range(30):
+        put(log, b"z" * 100_000)
+    disk.crash()
+    (disk.path / "recovery-point-offset-checkpoint").unlink(missing_ok=True)
+    path = disk.partition / f"{10:020d}.log"
+    os.truncate(path, path.stat().st_size - 1)
+    log = disk.open()
+    assert log.log_end_offset == 19
+    assert [segment.base_offset for segment in log.segments] == [0, 10]
+    assert f"{20:020d}.log" not in disk.files()
+    assert put(log, b"next").base_offset == 19
+
+
+def test_recovery_starts_at_the_recovery_point(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk(SEGMENT)
+    log = disk.open()
+    for _ in range(30):
+        put(log, b"z" * 100_000)
+    log.flush()
+    disk.logs.checkpoint()
+    disk.crash()
+    damaged = disk.partition / f"{0:020d}.log"
+    content = bytearray(damaged.read_bytes())
+    content[500] ^= 1
+    damaged.write_bytes(content)
+    assert disk.open().log_end_offset == 30
+
+
+def test_missing_and_torn_indexes_are_rebuilt(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk(SEGMENT)
+    fill(disk)
+    before = state_of(disk)
+    disk.stop()
+    for name in disk.files():
+        if name.endswith(".index"):
+            (disk.partition / name).unlink()
+        if name.endswith(".timeindex"):
+            (disk.partition / name).write_bytes(b"torn")
+    disk.open()
+    assert state_of(disk)[:5] == before[:5]
+    log = disk.logs.get("t", 0)
+    assert all(segment.offset_index.count for segment in log.segments if segment.size_bytes > 200_000)
+    assert log.max_timestamp().timestamp_ms == NOW_MS
+
+
+def test_preallocated_zeros_behind_index_entries_are_no_entries(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    for number in range(100):
+        put(log, b"z" * 5000, timestamp=NOW_MS + number)
+    entries = (log.active.offset_index.count, log.active.time_index.count)
+    disk.stop()
+    for suffix, preallocated in ((".index", 10485760), (".timeindex", 10485756)):
+        os.truncate(disk.partition / (BASE + suffix), preallocated)
+    log = disk.open()
+    assert (log.active.offset_index.count, log.active.time_index.count) == entries
+    assert len(records(log)) == 100
+    assert log.offset_for_timestamp(NOW_MS + 77).offset == 77
+
+
+def test_bad_snapshots_are_dropped_and_the_state_replayed(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk(SEGMENT)
+    fill(disk)
+    before = state_of(disk)
+    disk.crash()
+    for name in disk.files():
+        if name.endswith(names.SNAPSHOT):
+            (disk.partition / name).write_bytes(b"\0\1garbage")
+    disk.open()
+    assert state_of(disk) == before
+
+
+def test_snapshots_ahead_of_the_log_are_dropped(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a", pid=1, seq=0)
+    disk.stop()
+    shutil.copy(disk.partition / f"{1:020d}.snapshot", disk.partition / f"{500:020d}.snapshot")
+    (disk.path / ".kafka_cleanshutdown").unlink()
+    disk.open()
+    assert [name for name in disk.files() if name.endswith(names.SNAPSHOT)] == [f"{1:020d}.snapshot"]
+
+
+def test_log_below_its_start_offset_begins_anew_there(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    for _ in range(5):
+        put(log, b"a")
+    log.delete_records_before(4)
+    disk.crash()
+    os.truncate(disk.partition / f"{BASE}.log", 0)
+    log = disk.open()
+    assert (log.log_start_offset, log.log_end_offset) == (4, 4)
+    assert put(log, b"b").base_offset == 4
+
+
+def test_leader_epochs_are_found_again_in_the_batches(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    log.leader_epoch = 3
+    put(log, b"b")
+    disk.crash()
+    (disk.partition / "leader-epoch-checkpoint").write_text("nonsense\n")
+    assert disk.open().epochs.entries == [(0, 0), (3, 1)]
+
+
+def test_index_without_a_log_is_removed(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    put(disk.open(), b"a")
+    disk.stop()
+    (disk.partition / f"{77:020d}.index").write_bytes(b"\0" * 8)
+    disk.open()
+    assert f"{77:020d}.index" not in disk.files()
+
+
+# --- interrupted swaps
+
+
+def test_undecided_swap_is_undone_and_decided_one_is_finished(make_disk: Callable[..., Disk], tmp_path: Path) -> None:
+    disk = make_disk(SEGMENT)
+    log = disk.open()
+    for _ in range(30):
+        put(log, b"z" * 100_000)
+    disk.stop()
+    before = set(disk.files())
+    undecided = tmp_path / "undecided"
+    shutil.copytree(disk.partition, undecided)
+    for suffix in names.SEGMENT_SUFFIXES[:3]:
+        shutil.copy(undecided / f"{BASE}{suffix}", undecided / f"{BASE}{suffix}.cleaned")
+    (undecided / f"{BASE}.log.deleted").write_bytes(b"old")
+    assert set(finish_swaps(str(undecided), list_files(str(undecided)))) == before
+
+    decided = tmp_path / "decided"
+    shutil.copytree(disk.partition, decided)
+    for suffix in names.SEGMENT_SUFFIXES[:3]:  # one segment replaces the first two
+        (decided / f"{BASE}{suffix}.swap").write_bytes(
+            (decided / f"{0:020d}{suffix}").read_bytes() + (decided / f"{10:020d}{suffix}").read_bytes()
+        )
+    left = set(finish_swaps(str(decided), list_files(str(decided))))
+    assert {name for name in left if name.endswith(".log")} == {f"{0:020d}.log", f"{20:020d}.log"}
+    assert not any(name.endswith(names.SWAP) for name in left)
+
+
+# --- real kills
+
+WRITER = """
+import sys
+from shim.clock import RealClock
+from shim.config import BrokerConfig, TopicConfig
+from shim.faults import Faults
+from shim.storage.logs import Logs
+from shim.tests.storage.conftest import TOPIC_ID, batch, NOW_MS
+config = BrokerConfig(log_dirs=(sys.argv[1],))
+topic = TopicConfig(config, {"segment.bytes": "1048576", "index.interval.bytes": "500"})
+logs = Logs(config, RealClock(), Faults.from_environment())
+logs.open_dirs()
+logs.start(lambda name, partition: (TOPIC_ID, topic, 0))
+log = logs.create("t", TOPIC_ID, 0, topic)
+sequence = log.log_end_offset
+while True:
+    log.append_as_leader(batch(b"%d" % sequence + b"z" * 3000, pid=1, seq=sequence), now_ms=NOW_MS, version=12)
+    print(sequence, flush=True)
+    sequence += 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("point", "nth"),
+    [
+        ("log.before_write", 40),
+        ("log.after_write", 1),
+        ("log.after_write", 77),
+        ("log.after_append", 400),
+        ("log.before_roll", 1),
+        ("log.after_roll", 1),
+        ("log.after_roll", 2),
+    ],
+)
+def test_killed_at_a_point_of_the_append_loses_nothing_acknowledged(
+    make_disk: Callable[..., Disk], point: str, nth: int
+) -> None:
+    disk = make_disk(SEGMENT)
+    done = subprocess.run(
+        [sys.executable, "-c", WRITER, str(disk.path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "KAFKA_SHIM_FAULTS": f"{point}=kill@{nth}"},
+        cwd=Path(__file__).parents[3],
+        timeout=60,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    acknowledged = len(done.stdout.splitlines())
+    log = disk.open()
+    found = records(log)
+    # What was being appended may be there or not; what was answered must be.
+    assert acknowledged <= log.log_end_offset <= acknowledged + 1
+    assert [int((value or b"").split(b"z")[0]) for _, value in found] == list(range(log.log_end_offset))
+    assert put(log, b"next", pid=1, seq=log.log_end_offset).base_offset == len(found)
+
+
+def test_batch_stays_whole_when_the_copy_is_older_than_the_index(make_disk: Callable[..., Disk]) -> None:
+    """An index that was stored at a roll may point behind a log that a power loss cut."""
+    disk = make_disk({"index.interval.bytes": "0"})
+    log = disk.open()
+    for number in range(50):
+        put(log, b"v%d" % number)
+    log.active.store_indexes()
+    size = log.size_bytes
+    disk.crash()
+    os.truncate(disk.partition / f"{BASE}.log", size // 2)
+    log = disk.open()
+    assert [value for _, value in records(log)] == [b"v%d" % number for number in range(log.log_end_offset)]
+    assert all(
+        log.active.offset_index.at(number)[1] < log.size_bytes for number in range(log.active.offset_index.count)
+    )
+    assert len(batch(b"v0")) * (log.log_end_offset - 1) < size

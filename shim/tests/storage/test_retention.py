@@ -1,0 +1,131 @@
+"""Which segments go, and when."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from shim.storage.log import PartitionLog
+from shim.tests.storage.conftest import NOW_MS, Disk, put, records
+
+SEGMENT = {"segment.bytes": "1048576"}
+HOUR_MS = 3600_000
+
+
+def fill(log: PartitionLog, count: int = 30, *, step_ms: int = 0, start_ms: int = NOW_MS) -> None:
+    """Segments of 10 batches each."""
+    for number in range(count):
+        put(log, b"z" * 100_000, timestamp=start_ms + number * step_ms, now_ms=start_ms + number * step_ms)
+
+
+def bases(log: PartitionLog) -> list[int]:
+    return [segment.base_offset for segment in log.segments]
+
+
+def test_old_segments_go_by_time(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({**SEGMENT, "retention.ms": str(HOUR_MS)})
+    log = disk.open()
+    fill(log, step_ms=1000)
+    last_of_first = NOW_MS + 9 * 1000
+    assert disk.logs.retain(last_of_first + HOUR_MS) == 0
+    assert disk.logs.retain(last_of_first + HOUR_MS + 1) == 1
+    assert bases(log) == [10, 20]
+    assert log.log_start_offset == 10
+    assert [offset for offset, _ in records(log)] == list(range(10, 30))
+
+
+def test_the_active_segment_is_rolled_when_its_time_is_over(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({**SEGMENT, "retention.ms": str(HOUR_MS)})
+    log = disk.open()
+    fill(log)
+    assert disk.logs.retain(NOW_MS + HOUR_MS + 1) == 3
+    assert bases(log) == [30]
+    assert (log.log_start_offset, log.log_end_offset) == (30, 30)
+    assert disk.logs.retain(NOW_MS + 10 * HOUR_MS) == 0
+    assert put(log, b"a").base_offset == 30
+    disk.crash()
+    assert records(disk.open()) == [(30, b"a")]
+
+
+def test_old_segments_go_by_size(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({**SEGMENT, "retention.bytes": "1500000"})
+    log = disk.open()
+    fill(log)
+    assert disk.logs.retain(NOW_MS) == 1
+    assert bases(log) == [10, 20]
+    assert log.size_bytes >= 1_500_000
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact"])
+def test_minus_one_and_compact_keep_everything(make_disk: Callable[..., Disk], policy: str) -> None:
+    disk = make_disk({**SEGMENT, "retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": policy})
+    log = disk.open()
+    for _ in range(30):
+        put(log, b"z" * 100_000, key=b"k")
+    assert disk.logs.retain(NOW_MS + 10_000 * HOUR_MS) == 0
+    assert bases(log) == [0, 10, 20]
+
+
+def test_deleted_records_release_their_segments(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({**SEGMENT, "retention.ms": "-1"})
+    log = disk.open()
+    fill(log)
+    log.delete_records_before(19)
+    assert disk.logs.retain(NOW_MS) == 1
+    assert bases(log) == [10, 20]
+    log.delete_records_before(-1)
+    assert disk.logs.retain(NOW_MS) == 1
+    assert bases(log) == [20]
+
+
+def test_records_without_time_count_from_the_files_change(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({**SEGMENT, "retention.ms": str(HOUR_MS)})
+    log = disk.open()
+    for _ in range(15):
+        put(log, b"z" * 100_000, timestamp=-1)
+    changed_ms = os.stat(disk.partition / f"{0:020d}.log").st_mtime_ns // 1_000_000
+    assert disk.logs.retain(changed_ms + HOUR_MS - 1000) == 0
+    assert disk.logs.retain(changed_ms + HOUR_MS + 60_000) == 2
+
+
+def test_clock_that_goes_backwards_deletes_nothing_early(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({**SEGMENT, "retention.ms": str(HOUR_MS)})
+    log = disk.open()
+    fill(log)
+    disk.clock.set_wall(NOW_MS - 48 * HOUR_MS)
+    assert disk.logs.retain(disk.clock.now_ms()) == 0
+    put(log, b"late", timestamp=disk.clock.now_ms(), now_ms=disk.clock.now_ms())
+    assert disk.logs.retain(disk.clock.now_ms() + HOUR_MS + 1) == 0
+    assert log.offset_for_timestamp(NOW_MS).offset == 0
+    assert log.max_timestamp().offset == 0
+    assert disk.logs.retain(NOW_MS + HOUR_MS + 1) == 3
+
+
+def test_files_are_renamed_first_and_removed_after_the_delay(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({**SEGMENT, "retention.ms": str(HOUR_MS), "file.delete.delay.ms": "1000"})
+    log = disk.open()
+    fill(log, step_ms=1000)
+    view = log.read(3, 1).records[0]
+    disk.logs.retain(NOW_MS + 9001 + HOUR_MS)
+    assert f"{0:020d}.log.deleted" in disk.files()
+    assert f"{0:020d}.log" not in disk.files()
+    disk.clock.advance(1000)
+    disk.logs.home.flusher.stop()
+    assert not [name for name in disk.files() if name.endswith(".deleted")]
+    assert len(bytes(view)) > 100_000
+
+
+def test_timers_run_retention_flush_and_checkpoints(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({**SEGMENT, "retention.ms": str(HOUR_MS), "flush.ms": "5000"})
+    log = disk.open()
+    fill(log)
+    disk.logs.run_periodically()
+    disk.clock.advance(6000)
+    disk.logs.home.flusher.stop()
+    assert log.recovery_point == 30
+    disk.clock.advance(60_000)
+    assert (disk.path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 30\n"
+    disk.clock.advance(2 * HOUR_MS)
+    assert bases(log) == [30]
