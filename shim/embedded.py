@@ -1,0 +1,321 @@
+"""A broker inside a Python program: in a thread of its own, or in a child process.
+
+    from shim import Broker
+
+    with Broker(num_partitions=4) as broker:
+        producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+
+Data is kept in memory unless `data_dir` says where. Several may run at once; nothing is left behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+
+from shim.clock import RealClock, VirtualClock
+from shim.config import BrokerConfig
+from shim.faults import ENVIRONMENT, Faults
+from shim.memory_dir import make, remove
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from types import TracebackType
+    from typing import Any
+
+    from shim.clock import Clock
+    from shim.server import Server
+
+START_SECONDS = 30.0
+STOP_SECONDS = 30.0
+# Kafka waits this long for more members; a test that starts its own consumers does not have to.
+DEFAULTS = {"group.initial.rebalance.delay.ms": "0"}
+
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+class Broker:
+    """One broker from `start` to `stop`; `with` does both. Its methods may be called from any thread.
+
+    Keyword arguments that are not named here are Kafka's options with underscores, with values of any plain type:
+    `Broker(log_retention_ms=1000, auto_create_topics_enable=False)`.
+    """
+
+    def __init__(
+        self,
+        *,
+        data_dir: str | os.PathLike[str] | None = None,
+        listen: str = "127.0.0.1:0",
+        process: bool = False,
+        clock: Clock | str | None = None,
+        faults: str | None = None,
+        loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+        **options: object,
+    ) -> None:
+        """`data_dir`: kept after the stop; None: in memory. `listen`: HOST:PORT, or several NAME://HOST:PORT with
+        commas. `process`: run in a child process, for clients that hold the interpreter. `clock`: "virtual" stands
+        still until `broker.clock.advance`. `faults`: points to arm, in the form of the variable KAFKA_SHIM_FAULTS.
+        Raises ConfigError."""
+        self._options = {**DEFAULTS, **{name.replace("_", "."): _text(value) for name, value in options.items()}}
+        self._listen = listen if "://" in listen else f"PLAINTEXT://{listen}"
+        self._given_dir = None if data_dir is None else Path(data_dir)
+        if (isinstance(clock, str) and clock != "virtual") or (process and clock is not None):
+            raise TypeError("clock is 'virtual' or a Clock, and a broker in a process of its own has the real one")
+        self._clock = VirtualClock() if isinstance(clock, str) else clock or RealClock()
+        self._faults = Faults(faults)
+        self._faults_text = faults
+        self._loop_factory = loop_factory
+        self._is_process = process
+        self._config()
+        # From start to stop.
+        self._data_dir: Path | None = None
+        self._ready = ""
+        self._server: Server | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._asked: asyncio.Event | None = None
+        self._thread: threading.Thread | None = None
+        self._child: subprocess.Popen[str] | None = None
+
+    # --- life
+
+    def start(self) -> Broker:
+        """Start it and return when it accepts connections. Raises what the start raised: StorageError, OSError."""
+        if self._data_dir is not None:
+            raise RuntimeError("this broker is running")
+        self._data_dir = self._given_dir if self._given_dir is not None else make()
+        try:
+            if self._is_process:
+                self._start_process()
+            else:
+                self._start_thread()
+        except BaseException:
+            self._forget()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Stop it in order; a stopped one stays stopped, and may be started again (in memory: with nothing in it)."""
+        if self._child is not None:
+            self._child.terminate()
+            try:
+                self._child.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._child.kill()
+                self._child.wait()
+            if self._child.stdout is not None:
+                self._child.stdout.close()
+        elif self._loop is not None and self._asked is not None and self._thread is not None:
+            self._loop.call_soon_threadsafe(self._asked.set)
+            self._thread.join(STOP_SECONDS)
+        self._forget()
+
+    def kill(self) -> None:
+        """SIGKILL the child process, as a crash does; only with `process=True`. Start it again to see it recover."""
+        if self._child is None:
+            raise RuntimeError("only a broker in a process of its own can be killed")
+        self._child.kill()
+        self.stop()
+
+    def __enter__(self) -> Broker:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _forget(self) -> None:
+        if self._given_dir is None and self._data_dir is not None:
+            remove(self._data_dir)
+        self._data_dir = self._server = self._loop = self._asked = self._thread = self._child = None
+        self._ready = ""
+
+    # --- what a test wants to know
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """HOST:PORT of the first listener, for a client's `bootstrap.servers`."""
+        return self._word(1).split(",")[0].partition("://")[2]
+
+    @property
+    def port(self) -> int:
+        """The port of the first listener."""
+        return int(self.bootstrap_servers.rpartition(":")[2])
+
+    @property
+    def cluster_id(self) -> str:
+        return self._word(3).removeprefix("cluster=")
+
+    @property
+    def node_id(self) -> int:
+        return int(self._word(2).removeprefix("node="))
+
+    @property
+    def data_dir(self) -> Path:
+        """The data directory; with data in memory it is gone after the stop."""
+        return Path(self._word(4).removeprefix("data="))
+
+    def _word(self, at: int) -> str:
+        if not self._ready:
+            raise RuntimeError("this broker is not running")
+        return self._ready.split(" ", 4)[at]
+
+    # --- what a test wants to do
+
+    @property
+    def clock(self) -> ClockControl:
+        """The broker's clock; a virtual one can be moved."""
+        return ClockControl(self, self._clock)
+
+    @property
+    def faults(self) -> Faults:
+        """The broker's fault points: `arm`, `disarm`, `release`, `reached`; each runs on the broker's thread."""
+        return _OnLoop(self, self._faults)  # type: ignore[return-value]
+
+    @property
+    def state(self) -> Any:
+        """The broker's state objects (`shim.broker.Broker`); touch them only inside `call`."""
+        if self._server is None:
+            raise RuntimeError("only a broker in a thread of this process shows its state")
+        return self._server.broker
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Run `function(*arguments)` on the broker's thread; what it returns or raises. A coroutine is awaited
+        there."""
+        if self._loop is None:
+            return function(*arguments)
+
+        async def run() -> Any:
+            outcome = function(*arguments)
+            return await outcome if asyncio.iscoroutine(outcome) else outcome
+
+        coroutine: Coroutine[Any, Any, Any] = run()
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(START_SECONDS)
+
+    # --- in a thread
+
+    def _config(self) -> BrokerConfig:
+        config = BrokerConfig.parse({name: text for name, text in self._options.items() if name not in DEFAULTS})
+        if "group.initial.rebalance.delay.ms" in self._options:
+            config.group_initial_rebalance_delay_ms = int(self._options["group.initial.rebalance.delay.ms"])
+        if "listeners" not in self._options:
+            config.listeners = self._listen
+        return config
+
+    def _start_thread(self) -> None:
+        from shim.serve import loop_factory
+
+        started: Future[None] = Future()
+        factory = self._loop_factory or loop_factory()
+        self._thread = threading.Thread(target=self._run, args=(factory, started), name="kafka-shim", daemon=True)
+        self._thread.start()
+        try:
+            started.result(START_SECONDS)
+        except BaseException:
+            self._thread.join(STOP_SECONDS)
+            raise
+
+    def _run(self, factory: Callable[[], asyncio.AbstractEventLoop], started: Future[None]) -> None:
+        try:
+            with asyncio.Runner(loop_factory=factory) as runner:
+                runner.run(self._serve(started))
+        except BaseException as error:
+            if started.done():
+                raise
+            started.set_exception(error)
+
+    async def _serve(self, started: Future[None]) -> None:
+        from shim.server import Server
+
+        config = self._config()
+        config.log_dirs = (str(self._data_dir),)
+        server = Server(config, self._clock, self._faults)
+        await server.start()
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+        self._asked = asked = asyncio.Event()
+        self._ready = server.ready_line
+        started.set_result(None)
+        await asked.wait()
+        await server.stop()
+
+    # --- in a process
+
+    def _start_process(self) -> None:
+        command = [sys.executable, "-m", "shim", "serve", "--listen", self._listen, "--data-dir", str(self._data_dir)]
+        command += ["--log-level", "WARNING"]
+        for name, text in self._options.items():
+            command += ["-o", f"{name}={text}"]
+        environment = dict(os.environ)
+        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+        environment.pop(ENVIRONMENT, None)
+        if self._faults_text:
+            environment[ENVIRONMENT] = self._faults_text
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+        assert child.stdout is not None
+        line = child.stdout.readline().rstrip("\n")
+        if not line.startswith("ready "):
+            child.stdout.close()
+            raise RuntimeError(f"the broker's process ended with status {child.wait(STOP_SECONDS)}")
+        self._child = child
+        self._ready = line
+
+
+class ClockControl:
+    """The clock of an embedded broker, for its test."""
+
+    __slots__ = ("_broker", "_clock")
+
+    def __init__(self, broker: Broker, clock: Clock) -> None:
+        self._broker = broker
+        self._clock = clock
+
+    def now_ms(self) -> int:
+        """What the broker takes for now."""
+        return self._clock.now_ms()
+
+    def advance(self, duration: float | str) -> None:
+        """Move a virtual clock on, by milliseconds or by "61s", "5m", "2h", "7d", "250ms"; what falls due happens
+        first, in order."""
+        if not isinstance(self._clock, VirtualClock):
+            raise TypeError("only a virtual clock can be moved: Broker(clock='virtual')")
+        self._broker.call(self._clock.advance_and_settle, milliseconds(duration))
+
+
+class _OnLoop:
+    """An object of the broker whose methods run on the broker's thread."""
+
+    def __init__(self, broker: Broker, target: object) -> None:
+        self._broker = broker
+        self._target = target
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._target, name)
+        if not callable(found):
+            return found
+        return lambda *arguments, **keywords: self._broker.call(lambda: found(*arguments, **keywords))
+
+
+def milliseconds(duration: float | str) -> float:
+    """ "61s" is 61000; a bare number is milliseconds. Raises ValueError."""
+    if not isinstance(duration, str):
+        return duration
+    number = duration.rstrip("msdh")
+    unit = duration[len(number) :] or "ms"
+    if unit not in _UNITS_MS:
+        raise ValueError(f"{duration!r} is no duration like 250ms, 61s, 5m, 2h or 7d")
+    return float(number) * _UNITS_MS[unit]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ",".join(str(one) for one in value)
+    return str(value)
