@@ -89,11 +89,11 @@ class _VirtualTimer:
 class VirtualClock(Clock):
     """A clock that only a test moves. `advance` fires due timers in order, each at its own instant.
 
-    Starts at `start_ms` (default: 2023-11-14T22:13:20Z).
+    Starts at `start_ms`, by default at the machine's time: a broker refuses records whose timestamps are far ahead of it.
     """
 
-    def __init__(self, start_ms: int = 1_700_000_000_000) -> None:
-        self._start_ms = start_ms
+    def __init__(self, start_ms: int | None = None) -> None:
+        self._start_ms = time.time_ns() // 1_000_000 if start_ms is None else start_ms
         self._elapsed_ms: float = 0
         self._wall_shift_ms = 0
         self._numbers = 0
