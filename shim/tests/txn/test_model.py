@@ -72,6 +72,9 @@ class Machine(RuleBasedStateMachine):
         self.owners = {name: Owner() for name in IDS}
         self.logs: dict[int, list[tuple[str, Txn]]] = {partition: [] for partition in PARTITIONS}
         self.written = 0
+        self.since_crash = 0
+        for owner, name in zip(self.owners.values(), IDS, strict=True):
+            owner.move(self.node.init(name, None, TIMEOUT_MS))
 
     def teardown(self) -> None:
         if hasattr(self, "node"):
@@ -102,7 +105,6 @@ class Machine(RuleBasedStateMachine):
         if before is not None:
             assert owner.producer == (before[0], before[1] + 1)
 
-    @precondition(lambda self: any(owner.producer for owner in self.owners.values()))
     @rule(name=st.sampled_from(IDS), partition=st.sampled_from(PARTITIONS))
     def produce(self, name: str, partition: int) -> None:
         owner = self.owners[name]
@@ -115,6 +117,7 @@ class Machine(RuleBasedStateMachine):
             owner.open = Txn(self.node.clock.now_ms())
         owner.last_end = None
         self.logs[partition].append((value, owner.open))
+        self.since_crash += 1
 
     @rule(name=st.sampled_from(IDS), partition=st.sampled_from(PARTITIONS), pick=st.integers(0, 9))
     def produce_late(self, name: str, partition: int, pick: int) -> None:
@@ -194,13 +197,14 @@ class Machine(RuleBasedStateMachine):
 
     # --- the world
 
-    @rule()
-    def crash(self) -> None:
-        self.node.crash()
-
-    @rule()
-    def restart(self) -> None:
-        self.node.restart()
+    @precondition(lambda self: self.since_crash >= 2)
+    @rule(clean=st.booleans())
+    def crash(self, clean: bool) -> None:
+        self.since_crash = 0
+        if clean:
+            self.node.restart()
+        else:
+            self.node.crash()
 
     @rule(ms=st.sampled_from([1, 5_000, 12_000, 31_000]))
     def advance(self, ms: int) -> None:
