@@ -1,0 +1,25 @@
+"""A bounded run of the fuzz targets; the layer `asan` runs it in an AddressSanitizer build."""
+
+from __future__ import annotations
+
+import pytest
+
+from cext.tests.fuzz_messages import check_frames, check_message, corpus, fuzz
+from shim.tests.protocol.values import CLASSES
+
+BY_NAME = {cls.__name__: cls for cls in CLASSES}
+STORED = list(corpus())
+
+
+@pytest.mark.parametrize(("name", "version", "data"), STORED, ids=[f"{row[0]}-{i}" for i, row in enumerate(STORED)])
+def test_stored_inputs_are_refused_or_read(name: str, version: int, data: bytes) -> None:
+    taken = check_message(BY_NAME[name], version, data)
+    check_frames(data)
+    assert taken in {True, False}
+
+
+@pytest.mark.slow
+def test_mutated_messages_never_do_harm() -> None:
+    tried, taken = fuzz(seed=20_260_101, seconds=20)
+    assert tried > 500
+    assert taken > 0
