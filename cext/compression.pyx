@@ -25,7 +25,8 @@ cdef enum:
     LZ4_FLG = 0x60
     LZ4_BD = 0x40
     LZ4_BLOCK_SIZE = 64 << 10
-    LZ4_FAST_LEVEL = 9
+    LZ4_FAST_LEVEL = 9              # Kafka's default; its other levels mean the slow compressor
+    LZ4_BEST_LEVEL = 9              # of the library
     ZSTD_DEFAULT_LEVEL = 3
     ZSTD_BLOCK_SIZE = 128 << 10
 
@@ -245,7 +246,8 @@ cdef object _lz4(object data, object level):
             block = cramjam.lz4.compress_block(plain, store_size=False)
         else:
             # The library's block function has no levels. Its frame of one block has: 7 bytes of header, 4 of length.
-            framed = memoryview(cramjam.lz4.compress(plain, level))
+            # Above 9 it compresses text worse than at 9.
+            framed = memoryview(cramjam.lz4.compress(plain, min(level, LZ4_BEST_LEVEL)))
             size = int.from_bytes(framed[7:11], "little")
             block = plain if size & 0x80000000 else framed[11:11 + size]
         size = len(block)
