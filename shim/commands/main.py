@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # Noun -> module. A new subcommand is a line here and a file.
 NOUNS = {
     "configs": "shim.commands.configs",
+    "dump-log": "shim.commands.dump_log",
     "serve": "shim.commands.serve",
     "storage": "shim.commands.storage",
     "topics": "shim.commands.topics",
