@@ -12,7 +12,8 @@ from collections import Counter
 
 from shim.errors import ErrorCode, KafkaError
 from shim.metadata import topics
-from shim.metadata.configs import creation_configs, effective_topic_entries
+from shim.metadata.config_entries import effective_topic_entries
+from shim.metadata.configs import creation_configs
 from shim.metadata.store import METADATA_TOPIC
 from shim.protocol.message import ZERO_UUID
 from shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest

@@ -63,7 +63,7 @@ class MetadataStore:
         self._clock = clock
         self._logs = logs
         self._faults = faults
-        self._node_id = config.node_id
+        self.node_id = config.node_id
         # --- from start() to stop()
         self.image = Image()
         self._replayer = Replayer(self.image)
@@ -91,7 +91,7 @@ class MetadataStore:
         version cannot take over."""
         now_ms = self._clock.now_ms()
         directory = Path(self._logs.metadata_dir.path)
-        self._log = MetadataLog(self._logs.open_metadata_log(), self._node_id)
+        self._log = MetadataLog(self._logs.open_metadata_log(), self.node_id)
         self._log.replay(self._replayer)
         self._check_features()
         records: list[Any] = []
@@ -103,7 +103,7 @@ class MetadataStore:
             bootstrap.write_checkpoint(directory, now_ms)
             first = bootstrap.read_checkpoint(directory)
             records += bootstrap.activation_records(first, self.config.min_insync_replicas)
-        records += election_records(self.image, self._node_id)
+        records += election_records(self.image, self.node_id)
         self._log.begin_epoch(now_ms)
         if records:
             self.commit(records)
@@ -131,14 +131,14 @@ class MetadataStore:
         for topic in self.image.topics.values():
             config = None
             for partition in topic.partitions:
-                if self._node_id in partition.replicas and not self._logs.has(topic.name, partition.partition):
+                if self.node_id in partition.replicas and not self._logs.has(topic.name, partition.partition):
                     config = config or self.topic_config(topic.name)
                     self._logs.create(topic.name, topic.topic_id, partition.partition, config, partition.leader_epoch)
 
     def register(self, endpoints: Sequence[tuple[str, str, int, int]]) -> None:
         """Record this node with the (listener, host, port, security protocol) that it serves, once these are bound."""
         records, self.broker_epoch = registration_records(
-            self.image, self._node_id, endpoints, self._directory_ids(), self.config.broker_rack, self._log.next_offset
+            self.image, self.node_id, endpoints, self._directory_ids(), self.config.broker_rack, self._log.next_offset
         )
         self._logs.broker_epoch = self.broker_epoch
         self.commit(records)
@@ -146,7 +146,7 @@ class MetadataStore:
     def stop(self) -> None:
         """Record that this node left in order, and fsync. Apache Kafka then starts here without waiting first."""
         if self.broker_epoch >= 0:
-            self.commit(departure_records(self._node_id, self.broker_epoch))
+            self.commit(departure_records(self.node_id, self.broker_epoch))
         self._log.flush()
 
     # --- commit
@@ -195,7 +195,7 @@ class MetadataStore:
     @property
     def voter_directory_id(self) -> bytes:
         """The directory id of this voter, zero in a fixed quorum."""
-        return dict(self._log.voters).get(self._node_id, bytes(16))
+        return dict(self._log.voters).get(self.node_id, bytes(16))
 
     @property
     def next_offset(self) -> int:
@@ -252,7 +252,7 @@ class MetadataStore:
     ) -> list[list[int]]:
         """`topics.decide_replicas` with this broker's defaults; nothing changes."""
         defaults = (self.config.num_partitions, self.config.default_replication_factor)
-        return topics.decide_replicas(self.image, partitions, replication_factor, assignments, self._node_id, defaults)
+        return topics.decide_replicas(self.image, partitions, replication_factor, assignments, self.node_id, defaults)
 
     def create_topics(self, new: Sequence[tuple[str, list[list[int]], Mapping[str, str]]]) -> list[Topic]:
         """Create checked topics, (name, replicas of each partition, options), in one batch, and their logs."""
@@ -264,7 +264,7 @@ class MetadataStore:
                 ConfigRecord(resource_type=RESOURCE_TOPIC, resource_name=name, name=option, value=value)
                 for option, value in configs.items()
             ]
-            partitions = topics.partition_records(topic_id, 0, replicas, self._node_id, directory_id)
+            partitions = topics.partition_records(topic_id, 0, replicas, self.node_id, directory_id)
             records += topics.topic_records(name, topic_id, options, partitions)
         self.commit(records)
         made = [self.image.topics[name] for name, _, _ in new]
@@ -311,12 +311,12 @@ class MetadataStore:
         self, name: str, total: int, *, assignments: Sequence[list[int]] | None = None, validate_only: bool = False
     ) -> Topic:
         """Grow a topic to `total` partitions. KafkaError: those of `topics.decide_growth`."""
-        replicas = topics.decide_growth(self.image, name, total, assignments, self._node_id)
+        replicas = topics.decide_growth(self.image, name, total, assignments, self.node_id)
         topic = self.image.topics[name]
         if validate_only:
             return topic
         first = len(topic.partitions)
-        self.commit(topics.partition_records(topic.topic_id, first, replicas, self._node_id, self._placement()))
+        self.commit(topics.partition_records(topic.topic_id, first, replicas, self.node_id, self._placement()))
         self._create_logs(topic, first)
         for hook in self.on_partitions_added:
             hook(topic, first)
@@ -328,7 +328,7 @@ class MetadataStore:
         self.commit([RemoveTopicRecord(topic_id=topic.topic_id)])
         self._topic_configs.pop(name, None)
         for partition in topic.partitions:
-            if self._node_id in partition.replicas:
+            if self.node_id in partition.replicas:
                 self._logs.delete(name, partition.partition)
         for hook in self.on_topic_deleted:
             hook(topic)
@@ -370,7 +370,7 @@ class MetadataStore:
     def _broker_options_changed(self) -> None:
         """Put the stored options of the cluster, then of this broker, over the static ones; topics follow."""
         dynamic = dict(self.image.config_of(RESOURCE_BROKER, ""))
-        dynamic.update(self.image.config_of(RESOURCE_BROKER, str(self._node_id)))
+        dynamic.update(self.image.config_of(RESOURCE_BROKER, str(self.node_id)))
         if dynamic == self.config.dynamic:
             return
         if dynamic == {"min.insync.replicas": str(self.config.min_insync_replicas)}:
@@ -403,7 +403,7 @@ class MetadataStore:
         self.commit(
             [
                 ProducerIdsRecord(
-                    broker_id=self._node_id, broker_epoch=self.broker_epoch, next_producer_id=first + PRODUCER_ID_BLOCK
+                    broker_id=self.node_id, broker_epoch=self.broker_epoch, next_producer_id=first + PRODUCER_ID_BLOCK
                 )
             ]
         )

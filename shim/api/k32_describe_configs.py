@@ -1,0 +1,131 @@
+"""DescribeConfigs (key 32), versions 1-4.
+
+Options of topics, of this broker, of all brokers (name ""), of its loggers, of groups and of client metrics; all, or
+those named. v1 adds synonyms, v3 types and documentation (the words are the shim's own). Passwords have no value. A
+topic that does not exist is UNKNOWN_TOPIC_OR_PARTITION; a group or a subscription need not exist. An unknown type of
+resource fails the request with INVALID_REQUEST. Not implemented: authorisation.
+"""
+
+from __future__ import annotations
+
+from shim.api.broker_loggers import level_name, loggers
+from shim.errors import ErrorCode, KafkaError
+from shim.metadata import config_entries
+from shim.metadata.config_entries import FROM_LOGGER, Entry
+from shim.metadata.image import (
+    RESOURCE_BROKER,
+    RESOURCE_BROKER_LOGGER,
+    RESOURCE_CLIENT_METRICS,
+    RESOURCE_GROUP,
+    RESOURCE_TOPIC,
+)
+from shim.metadata.topics import check_name
+from shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from shim.protocol.messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from shim.broker import Context
+
+KEY, MIN, MAX = 32, 1, 4
+REQUEST, RESPONSE = DescribeConfigsRequest, DescribeConfigsResponse
+
+_TYPES = (RESOURCE_TOPIC, RESOURCE_BROKER, RESOURCE_BROKER_LOGGER, RESOURCE_CLIENT_METRICS, RESOURCE_GROUP)
+
+
+def handle(context: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    if any(resource.resource_type not in _TYPES for resource in request.resources):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            "This most likely occurs because of a request being malformed by the client library or the message was "
+            "sent to an incompatible broker. See the broker logs for more details.",
+        )
+    return DescribeConfigsResponse(results=[_describe(context, request, one) for one in request.resources])
+
+
+def _describe(
+    context: Context, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
+    wanted = set(resource.configuration_keys or ())
+    try:
+        result.configs = [
+            _entry(entry, request)
+            for entry in _entries(context, resource.resource_type, resource.resource_name)
+            if not wanted or entry.name in wanted
+        ]
+    except KafkaError as err:
+        result.error_code = err.code
+        # Kafka says nothing about a topic that does not exist.
+        result.error_message = "" if err.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else err.message
+        result.configs = []
+    return result
+
+
+def _entries(context: Context, kind: int, name: str) -> Iterable[Entry]:
+    metadata = context.broker.metadata
+    if kind == RESOURCE_TOPIC:
+        check_name(name)
+        metadata.topic(name)
+        return config_entries.topic_entries(metadata, name)
+    if kind == RESOURCE_BROKER:
+        if not name:
+            return config_entries.cluster_entries(metadata)
+        _check_node(context, name, " or empty string,")
+        return config_entries.broker_entries(metadata)
+    if kind == RESOURCE_BROKER_LOGGER:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+        _check_node(context, name, "")
+        return _logger_entries()
+    if kind == RESOURCE_CLIENT_METRICS:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+        return config_entries.client_metrics_entries(metadata, name)
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+    return config_entries.group_entries(metadata, name)
+
+
+def _check_node(context: Context, name: str, alternative: str) -> None:
+    try:
+        node_id = int(name)
+    except ValueError:
+        reason = f"Broker id must be an integer, but it is: {name}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, reason) from None
+    if node_id != context.node_id:
+        reason = f"Unexpected broker id, expected {context.node_id}{alternative} but received {name}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
+
+
+def _logger_entries() -> Iterable[Entry]:
+    for name, logger in loggers().items():
+        entry = Entry(name, None, [], None)
+        entry.is_sensitive = False
+        entry.value = level_name(logger.getEffectiveLevel())
+        entry.source = FROM_LOGGER
+        yield entry
+
+
+def _entry(entry: Entry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    result = DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.is_sensitive,
+        config_type=entry.type_id,
+        documentation=entry.documentation if request.include_documentation or not entry.type_id else None,
+    )
+    if request.include_synonyms:
+        result.synonyms = [
+            DescribeConfigsSynonym(name=one.name, value=one.value, source=one.source) for one in entry.synonyms
+        ]
+    return result

@@ -1,0 +1,47 @@
+"""AlterConfigs (key 33), versions 0-2: the old form, which replaces all options of a resource.
+
+Options that are not named fall back to their defaults. Topics, brokers, groups, client metrics; not loggers. Each
+resource succeeds or fails by itself. v2 is flexible. Not implemented: authorisation, `alter.config.policy`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from shim.errors import ErrorCode, KafkaError
+from shim.metadata.configs import decide_replacement
+from shim.protocol.messages.alter_configs_request import AlterConfigsRequest
+from shim.protocol.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from shim.broker import Context
+
+KEY, MIN, MAX = 33, 0, 2
+REQUEST, RESPONSE = AlterConfigsRequest, AlterConfigsResponse
+
+
+async def handle(context: Context, request: AlterConfigsRequest) -> AlterConfigsResponse:
+    response = AlterConfigsResponse()
+    metadata = context.broker.metadata
+    times = Counter((one.resource_type, one.resource_name) for one in request.resources)
+    records: list[Any] = []
+    for resource in request.resources:
+        kind, name = resource.resource_type, resource.resource_name
+        answer = AlterConfigsResourceResponse(error_message=None, resource_type=kind, resource_name=name)
+        response.responses.append(answer)
+        if times[(kind, name)] > 1:
+            answer.error_code = ErrorCode.INVALID_REQUEST
+            answer.error_message = "Each resource must appear at most once."
+            continue
+        try:
+            records += decide_replacement(metadata, kind, name, [(one.name, one.value) for one in resource.configs])
+        except KafkaError as err:
+            answer.error_code = err.code
+            answer.error_message = err.message
+    if records and not request.validate_only:
+        metadata.alter_configs(records)
+        await metadata.flushed()
+    return response

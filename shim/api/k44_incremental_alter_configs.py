@@ -1,0 +1,64 @@
+"""IncrementalAlterConfigs (key 44), versions 0-1.
+
+Set, delete, append to and subtract from options of topics, brokers, groups and client metrics, and set levels of the
+broker's loggers. Each resource succeeds or fails by itself, as a whole; a resource that comes twice is INVALID_REQUEST.
+A change is in force when the answer leaves. v1 is flexible. Not implemented: authorisation, `alter.config.policy`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from shim.api.broker_loggers import alter
+from shim.errors import ErrorCode, KafkaError
+from shim.metadata.configs import decide_incremental
+from shim.metadata.image import RESOURCE_BROKER_LOGGER
+from shim.protocol.messages.incremental_alter_configs_request import (
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from shim.protocol.messages.incremental_alter_configs_response import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from shim.broker import Context
+
+KEY, MIN, MAX = 44, 0, 1
+REQUEST, RESPONSE = IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+
+
+async def handle(context: Context, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
+    response = IncrementalAlterConfigsResponse()
+    times = Counter((one.resource_type, one.resource_name) for one in request.resources)
+    records: list[Any] = []
+    for resource in request.resources:
+        answer = AlterConfigsResourceResponse(
+            error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
+        )
+        response.responses.append(answer)
+        if times[(resource.resource_type, resource.resource_name)] > 1:
+            answer.error_code = ErrorCode.INVALID_REQUEST
+            answer.error_message = "Each resource must appear at most once."
+            continue
+        try:
+            records += _decide(context, resource, request.validate_only)
+        except KafkaError as err:
+            answer.error_code = err.code
+            answer.error_message = err.message
+    if records and not request.validate_only:
+        context.broker.metadata.alter_configs(records)
+        await context.broker.metadata.flushed()
+    return response
+
+
+def _decide(context: Context, resource: AlterConfigsResource, validate_only: bool) -> list[Any]:
+    changes = [(one.name, one.config_operation, one.value) for one in resource.configs]
+    if resource.resource_type == RESOURCE_BROKER_LOGGER:
+        alter(context.node_id, resource.resource_name, changes, validate_only=validate_only)
+        return []
+    return decide_incremental(context.broker.metadata, resource.resource_type, resource.resource_name, changes)

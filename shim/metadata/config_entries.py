@@ -1,0 +1,279 @@
+"""Options as DescribeConfigs and CreateTopics show them: effective value, where it comes from, what stands behind it.
+
+Source: ConfigHelper, KafkaConfigSchema and DynamicBrokerConfig (synonyms) of Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from shim.config import BrokerConfig, TopicConfig
+from shim.config_table import (
+    BROKER_OPTIONS,
+    CLIENT_METRICS_OPTIONS,
+    GROUP_OPTIONS,
+    READ_ONLY,
+    SYNONYMS,
+    TOPIC_OPTIONS,
+)
+from shim.metadata.image import (
+    RESOURCE_BROKER,
+    RESOURCE_CLIENT_METRICS,
+    RESOURCE_GROUP,
+    RESOURCE_TOPIC,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from shim.config_table import Option
+    from shim.metadata.store import MetadataStore
+
+# Where a value comes from (DescribeConfigsResponse.ConfigSource).
+FROM_TOPIC, FROM_BROKER, FROM_CLUSTER, FROM_FILE, FROM_DEFAULT, FROM_LOGGER, FROM_METRICS, FROM_GROUP = range(1, 9)
+
+# Types of values on the wire (DescribeConfigsResponse.ConfigType).
+TYPE_IDS = {
+    "BOOLEAN": 1,
+    "STRING": 2,
+    "INT": 3,
+    "SHORT": 4,
+    "LONG": 5,
+    "DOUBLE": 6,
+    "LIST": 7,
+    "CLASS": 8,
+    "PASSWORD": 9,
+}
+# Options of the broker that are one another's synonyms, in the order in which they win (brokerConfigSynonyms).
+_FAMILIES = {
+    name: tuple(synonym for synonym, _ in synonyms)
+    for synonyms in SYNONYMS.values()
+    if len(synonyms) > 1
+    for name, _ in (synonyms if synonyms[0][0] != "log.flush.interval.ms" else synonyms[:1])
+}
+# Attributes that the command line or a Python caller sets without naming an option.
+_SET_DIRECTLY = ("listeners", "advertised.listeners", "log.dirs", "node.id")
+
+
+class Synonym:
+    """One of the places that could give a value, in order of precedence."""
+
+    __slots__ = ("name", "source", "value")
+
+    def __init__(self, name: str, value: str | None, source: int) -> None:
+        self.name = name
+        self.value = value
+        self.source = source
+
+
+class Entry:
+    """One option of one resource. `type_id` and `documentation` are empty for loggers, which have no table."""
+
+    __slots__ = ("documentation", "is_sensitive", "name", "read_only", "source", "synonyms", "type_id", "value")
+
+    def __init__(self, name: str, value: str | None, synonyms: list[Synonym], option: Option | None) -> None:
+        self.name = name
+        self.synonyms = synonyms
+        self.source = synonyms[0].source if synonyms else FROM_DEFAULT
+        # What is not in the table may be anything, a password too.
+        self.is_sensitive = option is None or option.is_sensitive
+        self.value = None if self.is_sensitive else value
+        self.read_only = False
+        self.type_id = TYPE_IDS.get(option.kind, 0) if option is not None else 0
+        self.documentation = option.doc if option is not None else ""
+
+
+# --- values as text
+
+
+def text_of(value: Any) -> str | None:
+    """A typed value as Kafka writes it."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return _double_text(value) if isinstance(value, float) else str(value)
+
+
+def _double_text(value: float) -> str:
+    """Java's Double.toString: 0.5, 1.0E-5, 1.7976931348623157E308."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(float(value))
+    digits, _, exponent = f"{value!r}".partition("e")
+    if not exponent:
+        digits, _, exponent = f"{value:.17e}".partition("e")
+        digits = repr(float(digits))
+    if "." not in digits:
+        digits += ".0"
+    return f"{digits}E{int(exponent)}"
+
+
+def _canonical(option: Option, text: str) -> str | None:
+    return text_of(option.parse(text))
+
+
+def effective_topic_value(config: BrokerConfig, name: str) -> str | None:
+    """A topic's option when the topic does not set it: from the broker's options in force, else its own default."""
+    option = TOPIC_OPTIONS[name]
+    attribute = name.replace(".", "_")
+    if name in SYNONYMS and attribute in TopicConfig.__slots__:
+        return text_of(getattr(TopicConfig(config), attribute))
+    return option.default
+
+
+def static_broker_value(config: BrokerConfig, name: str) -> str | None:
+    """A broker's option in force, as text: stored, given or default."""
+    for options in (config.dynamic, _given(config)):
+        if name in options:
+            return _canonical(BROKER_OPTIONS[name], options[name])
+    return _default_of(name)
+
+
+def _default_of(name: str) -> str | None:
+    option = BROKER_OPTIONS.get(name)
+    return None if option is None else option.default
+
+
+def _given(config: BrokerConfig) -> dict[str, str]:
+    given = dict(config.given)
+    for name in _SET_DIRECTLY:
+        attribute = name.replace(".", "_")
+        value = getattr(config, attribute)
+        if name not in given and value != getattr(BrokerConfig, attribute):
+            given[name] = text_of(value) or ""
+    # Here there is always a directory; Kafka's default of log.dirs is null, and log.dir stands in for it.
+    if "log.dirs" not in given and "log.dir" not in given:
+        given["log.dirs"] = ",".join(config.log_dirs)
+    return given
+
+
+# --- synonyms
+
+
+def _broker_synonyms(metadata: MetadataStore, name: str) -> list[Synonym]:
+    family = _FAMILIES.get(name, (name,))
+    image = metadata.image
+    option = BROKER_OPTIONS.get(name)
+    hidden = option is None or option.is_sensitive
+    found = []
+    for options, source in (
+        (image.config_of(RESOURCE_BROKER, str(metadata.node_id)), FROM_BROKER),
+        (image.config_of(RESOURCE_BROKER, ""), FROM_CLUSTER),
+        (_given(metadata.config), FROM_FILE),
+    ):
+        found += [Synonym(one, None if hidden else options[one], source) for one in family if one in options]
+    defaults = [(one, _default_of(one)) for one in family]
+    found += [Synonym(one, None if hidden else value, FROM_DEFAULT) for one, value in defaults if value is not None]
+    # Kafka leaves out what comes before the option's own name.
+    while found and found[0].name != name:
+        found.pop(0)
+    return found
+
+
+# --- resources
+
+
+def topic_entries(metadata: MetadataStore, name: str) -> Iterable[Entry]:
+    """All options of a topic that exists."""
+    overrides = metadata.image.config_of(RESOURCE_TOPIC, name)
+    config = metadata.topic_config(name)
+    for option in TOPIC_OPTIONS.values():
+        if option.name in overrides:
+            value = _canonical(option, overrides[option.name])
+        elif option.is_internal:
+            continue
+        else:
+            attribute = option.name.replace(".", "_")
+            inherits = option.name in SYNONYMS and attribute in TopicConfig.__slots__
+            value = text_of(getattr(config, attribute)) if inherits else option.default
+        synonyms = _broker_synonyms(metadata, SYNONYMS[option.name][0][0]) if option.name in SYNONYMS else []
+        if option.name in overrides:
+            synonyms.insert(0, Synonym(option.name, value, FROM_TOPIC))
+        yield Entry(option.name, value, synonyms, option)
+
+
+def effective_topic_entries(metadata: MetadataStore, overrides: Mapping[str, str]) -> list[Entry]:
+    """What CreateTopics answers: each option with the first value that is set, in the order of the names."""
+    places = (
+        (metadata.image.config_of(RESOURCE_BROKER, str(metadata.node_id)), FROM_BROKER),
+        (metadata.image.config_of(RESOURCE_BROKER, ""), FROM_CLUSTER),
+        (_given(metadata.config), FROM_FILE),
+    )
+    entries = []
+    for name in sorted(TOPIC_OPTIONS):
+        option = TOPIC_OPTIONS[name]
+        if name in overrides:
+            found = Synonym(name, overrides[name], FROM_TOPIC)
+        elif option.is_internal:
+            continue
+        else:
+            found = _first_set(option, places)
+        entries.append(Entry(name, found.value, [found], option))
+    return entries
+
+
+def _first_set(option: Option, places: Iterable[tuple[Mapping[str, str], int]]) -> Synonym:
+    for options, source in places:
+        for broker_name, factor in SYNONYMS.get(option.name, ()):
+            if broker_name in options:
+                text = options[broker_name]
+                return Synonym(option.name, str(int(text) * factor) if factor > 1 else text, source)
+    return Synonym(option.name, option.default, FROM_DEFAULT)
+
+
+def broker_entries(metadata: MetadataStore) -> Iterable[Entry]:
+    """All options of this broker."""
+    config = metadata.config
+    given = _given(config)
+    names = [name for name in given if name not in BROKER_OPTIONS]
+    names += [name for name, option in BROKER_OPTIONS.items() if not option.is_internal or name in given]
+    for name in names:
+        option = BROKER_OPTIONS.get(name)
+        text = config.dynamic.get(name, given.get(name))
+        value = option.default if option is not None else None
+        if text is not None:
+            value = _canonical(option, text) if option is not None else text
+        entry = Entry(name, value, _broker_synonyms(metadata, name), option)
+        entry.read_only = option is None or option.update == READ_ONLY
+        yield entry
+
+
+def cluster_entries(metadata: MetadataStore) -> Iterable[Entry]:
+    """The options stored for all brokers."""
+    for name, text in metadata.image.config_of(RESOURCE_BROKER, "").items():
+        option = BROKER_OPTIONS.get(name)
+        synonyms = [one for one in _broker_synonyms(metadata, name) if one.source == FROM_CLUSTER]
+        entry = Entry(name, text, synonyms, option)
+        entry.read_only = option is None or option.update == READ_ONLY
+        yield entry
+
+
+def group_entries(metadata: MetadataStore, name: str) -> Iterable[Entry]:
+    """All options of a group, which need not exist."""
+    stored = metadata.image.config_of(RESOURCE_GROUP, name)
+    for option in GROUP_OPTIONS.values():
+        broker_name = f"group.{option.name}"
+        if broker_name in BROKER_OPTIONS:
+            value = static_broker_value(metadata.config, broker_name)
+            synonyms = _broker_synonyms(metadata, broker_name)
+        else:
+            value = option.default
+            synonyms = [Synonym(option.name, value, FROM_DEFAULT)]
+        if option.name in stored:
+            value = _canonical(option, stored[option.name])
+            synonyms.insert(0, Synonym(option.name, value, FROM_GROUP))
+        yield Entry(option.name, value, synonyms, option)
+
+
+def client_metrics_entries(metadata: MetadataStore, name: str) -> Iterable[Entry]:
+    """All options of a metrics subscription, which need not exist."""
+    stored = metadata.image.config_of(RESOURCE_CLIENT_METRICS, name)
+    for option in CLIENT_METRICS_OPTIONS.values():
+        value = option.default
+        synonyms = []
+        if option.name in stored:
+            value = _canonical(option, stored[option.name])
+            synonyms.append(Synonym(option.name, value, FROM_METRICS))
+        yield Entry(option.name, value, synonyms, option)
