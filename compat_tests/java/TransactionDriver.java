@@ -84,7 +84,8 @@ public class TransactionDriver {
             case "commit":
                 producers.get(name).commitTransaction();
                 return "";
-            case "abort":
+            case "abort": // what failed in it is forgotten with it
+                sent.get(name).clear();
                 producers.get(name).abortTransaction();
                 return "";
             case "state":

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from compat_tests import java
+from compat_tests import jvm
 
 SOURCE = Path(__file__).resolve().parent.parent / "java" / "TransactionDriver.java"
 
@@ -26,8 +26,8 @@ class JavaTransactions:
     """A context manager over one JVM. `call("commit", "p1")` answers the words after `ok`."""
 
     def __init__(self, bootstrap: str) -> None:
-        classes = java.compiled(SOURCE)
-        line = java.command("TransactionDriver", bootstrap, level="error", extra=(classes,))
+        classes = jvm.compiled(SOURCE)
+        line = jvm.command("TransactionDriver", bootstrap, level="error", extra=(classes,))
         self._process = subprocess.Popen(
             line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, encoding="utf-8"
         )
