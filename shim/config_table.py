@@ -187,7 +187,7 @@ class Option:
         allowed = check.strip("[]").split(", ")
         for value in values:
             if value not in allowed:
-                raise self._error(text if isinstance(text, str) else value, words + ", ".join(allowed))
+                raise self._error(value, words + ", ".join(allowed))
 
     def _in_range(self, text: str, value: Any, check: str) -> None:
         bounds, _, exception = check.partition(" or ")
@@ -195,16 +195,21 @@ class Option:
             return
         lowest, _, highest = bounds.strip("[]").partition(",...")
         highest = highest.removeprefix(",")
+        if exception and not int(lowest) <= value <= int(highest):
+            raise self._error(text, f"Value must be between {lowest} and {highest} or equal to {exception}")
         if value < float(lowest):
-            raise self._error(text, f"Value must be at least {lowest}")
+            raise self._error(str(value), f"Value must be at least {lowest}")
         if highest and value > float(highest):
-            raise self._error(text, f"Value must be no more than {highest}")
+            raise self._error(str(value), f"Value must be no more than {highest}")
 
     def _throttled(self, text: str, value: tuple[str, ...]) -> None:
         for part in value:
             partition, colon, broker = part.partition(":")
             if part != "*" and part and not (colon and partition.isdigit() and broker.isdigit()):
-                raise self._error(text, "it must be the literal '*' or a list of [partitionId]:[brokerId] pairs")
+                raise self._error(
+                    f"[{', '.join(value)}]",
+                    f"{self.name} must be the literal '*' or a list of replicas in the following format: {self.check}",
+                )
 
     def _error(self, text: str, reason: str) -> ConfigError:
         shown = "[hidden]" if self.is_sensitive else text

@@ -41,13 +41,10 @@ def level_name(level: int) -> str:
 
 def alter(node_id: int, name: str, changes: Sequence[tuple[str, int, str | None]], *, validate_only: bool) -> None:
     """Set levels of loggers; `changes` are (logger, operation, level). Raises KafkaError, and then none is set."""
-    if name != str(node_id):
-        reason = (
-            f"Unexpected broker id, expected {node_id} but received {name}"
-            if name.isdigit()
-            else (f"Node id must be an integer, but it is: {name}")
-        )
-        raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
+    if not name.lstrip("-").isdecimal():
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+    if int(name) != node_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected node id. Expected {node_id}, but received {name}")
     known = loggers()
     for logger, operation, level in changes:
         if operation not in (SET, DELETE):

@@ -29,7 +29,7 @@ REQUEST, RESPONSE = DescribeQuorumRequest, DescribeQuorumResponse
 
 
 def handle(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    response = DescribeQuorumResponse(error_message=None)
+    response = DescribeQuorumResponse()
     wanted = [
         (topic.topic_name, partition.partition_index) for topic in request.topics for partition in topic.partitions
     ]

@@ -7,7 +7,7 @@ Not implemented: authorisation.
 
 from __future__ import annotations
 
-from shim.errors import KafkaError
+from shim.errors import ErrorCode, KafkaError
 from shim.metadata.features import SAFE_DOWNGRADE, UPGRADE, decide_update
 from shim.protocol.messages.update_features_request import UpdateFeaturesRequest
 from shim.protocol.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
@@ -39,7 +39,8 @@ async def handle(context: Context, request: UpdateFeaturesRequest) -> UpdateFeat
         return response
     if context.api_version <= 1:
         response.results = [
-            UpdatableFeatureResult(feature=update.feature, error_message=None) for update in request.feature_updates
+            UpdatableFeatureResult(feature=update.feature, error_message=ErrorCode.NONE.name)
+            for update in request.feature_updates
         ]
     if records and not request.validate_only:
         metadata.commit(records)

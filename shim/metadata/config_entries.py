@@ -52,7 +52,7 @@ _FAMILIES = {
     for name, _ in (synonyms if synonyms[0][0] != "log.flush.interval.ms" else synonyms[:1])
 }
 # Attributes that the command line or a Python caller sets without naming an option.
-_SET_DIRECTLY = ("listeners", "advertised.listeners", "log.dirs", "node.id")
+_SET_DIRECTLY = ("listeners", "advertised.listeners", "log.dirs")
 
 
 class Synonym:
@@ -146,6 +146,10 @@ def _given(config: BrokerConfig) -> dict[str, str]:
     # Here there is always a directory; Kafka's default of log.dirs is null, and log.dir stands in for it.
     if "log.dirs" not in given and "log.dir" not in given:
         given["log.dirs"] = ",".join(config.log_dirs)
+    # One process is both, whatever it is told (Kafka calls a node id a broker id too).
+    given.setdefault("node.id", str(config.node_id))
+    given.setdefault("broker.id", given["node.id"])
+    given.setdefault("process.roles", "broker,controller")
     return given
 
 

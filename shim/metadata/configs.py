@@ -71,7 +71,7 @@ def decide_incremental(
         wanted = dict(stored)
         for option, operation, value in changes:
             _apply_to_broker(wanted, option, operation, value)
-        check_broker(wanted, is_default=not name)
+        check_broker(metadata, wanted, is_default=not name)
     elif kind not in TABLES:
         raise _bad_request(f"Unknown resource type {kind}")
     altered: dict[str, str | None] = {}
@@ -92,7 +92,7 @@ def decide_replacement(
     wanted = {option: value for option, value in options if value is not None}
     if kind == RESOURCE_BROKER:
         _check_node(metadata, name)
-        check_broker(wanted, is_default=not name)
+        check_broker(metadata, wanted, is_default=not name)
     elif kind not in TABLES:
         raise _bad_request(f"Unknown resource type {kind}")
     altered: dict[str, str | None] = {
@@ -153,7 +153,8 @@ def _operated(kind: int, option: str, current: str | None, operation: int, value
         return None
     if operation not in _OPERATIONS:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-    row = TABLES[kind].get(option)
+    # Kafka's schema for this question knows topics and brokers only.
+    row = TABLES[kind].get(option) if kind in (RESOURCE_TOPIC, RESOURCE_BROKER) else None
     if row is None or row.kind != "LIST":
         raise _invalid(f"Can't {_OPERATIONS[operation]} to key {option} because its type is not LIST.")
     text = current if current is not None else row.default
@@ -247,7 +248,7 @@ def check_topic(metadata: MetadataStore, options: Mapping[str, str]) -> None:
         )
 
 
-def check_broker(options: Mapping[str, str], *, is_default: bool) -> None:
+def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_default: bool) -> None:
     """Raises INVALID_REQUEST unless these options may be changed while a broker runs; `is_default`: of all brokers."""
     known = {name: BROKER_OPTIONS[name] for name in options if name in BROKER_OPTIONS}
     fixed = [name for name, row in known.items() if row.update == READ_ONLY]
@@ -260,8 +261,7 @@ def check_broker(options: Mapping[str, str], *, is_default: bool) -> None:
             f"{_set(secure)}"
         )
     try:
-        for name, row in known.items():
-            row.parse(options[name])
+        values: dict[str, Any] = {name: row.parse(options[name]) for name, row in known.items()}
     except ConfigError as err:
         raise _bad_request(str(err)) from err
     own = [name for name, row in known.items() if row.update == PER_BROKER]
@@ -269,11 +269,21 @@ def check_broker(options: Mapping[str, str], *, is_default: bool) -> None:
         raise _bad_request(
             f"Cannot update these configs at default cluster level, broker id must be specified: {_set(own)}"
         )
-    promised = [
-        name for name in options if name.startswith("listener.name.") or name in PROMISES_SECURITY
-    ]
+    promised = [name for name in options if name.startswith("listener.name.") or name in PROMISES_SECURITY]
     if promised:
         raise _bad_request(f"These configs promise security that is not implemented yet: {_set(promised)}")
+    cordoned = values.get("cordoned.log.dirs", ())
+    strange = [path for path in cordoned if path not in metadata.config.log_dirs]
+    if strange:
+        raise _bad_request(
+            "requirement failed: All entries in cordoned.log.dirs must be present in log.dirs or log.dir. Missing "
+            f"entries : {', '.join(strange)}"
+        )
+    if cordoned:
+        raise _bad_request("cordoned.log.dirs is not implemented yet")
+    bound = [name for name in known if name in ("listeners", "listener.security.protocol.map")]
+    if bound:
+        raise _bad_request(f"These configs cannot be changed while this broker runs: {_set(bound)}")
 
 
 def _is_security(name: str) -> bool:
@@ -360,6 +370,13 @@ def check_group(metadata: MetadataStore, name: str, options: Mapping[str, str]) 
     if unknown is not None:
         raise _invalid(f"Unknown group config name: {unknown}")
     values = _parsed(GROUP_OPTIONS, options)
+    reset = values.get("share.auto.offset.reset", "latest")
+    if reset not in ("latest", "earliest") and not _is_duration(reset):
+        name = "share.auto.offset.reset"
+        raise _invalid(
+            f"Invalid value {reset} for configuration {name}: Invalid value `{reset}` for configuration {name}. The "
+            "value must be either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
+        )
     for option, (least, most) in _GROUP_BOUNDS.items():
         if option not in values:
             continue
@@ -371,6 +388,14 @@ def check_group(metadata: MetadataStore, name: str, options: Mapping[str, str]) 
         timeout, interval = f"{family}.session.timeout.ms", f"{family}.heartbeat.interval.ms"
         if _group_value(metadata, values, timeout) <= _group_value(metadata, values, interval):
             raise _invalid(f"{timeout} must be greater than {interval}")
+
+
+def _is_duration(text: str) -> bool:
+    """`by_duration:` and a duration of ISO 8601 that is not negative."""
+    import re
+
+    form = r"by_duration:P(?=\d|T\d)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?"
+    return re.fullmatch(form, text, re.IGNORECASE) is not None
 
 
 def _group_value(metadata: MetadataStore, values: Mapping[str, Any], option: str) -> int:

@@ -101,6 +101,8 @@ def _check_direction(feature: str, level: int, current: int, upgrade_type: int, 
         raise _invalid(feature, level, "The controller does not support the given upgrade type.")
     if level < 0:
         raise _invalid(feature, level, "A feature version cannot be less than 0.")
+    if feature not in SUPPORTED and level == 0:
+        raise _invalid(feature, level, f"Feature {feature} not found.")
     lowest, highest = SUPPORTED.get(feature, (0, 0))
     if not lowest <= level <= highest:
         if highest == 0:

@@ -68,7 +68,7 @@ def place(image: Image, partitions: int, replication_factor: int, node_id: int) 
     if replication_factor > registered:
         reason = (
             f"The target replication factor of {replication_factor} cannot be reached because only "
-            f"{registered} broker(s) are registered."
+            f"{registered} broker(s) are registered or some brokers have all their log directories cordoned."
         )
     else:
         reason = "All brokers are currently fenced or in controlled shutdown."
@@ -166,7 +166,7 @@ def decide_growth(
     Raises UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR."""
     topic = image.topics.get(name)
     if topic is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_MESSAGE)
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     present = len(topic.partitions)
     if total == present:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
