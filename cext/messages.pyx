@@ -64,6 +64,7 @@ cdef extern from "Python.h":
     double load_double "PyFloat_Unpack8"(const char* p, int little_endian) except? -1.0
     int store_double "PyFloat_Pack8"(double value, char* p, int little_endian) except -1
     object PyMemoryView_FromObject(object obj)
+    Py_buffer* PyMemoryView_GET_BUFFER(object memory)
     PyObject* None_ "Py_None"
     PyObject* True_ "Py_True"
     PyObject* False_ "Py_False"
@@ -314,6 +315,82 @@ cdef inline void fill(object obj, Py_ssize_t slot, object value) noexcept:
     put_slot(<PyObject*>obj, slot, <PyObject*>value)
 
 
+# --- construction ---
+
+cdef extern from *:
+    """
+    /* A call of `cls` comes here and not through type.__call__: no tuple, no dict, no Python frame. */
+    typedef PyObject* (*constructor)(PyObject*, PyObject* const*, size_t, PyObject*);
+    static void set_constructor(PyObject* cls, constructor made) { ((PyTypeObject*)cls)->tp_vectorcall = made; }
+    """
+    ctypedef PyObject* const_objects "PyObject* const"
+    ctypedef object (*constructor)(object, const_objects*, size_t, PyObject*)
+    void set_constructor(object cls, constructor made)
+    Py_ssize_t PyVectorcall_NARGS(size_t flags)
+
+# class -> Plan of any version: its defaults and slots are those of all versions
+cdef dict LAYOUTS = {}
+
+
+cdef object construct(object cls, const_objects* args, size_t flags, PyObject* names):
+    """``cls(name=value, ...)``: the values given, defaults for the rest."""
+    cdef PyObject* found = PyDict_GetItem(LAYOUTS, cls)
+    cdef PlanTable* plan
+    cdef Py_ssize_t i, slot
+    cdef object made
+    if PyVectorcall_NARGS(flags) > 0:
+        raise TypeError(f"{cls.__name__} takes keywords only")
+    if found == NULL:
+        layout = compile_plan(cls, 0, False, {}, 0)
+        LAYOUTS[cls] = layout
+        plan = &(<Plan>layout).table
+    else:
+        plan = &(<Plan>found).table
+    made = PyType_GenericAlloc(plan.cls, 0)
+    if names != NULL:
+        for i in range(PyTuple_GET_SIZE(names)):
+            slot = slot_named(plan, PyTuple_GET_ITEM(names, i))
+            fill(made, slot, <object>args[i])
+    fill_empty(made, plan.present, plan.present_count)
+    fill_empty(made, plan.tagged, plan.tagged_count)
+    fill_empty(made, plan.absent, plan.absent_count)
+    if get_slot(<PyObject*>made, plan.unknown_slot) == NULL:
+        fill(made, plan.unknown_slot, None)
+    return made
+
+
+cdef int fill_empty(object made, Operation* operations, int count) except -1:
+    cdef int i
+    for i in range(count):
+        if get_slot(<PyObject*>made, operations[i].slot) == NULL:
+            fill(made, operations[i].slot, default_of(&operations[i]))
+    return 0
+
+
+cdef Py_ssize_t slot_named(PlanTable* plan, PyObject* name) except -1:
+    """Names in tables and in calls are interned, so the pointers are enough for all but names made at run time."""
+    cdef int i
+    for i in range(plan.present_count):
+        if plan.present[i].name == name:
+            return plan.present[i].slot
+    for i in range(plan.tagged_count):
+        if plan.tagged[i].name == name:
+            return plan.tagged[i].slot
+    for i in range(plan.absent_count):
+        if plan.absent[i].name == name:
+            return plan.absent[i].slot
+    cls = <object><PyObject*>plan.cls
+    text = <object>name
+    if text == "unknown_tags" or any(row[0] == text for row in cls.FIELDS):
+        return slot_of(cls, text)
+    raise TypeError(f"{cls.__name__} has no field {text}")
+
+
+def give_constructor(cls):
+    """Makes ``cls(name=value, ...)`` set slots directly. For a class with FIELDS whose bases have no ``__new__`` to call."""
+    set_constructor(cls, construct)
+
+
 # --- decode ---
 
 cdef struct Frame:
@@ -501,7 +578,7 @@ cdef object read_records(Operation* op, Frame* f):
     need(&f.c, length)
     if f.memory == NULL:
         memory = PyMemoryView_FromObject(<object>f.buffer)
-        if memory.format != "B":
+        if PyMemoryView_GET_BUFFER(memory).ndim != 1 or PyMemoryView_GET_BUFFER(memory).itemsize != 1:
             memory = memory.cast("B")
         Py_INCREF(memory)
         f.memory = <PyObject*>memory
@@ -510,7 +587,7 @@ cdef object read_records(Operation* op, Frame* f):
     return (<object>f.memory)[start:start + length]
 
 
-cdef object run_decode(object cls, int version, object buffer, Py_ssize_t start, object end, Py_ssize_t* position):
+cdef object run_decode(object cls, int version, object buffer, Py_ssize_t start, object end, Py_ssize_t* left):
     cdef PlanTable* plan = &plan_of(cls, version).table
     cdef Py_buffer view
     cdef Frame f
@@ -527,9 +604,7 @@ cdef object run_decode(object cls, int version, object buffer, Py_ssize_t start,
         f.c.end = f.base + stop
         f.object_bytes_left = OBJECT_BYTES_FREE + OBJECT_BYTES_RATIO * (stop - start)
         message = read_struct(plan, &f)
-        position[0] = f.c.at - f.base
-        if position[0] > stop:
-            raise AssertionError("read past the end")
+        left[0] = f.c.end - f.c.at
         return message
     finally:
         Py_XDECREF(f.memory)
@@ -542,19 +617,19 @@ def decode(cls, int version, buffer, Py_ssize_t start=0, end=None):
     ``records`` is a memoryview of the buffer: it is valid as long as the owner leaves those bytes alone. Raises WireError
     for bytes that do not fit the message, UnsupportedVersionError for a version that it does not have.
     """
-    cdef Py_ssize_t position = 0
-    message = run_decode(cls, version, buffer, start, end, &position)
-    stop = memoryview(buffer).nbytes if end is None else end
-    if position != stop:
-        raise WireError(f"{stop - position} bytes after the end of {cls.__name__} version {version}")
+    cdef Py_ssize_t left = 0
+    message = run_decode(cls, version, buffer, start, end, &left)
+    if left > 0:
+        raise WireError(f"{left} bytes after the end of {cls.__name__} version {version}")
     return message
 
 
 def decode_prefix(cls, int version, buffer, Py_ssize_t start=0, end=None):
     """(message, position behind it): as ``decode``, but bytes may follow, as Kafka allows behind a request."""
-    cdef Py_ssize_t position = 0
-    message = run_decode(cls, version, buffer, start, end, &position)
-    return message, position
+    cdef Py_ssize_t left = 0
+    message = run_decode(cls, version, buffer, start, end, &left)
+    stop = memoryview(buffer).nbytes if end is None else end
+    return message, stop - left
 
 
 # --- encode ---

@@ -15,34 +15,46 @@ raises ``cext.messages.UnsupportedVersionError``; on decode it gets its default.
 
 from __future__ import annotations
 
+from cext.messages import give_constructor
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, ClassVar
 
-    from typing_extensions import Buffer
+    from typing_extensions import Buffer, dataclass_transform
 
     # What may be given as the records of a response: one buffer, or several that follow each other.
     Records = Buffer | Sequence[Buffer]
 else:
     Buffer = Records = object
 
-__all__ = ["EMPTY", "NEVER", "ZERO_UUID", "Buffer", "Message", "Records"]
+    def dataclass_transform(**_):
+        return lambda cls: cls
+
+
+__all__ = ["EMPTY", "NEVER", "TYPE_CHECKING", "ZERO_UUID", "Buffer", "Message", "Records"]
 
 ZERO_UUID = bytes(16)
-# Stands for "a new empty list, or a new struct" in the signature of a generated class.
+# Stands for "a new empty list, or a new struct" as the default of a field.
 EMPTY: Any = ()
 # A FLEXIBLE_FROM that no version reaches.
 NEVER = 0x7FFF
 
 
+@dataclass_transform(kw_only_default=True)
 class Message:
-    """One message or nested struct: compared and printed by its fields, encoded and decoded by ``cext.messages``."""
+    """One message or nested struct: compared and printed by its fields, encoded and decoded by ``cext.messages``.
+
+    ``Class(field=value, ...)`` takes every field as a keyword; the annotations in a class are for readers and type checkers
+    alone, the defaults come from ``FIELDS``.
+    """
 
     __slots__ = ("unknown_tags",)
 
-    # Tagged fields that the table does not know, by tag; None when there are none.
-    unknown_tags: dict[int, bytes] | None
+    if TYPE_CHECKING:
+        # Tagged fields that the table does not know, by tag; None when there are none.
+        unknown_tags: dict[int, bytes] | None = None
 
     FIELDS: ClassVar[tuple[tuple[Any, ...], ...]] = ()
     # Of the message itself; nested structs follow the message that holds them.
@@ -50,6 +62,9 @@ class Message:
     MIN_VERSION: ClassVar[int] = 0
     MAX_VERSION: ClassVar[int] = -1
     FLEXIBLE_FROM: ClassVar[int] = NEVER
+
+    def __init_subclass__(cls) -> None:
+        give_constructor(cls)
 
     def __eq__(self, other: object) -> bool:
         if self.__class__ is not other.__class__:

@@ -119,7 +119,7 @@ class Field:
             plain = f"list[{plain}]"
         return f"{plain} | None" if self.nullable or self.default is None else plain
 
-    def parameter(self, is_response: bool) -> str:
+    def attribute(self, is_response: bool) -> str:
         value = "EMPTY" if self.default == () else self._default_text(self.default)
         return f"{self.name}: {self.annotation(is_response)} = {value}"
 
@@ -184,16 +184,13 @@ def _class(name: str, fields: list[Field], head: list[str], is_response: bool) -
         slots = [f"    __slots__ = ({names[0]},)"]
     lines = [f"class {name}(Message):", *slots, *head]
     if not fields:
-        return [*lines, "", "    def __init__(self) -> None:", "        self.unknown_tags = None"]
+        return lines
     rows = [f"({field.row()})," for field in fields]
     if len(rows) == 1:
         lines += [f"    FIELDS = ({rows[0]})", ""]
     else:
         lines += ["    FIELDS = (", *(f"        {row}" for row in rows), "    )", ""]
-    parameters = ["self", "*", *(field.parameter(is_response) for field in fields)]
-    lines += _join("def __init__(", parameters, ") -> None:", "    ")
-    lines += [line for field in fields for line in field.assignment()]
-    return [*lines, "        self.unknown_tags = None"]
+    return [*lines, "    if TYPE_CHECKING:", *(f"        {field.attribute(is_response)}" for field in fields)]
 
 
 def module(definition: Definition) -> str:
@@ -211,7 +208,7 @@ def module(definition: Definition) -> str:
         bodies.append(_class(struct, [Field(f) for f in raw], [], is_response))
     bodies.append(_class(name, [Field(f) for f in definition["fields"]], head, is_response))
     text = "".join("\n\n" + "\n".join(body) + "\n" for body in bodies)
-    words = [word for word in ("EMPTY", "ZERO_UUID", "Buffer", "Message", "Records") if re.search(rf"\b{word}\b", text)]
+    words = [word for word in ("EMPTY", "TYPE_CHECKING", "ZERO_UUID", "Buffer", "Message", "Records") if re.search(rf"\b{word}\b", text)]
     span = f"version {low}" if low == high else f"versions {low}-{high}"
     return (
         f'"""{definition["name"]}, {span}. Written by shim.protocol.transcribe: change nothing here."""\n\n'

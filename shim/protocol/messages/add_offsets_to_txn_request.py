@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class AddOffsetsToTxnRequest(Message):
@@ -18,16 +18,8 @@ class AddOffsetsToTxnRequest(Message):
         ("group_id", "string", "0+", ""),
     )
 
-    def __init__(
-        self,
-        *,
-        transactional_id: str = "",
-        producer_id: int = 0,
-        producer_epoch: int = 0,
-        group_id: str = "",
-    ) -> None:
-        self.transactional_id = transactional_id
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.group_id = group_id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        transactional_id: str = ""
+        producer_id: int = 0
+        producer_epoch: int = 0
+        group_id: str = ""

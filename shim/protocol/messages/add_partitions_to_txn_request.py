@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class AddPartitionsToTxnTopic(Message):
@@ -12,10 +12,9 @@ class AddPartitionsToTxnTopic(Message):
         ("partitions", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, name: str = "", partitions: list[int] = EMPTY) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partitions: list[int] = EMPTY
 
 
 class AddPartitionsToTxnTransaction(Message):
@@ -28,21 +27,12 @@ class AddPartitionsToTxnTransaction(Message):
         ("topics", "[]AddPartitionsToTxnTopic", "4+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        transactional_id: str = "",
-        producer_id: int = 0,
-        producer_epoch: int = 0,
-        verify_only: bool = False,
-        topics: list[AddPartitionsToTxnTopic] = EMPTY,
-    ) -> None:
-        self.transactional_id = transactional_id
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.verify_only = verify_only
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        transactional_id: str = ""
+        producer_id: int = 0
+        producer_epoch: int = 0
+        verify_only: bool = False
+        topics: list[AddPartitionsToTxnTopic] = EMPTY
 
 
 class AddPartitionsToTxnRequest(Message):
@@ -65,18 +55,9 @@ class AddPartitionsToTxnRequest(Message):
         ("v3_and_below_topics", "[]AddPartitionsToTxnTopic", "0-3", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        transactions: list[AddPartitionsToTxnTransaction] = EMPTY,
-        v3_and_below_transactional_id: str = "",
-        v3_and_below_producer_id: int = 0,
-        v3_and_below_producer_epoch: int = 0,
-        v3_and_below_topics: list[AddPartitionsToTxnTopic] = EMPTY,
-    ) -> None:
-        self.transactions = [] if transactions is EMPTY else transactions
-        self.v3_and_below_transactional_id = v3_and_below_transactional_id
-        self.v3_and_below_producer_id = v3_and_below_producer_id
-        self.v3_and_below_producer_epoch = v3_and_below_producer_epoch
-        self.v3_and_below_topics = [] if v3_and_below_topics is EMPTY else v3_and_below_topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        transactions: list[AddPartitionsToTxnTransaction] = EMPTY
+        v3_and_below_transactional_id: str = ""
+        v3_and_below_producer_id: int = 0
+        v3_and_below_producer_epoch: int = 0
+        v3_and_below_topics: list[AddPartitionsToTxnTopic] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class AddPartitionsToTxnPartitionResult(Message):
@@ -12,10 +12,9 @@ class AddPartitionsToTxnPartitionResult(Message):
         ("partition_error_code", "int16", "0+", 0),
     )
 
-    def __init__(self, *, partition_index: int = 0, partition_error_code: int = 0) -> None:
-        self.partition_index = partition_index
-        self.partition_error_code = partition_error_code
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        partition_error_code: int = 0
 
 
 class AddPartitionsToTxnTopicResult(Message):
@@ -25,15 +24,9 @@ class AddPartitionsToTxnTopicResult(Message):
         ("results_by_partition", "[]AddPartitionsToTxnPartitionResult", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        name: str = "",
-        results_by_partition: list[AddPartitionsToTxnPartitionResult] = EMPTY,
-    ) -> None:
-        self.name = name
-        self.results_by_partition = [] if results_by_partition is EMPTY else results_by_partition
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        results_by_partition: list[AddPartitionsToTxnPartitionResult] = EMPTY
 
 
 class AddPartitionsToTxnResult(Message):
@@ -43,15 +36,9 @@ class AddPartitionsToTxnResult(Message):
         ("topic_results", "[]AddPartitionsToTxnTopicResult", "4+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        transactional_id: str = "",
-        topic_results: list[AddPartitionsToTxnTopicResult] = EMPTY,
-    ) -> None:
-        self.transactional_id = transactional_id
-        self.topic_results = [] if topic_results is EMPTY else topic_results
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        transactional_id: str = ""
+        topic_results: list[AddPartitionsToTxnTopicResult] = EMPTY
 
 
 class AddPartitionsToTxnResponse(Message):
@@ -67,18 +54,8 @@ class AddPartitionsToTxnResponse(Message):
         ("results_by_topic_v3_and_below", "[]AddPartitionsToTxnTopicResult", "0-3", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        results_by_transaction: list[AddPartitionsToTxnResult] = EMPTY,
-        results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.results_by_transaction = [] if results_by_transaction is EMPTY else results_by_transaction
-        self.results_by_topic_v3_and_below = (
-            [] if results_by_topic_v3_and_below is EMPTY else results_by_topic_v3_and_below
-        )
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        results_by_transaction: list[AddPartitionsToTxnResult] = EMPTY
+        results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = EMPTY

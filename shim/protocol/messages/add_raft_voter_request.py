@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class Listener(Message):
@@ -13,11 +13,10 @@ class Listener(Message):
         ("port", "uint16", "0+", 0),
     )
 
-    def __init__(self, *, name: str = "", host: str = "", port: int = 0) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        host: str = ""
+        port: int = 0
 
 
 class AddRaftVoterRequest(Message):
@@ -35,20 +34,10 @@ class AddRaftVoterRequest(Message):
         ("ack_when_committed", "bool", "1+", True),
     )
 
-    def __init__(
-        self,
-        *,
-        cluster_id: str | None = "",
-        timeout_ms: int = 0,
-        voter_id: int = 0,
-        voter_directory_id: bytes = ZERO_UUID,
-        listeners: list[Listener] = EMPTY,
-        ack_when_committed: bool = True,
-    ) -> None:
-        self.cluster_id = cluster_id
-        self.timeout_ms = timeout_ms
-        self.voter_id = voter_id
-        self.voter_directory_id = voter_directory_id
-        self.listeners = [] if listeners is EMPTY else listeners
-        self.ack_when_committed = ack_when_committed
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        cluster_id: str | None = ""
+        timeout_ms: int = 0
+        voter_id: int = 0
+        voter_directory_id: bytes = ZERO_UUID
+        listeners: list[Listener] = EMPTY
+        ack_when_committed: bool = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class AllocateProducerIdsRequest(Message):
@@ -16,7 +16,6 @@ class AllocateProducerIdsRequest(Message):
         ("broker_epoch", "int64", "0+", -1),
     )
 
-    def __init__(self, *, broker_id: int = 0, broker_epoch: int = -1) -> None:
-        self.broker_id = broker_id
-        self.broker_epoch = broker_epoch
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        broker_id: int = 0
+        broker_epoch: int = -1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class AllocateProducerIdsResponse(Message):
@@ -18,16 +18,8 @@ class AllocateProducerIdsResponse(Message):
         ("producer_id_len", "int32", "0+", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        producer_id_start: int = 0,
-        producer_id_len: int = 0,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.producer_id_start = producer_id_start
-        self.producer_id_len = producer_id_len
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        producer_id_start: int = 0
+        producer_id_len: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class EntityData(Message):
@@ -12,10 +12,9 @@ class EntityData(Message):
         ("entity_name", "string", "0+", "", "0+"),
     )
 
-    def __init__(self, *, entity_type: str = "", entity_name: str | None = "") -> None:
-        self.entity_type = entity_type
-        self.entity_name = entity_name
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        entity_type: str = ""
+        entity_name: str | None = ""
 
 
 class OpData(Message):
@@ -26,11 +25,10 @@ class OpData(Message):
         ("remove", "bool", "0+", False),
     )
 
-    def __init__(self, *, key: str = "", value: float = 0.0, remove: bool = False) -> None:
-        self.key = key
-        self.value = value
-        self.remove = remove
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        key: str = ""
+        value: float = 0.0
+        remove: bool = False
 
 
 class EntryData(Message):
@@ -40,10 +38,9 @@ class EntryData(Message):
         ("ops", "[]OpData", "0+", ()),
     )
 
-    def __init__(self, *, entity: list[EntityData] = EMPTY, ops: list[OpData] = EMPTY) -> None:
-        self.entity = [] if entity is EMPTY else entity
-        self.ops = [] if ops is EMPTY else ops
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        entity: list[EntityData] = EMPTY
+        ops: list[OpData] = EMPTY
 
 
 class AlterClientQuotasRequest(Message):
@@ -57,7 +54,6 @@ class AlterClientQuotasRequest(Message):
         ("validate_only", "bool", "0+", False),
     )
 
-    def __init__(self, *, entries: list[EntryData] = EMPTY, validate_only: bool = False) -> None:
-        self.entries = [] if entries is EMPTY else entries
-        self.validate_only = validate_only
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        entries: list[EntryData] = EMPTY
+        validate_only: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class EntityData(Message):
@@ -12,10 +12,9 @@ class EntityData(Message):
         ("entity_name", "string", "0+", "", "0+"),
     )
 
-    def __init__(self, *, entity_type: str = "", entity_name: str | None = "") -> None:
-        self.entity_type = entity_type
-        self.entity_name = entity_name
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        entity_type: str = ""
+        entity_name: str | None = ""
 
 
 class EntryData(Message):
@@ -26,17 +25,10 @@ class EntryData(Message):
         ("entity", "[]EntityData", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        error_code: int = 0,
-        error_message: str | None = "",
-        entity: list[EntityData] = EMPTY,
-    ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.entity = [] if entity is EMPTY else entity
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        error_message: str | None = ""
+        entity: list[EntityData] = EMPTY
 
 
 class AlterClientQuotasResponse(Message):
@@ -50,7 +42,6 @@ class AlterClientQuotasResponse(Message):
         ("entries", "[]EntryData", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, entries: list[EntryData] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.entries = [] if entries is EMPTY else entries
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        entries: list[EntryData] = EMPTY

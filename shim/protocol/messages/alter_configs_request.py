@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class AlterableConfig(Message):
@@ -12,10 +12,9 @@ class AlterableConfig(Message):
         ("value", "string", "0+", "", "0+"),
     )
 
-    def __init__(self, *, name: str = "", value: str | None = "") -> None:
-        self.name = name
-        self.value = value
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        value: str | None = ""
 
 
 class AlterConfigsResource(Message):
@@ -26,17 +25,10 @@ class AlterConfigsResource(Message):
         ("configs", "[]AlterableConfig", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        resource_type: int = 0,
-        resource_name: str = "",
-        configs: list[AlterableConfig] = EMPTY,
-    ) -> None:
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.configs = [] if configs is EMPTY else configs
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        resource_type: int = 0
+        resource_name: str = ""
+        configs: list[AlterableConfig] = EMPTY
 
 
 class AlterConfigsRequest(Message):
@@ -50,7 +42,6 @@ class AlterConfigsRequest(Message):
         ("validate_only", "bool", "0+", False),
     )
 
-    def __init__(self, *, resources: list[AlterConfigsResource] = EMPTY, validate_only: bool = False) -> None:
-        self.resources = [] if resources is EMPTY else resources
-        self.validate_only = validate_only
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        resources: list[AlterConfigsResource] = EMPTY
+        validate_only: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class ReassignablePartition(Message):
@@ -12,10 +12,9 @@ class ReassignablePartition(Message):
         ("replicas", "[]int32", "0+", None, "0+"),
     )
 
-    def __init__(self, *, partition_index: int = 0, replicas: list[int] | None = None) -> None:
-        self.partition_index = partition_index
-        self.replicas = replicas
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        replicas: list[int] | None = None
 
 
 class ReassignableTopic(Message):
@@ -25,10 +24,9 @@ class ReassignableTopic(Message):
         ("partitions", "[]ReassignablePartition", "0+", ()),
     )
 
-    def __init__(self, *, name: str = "", partitions: list[ReassignablePartition] = EMPTY) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partitions: list[ReassignablePartition] = EMPTY
 
 
 class AlterPartitionReassignmentsRequest(Message):
@@ -43,14 +41,7 @@ class AlterPartitionReassignmentsRequest(Message):
         ("topics", "[]ReassignableTopic", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        timeout_ms: int = 60000,
-        allow_replication_factor_change: bool = True,
-        topics: list[ReassignableTopic] = EMPTY,
-    ) -> None:
-        self.timeout_ms = timeout_ms
-        self.allow_replication_factor_change = allow_replication_factor_change
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        timeout_ms: int = 60000
+        allow_replication_factor_change: bool = True
+        topics: list[ReassignableTopic] = EMPTY

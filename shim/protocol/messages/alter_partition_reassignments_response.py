@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class ReassignablePartitionResponse(Message):
@@ -13,11 +13,10 @@ class ReassignablePartitionResponse(Message):
         ("error_message", "string", "0+", "", "0+"),
     )
 
-    def __init__(self, *, partition_index: int = 0, error_code: int = 0, error_message: str | None = "") -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        error_code: int = 0
+        error_message: str | None = ""
 
 
 class ReassignableTopicResponse(Message):
@@ -27,10 +26,9 @@ class ReassignableTopicResponse(Message):
         ("partitions", "[]ReassignablePartitionResponse", "0+", ()),
     )
 
-    def __init__(self, *, name: str = "", partitions: list[ReassignablePartitionResponse] = EMPTY) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partitions: list[ReassignablePartitionResponse] = EMPTY
 
 
 class AlterPartitionReassignmentsResponse(Message):
@@ -47,18 +45,9 @@ class AlterPartitionReassignmentsResponse(Message):
         ("responses", "[]ReassignableTopicResponse", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        allow_replication_factor_change: bool = True,
-        error_code: int = 0,
-        error_message: str | None = "",
-        responses: list[ReassignableTopicResponse] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.allow_replication_factor_change = allow_replication_factor_change
-        self.error_code = error_code
-        self.error_message = error_message
-        self.responses = [] if responses is EMPTY else responses
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        allow_replication_factor_change: bool = True
+        error_code: int = 0
+        error_message: str | None = ""
+        responses: list[ReassignableTopicResponse] = EMPTY

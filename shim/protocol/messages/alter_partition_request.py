@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class BrokerState(Message):
@@ -12,10 +12,9 @@ class BrokerState(Message):
         ("broker_epoch", "int64", "3+", -1),
     )
 
-    def __init__(self, *, broker_id: int = 0, broker_epoch: int = -1) -> None:
-        self.broker_id = broker_id
-        self.broker_epoch = broker_epoch
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        broker_id: int = 0
+        broker_epoch: int = -1
 
 
 class PartitionData(Message):
@@ -36,23 +35,13 @@ class PartitionData(Message):
         ("partition_epoch", "int32", "0+", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_index: int = 0,
-        leader_epoch: int = 0,
-        new_isr: list[int] = EMPTY,
-        new_isr_with_epochs: list[BrokerState] = EMPTY,
-        leader_recovery_state: int = 0,
-        partition_epoch: int = 0,
-    ) -> None:
-        self.partition_index = partition_index
-        self.leader_epoch = leader_epoch
-        self.new_isr = [] if new_isr is EMPTY else new_isr
-        self.new_isr_with_epochs = [] if new_isr_with_epochs is EMPTY else new_isr_with_epochs
-        self.leader_recovery_state = leader_recovery_state
-        self.partition_epoch = partition_epoch
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        leader_epoch: int = 0
+        new_isr: list[int] = EMPTY
+        new_isr_with_epochs: list[BrokerState] = EMPTY
+        leader_recovery_state: int = 0
+        partition_epoch: int = 0
 
 
 class TopicData(Message):
@@ -62,10 +51,9 @@ class TopicData(Message):
         ("partitions", "[]PartitionData", "0+", ()),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[PartitionData] = EMPTY) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        partitions: list[PartitionData] = EMPTY
 
 
 class AlterPartitionRequest(Message):
@@ -80,8 +68,7 @@ class AlterPartitionRequest(Message):
         ("topics", "[]TopicData", "0+", ()),
     )
 
-    def __init__(self, *, broker_id: int = 0, broker_epoch: int = -1, topics: list[TopicData] = EMPTY) -> None:
-        self.broker_id = broker_id
-        self.broker_epoch = broker_epoch
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        broker_id: int = 0
+        broker_epoch: int = -1
+        topics: list[TopicData] = EMPTY

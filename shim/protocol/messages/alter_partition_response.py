@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class PartitionData(Message):
@@ -25,25 +25,14 @@ class PartitionData(Message):
         ("partition_epoch", "int32", "0+", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_index: int = 0,
-        error_code: int = 0,
-        leader_id: int = 0,
-        leader_epoch: int = 0,
-        isr: list[int] = EMPTY,
-        leader_recovery_state: int = 0,
-        partition_epoch: int = 0,
-    ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.isr = [] if isr is EMPTY else isr
-        self.leader_recovery_state = leader_recovery_state
-        self.partition_epoch = partition_epoch
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        error_code: int = 0
+        leader_id: int = 0
+        leader_epoch: int = 0
+        isr: list[int] = EMPTY
+        leader_recovery_state: int = 0
+        partition_epoch: int = 0
 
 
 class TopicData(Message):
@@ -53,10 +42,9 @@ class TopicData(Message):
         ("partitions", "[]PartitionData", "0+", ()),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[PartitionData] = EMPTY) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        partitions: list[PartitionData] = EMPTY
 
 
 class AlterPartitionResponse(Message):
@@ -71,8 +59,7 @@ class AlterPartitionResponse(Message):
         ("topics", "[]TopicData", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0, topics: list[TopicData] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        topics: list[TopicData] = EMPTY

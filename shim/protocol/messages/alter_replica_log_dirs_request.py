@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class AlterReplicaLogDirTopic(Message):
@@ -12,10 +12,9 @@ class AlterReplicaLogDirTopic(Message):
         ("partitions", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, name: str = "", partitions: list[int] = EMPTY) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partitions: list[int] = EMPTY
 
 
 class AlterReplicaLogDir(Message):
@@ -25,10 +24,9 @@ class AlterReplicaLogDir(Message):
         ("topics", "[]AlterReplicaLogDirTopic", "0+", ()),
     )
 
-    def __init__(self, *, path: str = "", topics: list[AlterReplicaLogDirTopic] = EMPTY) -> None:
-        self.path = path
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        path: str = ""
+        topics: list[AlterReplicaLogDirTopic] = EMPTY
 
 
 class AlterReplicaLogDirsRequest(Message):
@@ -39,6 +37,5 @@ class AlterReplicaLogDirsRequest(Message):
     FLEXIBLE_FROM = 2
     FIELDS = (("dirs", "[]AlterReplicaLogDir", "0+", ()),)
 
-    def __init__(self, *, dirs: list[AlterReplicaLogDir] = EMPTY) -> None:
-        self.dirs = [] if dirs is EMPTY else dirs
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        dirs: list[AlterReplicaLogDir] = EMPTY

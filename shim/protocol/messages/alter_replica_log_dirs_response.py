@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class AlterReplicaLogDirPartitionResult(Message):
@@ -12,10 +12,9 @@ class AlterReplicaLogDirPartitionResult(Message):
         ("error_code", "int16", "0+", 0),
     )
 
-    def __init__(self, *, partition_index: int = 0, error_code: int = 0) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        error_code: int = 0
 
 
 class AlterReplicaLogDirTopicResult(Message):
@@ -25,10 +24,9 @@ class AlterReplicaLogDirTopicResult(Message):
         ("partitions", "[]AlterReplicaLogDirPartitionResult", "0+", ()),
     )
 
-    def __init__(self, *, topic_name: str = "", partitions: list[AlterReplicaLogDirPartitionResult] = EMPTY) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_name: str = ""
+        partitions: list[AlterReplicaLogDirPartitionResult] = EMPTY
 
 
 class AlterReplicaLogDirsResponse(Message):
@@ -42,7 +40,6 @@ class AlterReplicaLogDirsResponse(Message):
         ("results", "[]AlterReplicaLogDirTopicResult", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, results: list[AlterReplicaLogDirTopicResult] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        results: list[AlterReplicaLogDirTopicResult] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class AlterShareGroupOffsetsRequestPartition(Message):
@@ -12,10 +12,9 @@ class AlterShareGroupOffsetsRequestPartition(Message):
         ("start_offset", "int64", "0+", 0),
     )
 
-    def __init__(self, *, partition_index: int = 0, start_offset: int = 0) -> None:
-        self.partition_index = partition_index
-        self.start_offset = start_offset
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        start_offset: int = 0
 
 
 class AlterShareGroupOffsetsRequestTopic(Message):
@@ -25,15 +24,9 @@ class AlterShareGroupOffsetsRequestTopic(Message):
         ("partitions", "[]AlterShareGroupOffsetsRequestPartition", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        topic_name: str = "",
-        partitions: list[AlterShareGroupOffsetsRequestPartition] = EMPTY,
-    ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_name: str = ""
+        partitions: list[AlterShareGroupOffsetsRequestPartition] = EMPTY
 
 
 class AlterShareGroupOffsetsRequest(Message):
@@ -47,7 +40,6 @@ class AlterShareGroupOffsetsRequest(Message):
         ("topics", "[]AlterShareGroupOffsetsRequestTopic", "0+", ()),
     )
 
-    def __init__(self, *, group_id: str = "", topics: list[AlterShareGroupOffsetsRequestTopic] = EMPTY) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        topics: list[AlterShareGroupOffsetsRequestTopic] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class AlterShareGroupOffsetsResponsePartition(Message):
@@ -13,11 +13,10 @@ class AlterShareGroupOffsetsResponsePartition(Message):
         ("error_message", "string", "0+", None, "0+"),
     )
 
-    def __init__(self, *, partition_index: int = 0, error_code: int = 0, error_message: str | None = None) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        error_code: int = 0
+        error_message: str | None = None
 
 
 class AlterShareGroupOffsetsResponseTopic(Message):
@@ -28,17 +27,10 @@ class AlterShareGroupOffsetsResponseTopic(Message):
         ("partitions", "[]AlterShareGroupOffsetsResponsePartition", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        topic_name: str = "",
-        topic_id: bytes = ZERO_UUID,
-        partitions: list[AlterShareGroupOffsetsResponsePartition] = EMPTY,
-    ) -> None:
-        self.topic_name = topic_name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_name: str = ""
+        topic_id: bytes = ZERO_UUID
+        partitions: list[AlterShareGroupOffsetsResponsePartition] = EMPTY
 
 
 class AlterShareGroupOffsetsResponse(Message):
@@ -54,16 +46,8 @@ class AlterShareGroupOffsetsResponse(Message):
         ("responses", "[]AlterShareGroupOffsetsResponseTopic", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        error_message: str | None = None,
-        responses: list[AlterShareGroupOffsetsResponseTopic] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.responses = [] if responses is EMPTY else responses
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        error_message: str | None = None
+        responses: list[AlterShareGroupOffsetsResponseTopic] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class ScramCredentialDeletion(Message):
@@ -12,10 +12,9 @@ class ScramCredentialDeletion(Message):
         ("mechanism", "int8", "0+", 0),
     )
 
-    def __init__(self, *, name: str = "", mechanism: int = 0) -> None:
-        self.name = name
-        self.mechanism = mechanism
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        mechanism: int = 0
 
 
 class ScramCredentialUpsertion(Message):
@@ -28,21 +27,12 @@ class ScramCredentialUpsertion(Message):
         ("salted_password", "bytes", "0+", b""),
     )
 
-    def __init__(
-        self,
-        *,
-        name: str = "",
-        mechanism: int = 0,
-        iterations: int = 0,
-        salt: bytes = b"",
-        salted_password: bytes = b"",
-    ) -> None:
-        self.name = name
-        self.mechanism = mechanism
-        self.iterations = iterations
-        self.salt = salt
-        self.salted_password = salted_password
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        mechanism: int = 0
+        iterations: int = 0
+        salt: bytes = b""
+        salted_password: bytes = b""
 
 
 class AlterUserScramCredentialsRequest(Message):
@@ -56,12 +46,6 @@ class AlterUserScramCredentialsRequest(Message):
         ("upsertions", "[]ScramCredentialUpsertion", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        deletions: list[ScramCredentialDeletion] = EMPTY,
-        upsertions: list[ScramCredentialUpsertion] = EMPTY,
-    ) -> None:
-        self.deletions = [] if deletions is EMPTY else deletions
-        self.upsertions = [] if upsertions is EMPTY else upsertions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        deletions: list[ScramCredentialDeletion] = EMPTY
+        upsertions: list[ScramCredentialUpsertion] = EMPTY

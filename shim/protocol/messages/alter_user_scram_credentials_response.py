@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class AlterUserScramCredentialsResult(Message):
@@ -13,11 +13,10 @@ class AlterUserScramCredentialsResult(Message):
         ("error_message", "string", "0+", "", "0+"),
     )
 
-    def __init__(self, *, user: str = "", error_code: int = 0, error_message: str | None = "") -> None:
-        self.user = user
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        user: str = ""
+        error_code: int = 0
+        error_message: str | None = ""
 
 
 class AlterUserScramCredentialsResponse(Message):
@@ -31,7 +30,6 @@ class AlterUserScramCredentialsResponse(Message):
         ("results", "[]AlterUserScramCredentialsResult", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, results: list[AlterUserScramCredentialsResult] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        results: list[AlterUserScramCredentialsResult] = EMPTY

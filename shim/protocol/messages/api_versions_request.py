@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class ApiVersionsRequest(Message):
@@ -16,7 +16,6 @@ class ApiVersionsRequest(Message):
         ("client_software_version", "string", "3+", "", "", True),
     )
 
-    def __init__(self, *, client_software_name: str = "", client_software_version: str = "") -> None:
-        self.client_software_name = client_software_name
-        self.client_software_version = client_software_version
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        client_software_name: str = ""
+        client_software_version: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class ApiVersion(Message):
@@ -13,11 +13,10 @@ class ApiVersion(Message):
         ("max_version", "int16", "0+", 0),
     )
 
-    def __init__(self, *, api_key: int = 0, min_version: int = 0, max_version: int = 0) -> None:
-        self.api_key = api_key
-        self.min_version = min_version
-        self.max_version = max_version
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        api_key: int = 0
+        min_version: int = 0
+        max_version: int = 0
 
 
 class SupportedFeatureKey(Message):
@@ -28,11 +27,10 @@ class SupportedFeatureKey(Message):
         ("max_version", "int16", "3+", 0),
     )
 
-    def __init__(self, *, name: str = "", min_version: int = 0, max_version: int = 0) -> None:
-        self.name = name
-        self.min_version = min_version
-        self.max_version = max_version
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        min_version: int = 0
+        max_version: int = 0
 
 
 class FinalizedFeatureKey(Message):
@@ -43,11 +41,10 @@ class FinalizedFeatureKey(Message):
         ("min_version_level", "int16", "3+", 0),
     )
 
-    def __init__(self, *, name: str = "", max_version_level: int = 0, min_version_level: int = 0) -> None:
-        self.name = name
-        self.max_version_level = max_version_level
-        self.min_version_level = min_version_level
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        max_version_level: int = 0
+        min_version_level: int = 0
 
 
 class ApiVersionsResponse(Message):
@@ -74,22 +71,11 @@ class ApiVersionsResponse(Message):
         ("zk_migration_ready", "bool", "3+", False, "", True, 3, "3+"),
     )
 
-    def __init__(
-        self,
-        *,
-        error_code: int = 0,
-        api_keys: list[ApiVersion] = EMPTY,
-        throttle_time_ms: int = 0,
-        supported_features: list[SupportedFeatureKey] = EMPTY,
-        finalized_features_epoch: int = -1,
-        finalized_features: list[FinalizedFeatureKey] = EMPTY,
-        zk_migration_ready: bool = False,
-    ) -> None:
-        self.error_code = error_code
-        self.api_keys = [] if api_keys is EMPTY else api_keys
-        self.throttle_time_ms = throttle_time_ms
-        self.supported_features = [] if supported_features is EMPTY else supported_features
-        self.finalized_features_epoch = finalized_features_epoch
-        self.finalized_features = [] if finalized_features is EMPTY else finalized_features
-        self.zk_migration_ready = zk_migration_ready
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        api_keys: list[ApiVersion] = EMPTY
+        throttle_time_ms: int = 0
+        supported_features: list[SupportedFeatureKey] = EMPTY
+        finalized_features_epoch: int = -1
+        finalized_features: list[FinalizedFeatureKey] = EMPTY
+        zk_migration_ready: bool = False

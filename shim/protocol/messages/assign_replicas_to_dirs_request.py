@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class PartitionData(Message):
     __slots__ = ("partition_index",)
     FIELDS = (("partition_index", "int32", "0+", 0),)
 
-    def __init__(self, *, partition_index: int = 0) -> None:
-        self.partition_index = partition_index
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
 
 
 class TopicData(Message):
@@ -21,10 +20,9 @@ class TopicData(Message):
         ("partitions", "[]PartitionData", "0+", ()),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[PartitionData] = EMPTY) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        partitions: list[PartitionData] = EMPTY
 
 
 class DirectoryData(Message):
@@ -34,10 +32,9 @@ class DirectoryData(Message):
         ("topics", "[]TopicData", "0+", ()),
     )
 
-    def __init__(self, *, id: bytes = ZERO_UUID, topics: list[TopicData] = EMPTY) -> None:
-        self.id = id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        id: bytes = ZERO_UUID
+        topics: list[TopicData] = EMPTY
 
 
 class AssignReplicasToDirsRequest(Message):
@@ -52,8 +49,7 @@ class AssignReplicasToDirsRequest(Message):
         ("directories", "[]DirectoryData", "0+", ()),
     )
 
-    def __init__(self, *, broker_id: int = 0, broker_epoch: int = -1, directories: list[DirectoryData] = EMPTY) -> None:
-        self.broker_id = broker_id
-        self.broker_epoch = broker_epoch
-        self.directories = [] if directories is EMPTY else directories
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        broker_id: int = 0
+        broker_epoch: int = -1
+        directories: list[DirectoryData] = EMPTY

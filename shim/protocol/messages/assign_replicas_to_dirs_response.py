@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class PartitionData(Message):
@@ -12,10 +12,9 @@ class PartitionData(Message):
         ("error_code", "int16", "0+", 0),
     )
 
-    def __init__(self, *, partition_index: int = 0, error_code: int = 0) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        error_code: int = 0
 
 
 class TopicData(Message):
@@ -25,10 +24,9 @@ class TopicData(Message):
         ("partitions", "[]PartitionData", "0+", ()),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[PartitionData] = EMPTY) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        partitions: list[PartitionData] = EMPTY
 
 
 class DirectoryData(Message):
@@ -38,10 +36,9 @@ class DirectoryData(Message):
         ("topics", "[]TopicData", "0+", ()),
     )
 
-    def __init__(self, *, id: bytes = ZERO_UUID, topics: list[TopicData] = EMPTY) -> None:
-        self.id = id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        id: bytes = ZERO_UUID
+        topics: list[TopicData] = EMPTY
 
 
 class AssignReplicasToDirsResponse(Message):
@@ -56,14 +53,7 @@ class AssignReplicasToDirsResponse(Message):
         ("directories", "[]DirectoryData", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        directories: list[DirectoryData] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.directories = [] if directories is EMPTY else directories
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        directories: list[DirectoryData] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class PartitionData(Message):
@@ -14,19 +14,11 @@ class PartitionData(Message):
         ("leader_epoch", "int32", "0+", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_index: int = 0,
-        voter_directory_id: bytes = ZERO_UUID,
-        leader_id: int = 0,
-        leader_epoch: int = 0,
-    ) -> None:
-        self.partition_index = partition_index
-        self.voter_directory_id = voter_directory_id
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        voter_directory_id: bytes = ZERO_UUID
+        leader_id: int = 0
+        leader_epoch: int = 0
 
 
 class TopicData(Message):
@@ -36,10 +28,9 @@ class TopicData(Message):
         ("partitions", "[]PartitionData", "0+", ()),
     )
 
-    def __init__(self, *, topic_name: str = "", partitions: list[PartitionData] = EMPTY) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_name: str = ""
+        partitions: list[PartitionData] = EMPTY
 
 
 class LeaderEndpoint(Message):
@@ -50,11 +41,10 @@ class LeaderEndpoint(Message):
         ("port", "uint16", "1+", 0),
     )
 
-    def __init__(self, *, name: str = "", host: str = "", port: int = 0) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        host: str = ""
+        port: int = 0
 
 
 class BeginQuorumEpochRequest(Message):
@@ -70,16 +60,8 @@ class BeginQuorumEpochRequest(Message):
         ("leader_endpoints", "[]LeaderEndpoint", "1+", (), "", True),
     )
 
-    def __init__(
-        self,
-        *,
-        cluster_id: str | None = None,
-        voter_id: int = -1,
-        topics: list[TopicData] = EMPTY,
-        leader_endpoints: list[LeaderEndpoint] = EMPTY,
-    ) -> None:
-        self.cluster_id = cluster_id
-        self.voter_id = voter_id
-        self.topics = [] if topics is EMPTY else topics
-        self.leader_endpoints = [] if leader_endpoints is EMPTY else leader_endpoints
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        cluster_id: str | None = None
+        voter_id: int = -1
+        topics: list[TopicData] = EMPTY
+        leader_endpoints: list[LeaderEndpoint] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class BrokerHeartbeatRequest(Message):
@@ -29,22 +29,11 @@ class BrokerHeartbeatRequest(Message):
         ("cordoned_log_dirs", "[]uuid", "2+", None, "2+", False, 1, "2+"),
     )
 
-    def __init__(
-        self,
-        *,
-        broker_id: int = 0,
-        broker_epoch: int = -1,
-        current_metadata_offset: int = 0,
-        want_fence: bool = False,
-        want_shut_down: bool = False,
-        offline_log_dirs: list[bytes] = EMPTY,
-        cordoned_log_dirs: list[bytes] | None = None,
-    ) -> None:
-        self.broker_id = broker_id
-        self.broker_epoch = broker_epoch
-        self.current_metadata_offset = current_metadata_offset
-        self.want_fence = want_fence
-        self.want_shut_down = want_shut_down
-        self.offline_log_dirs = [] if offline_log_dirs is EMPTY else offline_log_dirs
-        self.cordoned_log_dirs = cordoned_log_dirs
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        broker_id: int = 0
+        broker_epoch: int = -1
+        current_metadata_offset: int = 0
+        want_fence: bool = False
+        want_shut_down: bool = False
+        offline_log_dirs: list[bytes] = EMPTY
+        cordoned_log_dirs: list[bytes] | None = None

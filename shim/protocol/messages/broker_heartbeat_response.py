@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class BrokerHeartbeatResponse(Message):
@@ -19,18 +19,9 @@ class BrokerHeartbeatResponse(Message):
         ("should_shut_down", "bool", "0+", False),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        is_caught_up: bool = False,
-        is_fenced: bool = True,
-        should_shut_down: bool = False,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.is_caught_up = is_caught_up
-        self.is_fenced = is_fenced
-        self.should_shut_down = should_shut_down
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        is_caught_up: bool = False
+        is_fenced: bool = True
+        should_shut_down: bool = False

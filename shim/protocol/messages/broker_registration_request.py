@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class Listener(Message):
@@ -14,12 +14,11 @@ class Listener(Message):
         ("security_protocol", "int16", "0+", 0),
     )
 
-    def __init__(self, *, name: str = "", host: str = "", port: int = 0, security_protocol: int = 0) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.security_protocol = security_protocol
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        host: str = ""
+        port: int = 0
+        security_protocol: int = 0
 
 
 class Feature(Message):
@@ -30,11 +29,10 @@ class Feature(Message):
         ("max_supported_version", "int16", "0+", 0),
     )
 
-    def __init__(self, *, name: str = "", min_supported_version: int = 0, max_supported_version: int = 0) -> None:
-        self.name = name
-        self.min_supported_version = min_supported_version
-        self.max_supported_version = max_supported_version
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        min_supported_version: int = 0
+        max_supported_version: int = 0
 
 
 class BrokerRegistrationRequest(Message):
@@ -65,26 +63,13 @@ class BrokerRegistrationRequest(Message):
         ("previous_broker_epoch", "int64", "3+", -1, "", True),
     )
 
-    def __init__(
-        self,
-        *,
-        broker_id: int = 0,
-        cluster_id: str = "",
-        incarnation_id: bytes = ZERO_UUID,
-        listeners: list[Listener] = EMPTY,
-        features: list[Feature] = EMPTY,
-        rack: str | None = "",
-        is_migrating_zk_broker: bool = False,
-        log_dirs: list[bytes] = EMPTY,
-        previous_broker_epoch: int = -1,
-    ) -> None:
-        self.broker_id = broker_id
-        self.cluster_id = cluster_id
-        self.incarnation_id = incarnation_id
-        self.listeners = [] if listeners is EMPTY else listeners
-        self.features = [] if features is EMPTY else features
-        self.rack = rack
-        self.is_migrating_zk_broker = is_migrating_zk_broker
-        self.log_dirs = [] if log_dirs is EMPTY else log_dirs
-        self.previous_broker_epoch = previous_broker_epoch
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        broker_id: int = 0
+        cluster_id: str = ""
+        incarnation_id: bytes = ZERO_UUID
+        listeners: list[Listener] = EMPTY
+        features: list[Feature] = EMPTY
+        rack: str | None = ""
+        is_migrating_zk_broker: bool = False
+        log_dirs: list[bytes] = EMPTY
+        previous_broker_epoch: int = -1

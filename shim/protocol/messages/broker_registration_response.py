@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class BrokerRegistrationResponse(Message):
@@ -17,8 +17,7 @@ class BrokerRegistrationResponse(Message):
         ("broker_epoch", "int64", "0+", -1),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0, broker_epoch: int = -1) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.broker_epoch = broker_epoch
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        broker_epoch: int = -1

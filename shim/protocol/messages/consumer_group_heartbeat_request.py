@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class TopicPartitions(Message):
@@ -12,10 +12,9 @@ class TopicPartitions(Message):
         ("partitions", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[int] = EMPTY) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        partitions: list[int] = EMPTY
 
 
 class ConsumerGroupHeartbeatRequest(Message):
@@ -48,28 +47,14 @@ class ConsumerGroupHeartbeatRequest(Message):
         ("topic_partitions", "[]TopicPartitions", "0+", None, "0+"),
     )
 
-    def __init__(
-        self,
-        *,
-        group_id: str = "",
-        member_id: str = "",
-        member_epoch: int = 0,
-        instance_id: str | None = None,
-        rack_id: str | None = None,
-        rebalance_timeout_ms: int = -1,
-        subscribed_topic_names: list[str] | None = None,
-        subscribed_topic_regex: str | None = None,
-        server_assignor: str | None = None,
-        topic_partitions: list[TopicPartitions] | None = None,
-    ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.instance_id = instance_id
-        self.rack_id = rack_id
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.subscribed_topic_names = subscribed_topic_names
-        self.subscribed_topic_regex = subscribed_topic_regex
-        self.server_assignor = server_assignor
-        self.topic_partitions = topic_partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        member_id: str = ""
+        member_epoch: int = 0
+        instance_id: str | None = None
+        rack_id: str | None = None
+        rebalance_timeout_ms: int = -1
+        subscribed_topic_names: list[str] | None = None
+        subscribed_topic_regex: str | None = None
+        server_assignor: str | None = None
+        topic_partitions: list[TopicPartitions] | None = None

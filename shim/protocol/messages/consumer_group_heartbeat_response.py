@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class TopicPartitions(Message):
@@ -12,19 +12,17 @@ class TopicPartitions(Message):
         ("partitions", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[int] = EMPTY) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        partitions: list[int] = EMPTY
 
 
 class Assignment(Message):
     __slots__ = ("topic_partitions",)
     FIELDS = (("topic_partitions", "[]TopicPartitions", "0+", ()),)
 
-    def __init__(self, *, topic_partitions: list[TopicPartitions] = EMPTY) -> None:
-        self.topic_partitions = [] if topic_partitions is EMPTY else topic_partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_partitions: list[TopicPartitions] = EMPTY
 
 
 class ConsumerGroupHeartbeatResponse(Message):
@@ -51,22 +49,11 @@ class ConsumerGroupHeartbeatResponse(Message):
         ("assignment", "Assignment", "0+", None, "0+"),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        error_message: str | None = None,
-        member_id: str | None = None,
-        member_epoch: int = 0,
-        heartbeat_interval_ms: int = 0,
-        assignment: Assignment | None = None,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.heartbeat_interval_ms = heartbeat_interval_ms
-        self.assignment = assignment
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        error_message: str | None = None
+        member_id: str | None = None
+        member_epoch: int = 0
+        heartbeat_interval_ms: int = 0
+        assignment: Assignment | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class AclCreation(Message):
@@ -25,25 +25,14 @@ class AclCreation(Message):
         ("permission_type", "int8", "0+", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        resource_type: int = 0,
-        resource_name: str = "",
-        resource_pattern_type: int = 3,
-        principal: str = "",
-        host: str = "",
-        operation: int = 0,
-        permission_type: int = 0,
-    ) -> None:
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.resource_pattern_type = resource_pattern_type
-        self.principal = principal
-        self.host = host
-        self.operation = operation
-        self.permission_type = permission_type
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        resource_type: int = 0
+        resource_name: str = ""
+        resource_pattern_type: int = 3
+        principal: str = ""
+        host: str = ""
+        operation: int = 0
+        permission_type: int = 0
 
 
 class CreateAclsRequest(Message):
@@ -54,6 +43,5 @@ class CreateAclsRequest(Message):
     FLEXIBLE_FROM = 2
     FIELDS = (("creations", "[]AclCreation", "0+", ()),)
 
-    def __init__(self, *, creations: list[AclCreation] = EMPTY) -> None:
-        self.creations = [] if creations is EMPTY else creations
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        creations: list[AclCreation] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class AclCreationResult(Message):
@@ -12,10 +12,9 @@ class AclCreationResult(Message):
         ("error_message", "string", "0+", "", "0+"),
     )
 
-    def __init__(self, *, error_code: int = 0, error_message: str | None = "") -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        error_message: str | None = ""
 
 
 class CreateAclsResponse(Message):
@@ -29,7 +28,6 @@ class CreateAclsResponse(Message):
         ("results", "[]AclCreationResult", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, results: list[AclCreationResult] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        results: list[AclCreationResult] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class CreatableRenewers(Message):
@@ -12,10 +12,9 @@ class CreatableRenewers(Message):
         ("principal_name", "string", "0+", ""),
     )
 
-    def __init__(self, *, principal_type: str = "", principal_name: str = "") -> None:
-        self.principal_type = principal_type
-        self.principal_name = principal_name
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        principal_type: str = ""
+        principal_name: str = ""
 
 
 class CreateDelegationTokenRequest(Message):
@@ -31,16 +30,8 @@ class CreateDelegationTokenRequest(Message):
         ("max_lifetime_ms", "int64", "0+", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        owner_principal_type: str | None = "",
-        owner_principal_name: str | None = "",
-        renewers: list[CreatableRenewers] = EMPTY,
-        max_lifetime_ms: int = 0,
-    ) -> None:
-        self.owner_principal_type = owner_principal_type
-        self.owner_principal_name = owner_principal_name
-        self.renewers = [] if renewers is EMPTY else renewers
-        self.max_lifetime_ms = max_lifetime_ms
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        owner_principal_type: str | None = ""
+        owner_principal_name: str | None = ""
+        renewers: list[CreatableRenewers] = EMPTY
+        max_lifetime_ms: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class CreateDelegationTokenResponse(Message):
@@ -37,30 +37,15 @@ class CreateDelegationTokenResponse(Message):
         ("throttle_time_ms", "int32", "0+", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        error_code: int = 0,
-        principal_type: str = "",
-        principal_name: str = "",
-        token_requester_principal_type: str = "",
-        token_requester_principal_name: str = "",
-        issue_timestamp_ms: int = 0,
-        expiry_timestamp_ms: int = 0,
-        max_timestamp_ms: int = 0,
-        token_id: str = "",
-        hmac: bytes = b"",
-        throttle_time_ms: int = 0,
-    ) -> None:
-        self.error_code = error_code
-        self.principal_type = principal_type
-        self.principal_name = principal_name
-        self.token_requester_principal_type = token_requester_principal_type
-        self.token_requester_principal_name = token_requester_principal_name
-        self.issue_timestamp_ms = issue_timestamp_ms
-        self.expiry_timestamp_ms = expiry_timestamp_ms
-        self.max_timestamp_ms = max_timestamp_ms
-        self.token_id = token_id
-        self.hmac = hmac
-        self.throttle_time_ms = throttle_time_ms
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        principal_type: str = ""
+        principal_name: str = ""
+        token_requester_principal_type: str = ""
+        token_requester_principal_name: str = ""
+        issue_timestamp_ms: int = 0
+        expiry_timestamp_ms: int = 0
+        max_timestamp_ms: int = 0
+        token_id: str = ""
+        hmac: bytes = b""
+        throttle_time_ms: int = 0

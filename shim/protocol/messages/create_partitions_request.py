@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class CreatePartitionsAssignment(Message):
     __slots__ = ("broker_ids",)
     FIELDS = (("broker_ids", "[]int32", "0+", ()),)
 
-    def __init__(self, *, broker_ids: list[int] = EMPTY) -> None:
-        self.broker_ids = [] if broker_ids is EMPTY else broker_ids
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        broker_ids: list[int] = EMPTY
 
 
 class CreatePartitionsTopic(Message):
@@ -22,17 +21,10 @@ class CreatePartitionsTopic(Message):
         ("assignments", "[]CreatePartitionsAssignment", "0+", (), "0+"),
     )
 
-    def __init__(
-        self,
-        *,
-        name: str = "",
-        count: int = 0,
-        assignments: list[CreatePartitionsAssignment] | None = EMPTY,
-    ) -> None:
-        self.name = name
-        self.count = count
-        self.assignments = [] if assignments is EMPTY else assignments
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        count: int = 0
+        assignments: list[CreatePartitionsAssignment] | None = EMPTY
 
 
 class CreatePartitionsRequest(Message):
@@ -47,14 +39,7 @@ class CreatePartitionsRequest(Message):
         ("validate_only", "bool", "0+", False),
     )
 
-    def __init__(
-        self,
-        *,
-        topics: list[CreatePartitionsTopic] = EMPTY,
-        timeout_ms: int = 0,
-        validate_only: bool = False,
-    ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.timeout_ms = timeout_ms
-        self.validate_only = validate_only
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topics: list[CreatePartitionsTopic] = EMPTY
+        timeout_ms: int = 0
+        validate_only: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class CreatePartitionsTopicResult(Message):
@@ -13,11 +13,10 @@ class CreatePartitionsTopicResult(Message):
         ("error_message", "string", "0+", None, "0+"),
     )
 
-    def __init__(self, *, name: str = "", error_code: int = 0, error_message: str | None = None) -> None:
-        self.name = name
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        error_code: int = 0
+        error_message: str | None = None
 
 
 class CreatePartitionsResponse(Message):
@@ -31,7 +30,6 @@ class CreatePartitionsResponse(Message):
         ("results", "[]CreatePartitionsTopicResult", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, results: list[CreatePartitionsTopicResult] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        results: list[CreatePartitionsTopicResult] = EMPTY

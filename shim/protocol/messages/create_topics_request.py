@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class CreatableReplicaAssignment(Message):
@@ -12,10 +12,9 @@ class CreatableReplicaAssignment(Message):
         ("broker_ids", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, partition_index: int = 0, broker_ids: list[int] = EMPTY) -> None:
-        self.partition_index = partition_index
-        self.broker_ids = [] if broker_ids is EMPTY else broker_ids
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        broker_ids: list[int] = EMPTY
 
 
 class CreatableTopicConfig(Message):
@@ -25,10 +24,9 @@ class CreatableTopicConfig(Message):
         ("value", "string", "0+", "", "0+"),
     )
 
-    def __init__(self, *, name: str = "", value: str | None = "") -> None:
-        self.name = name
-        self.value = value
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        value: str | None = ""
 
 
 class CreatableTopic(Message):
@@ -41,21 +39,12 @@ class CreatableTopic(Message):
         ("configs", "[]CreatableTopicConfig", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        name: str = "",
-        num_partitions: int = 0,
-        replication_factor: int = 0,
-        assignments: list[CreatableReplicaAssignment] = EMPTY,
-        configs: list[CreatableTopicConfig] = EMPTY,
-    ) -> None:
-        self.name = name
-        self.num_partitions = num_partitions
-        self.replication_factor = replication_factor
-        self.assignments = [] if assignments is EMPTY else assignments
-        self.configs = [] if configs is EMPTY else configs
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        num_partitions: int = 0
+        replication_factor: int = 0
+        assignments: list[CreatableReplicaAssignment] = EMPTY
+        configs: list[CreatableTopicConfig] = EMPTY
 
 
 class CreateTopicsRequest(Message):
@@ -70,14 +59,7 @@ class CreateTopicsRequest(Message):
         ("validate_only", "bool", "1+", False),
     )
 
-    def __init__(
-        self,
-        *,
-        topics: list[CreatableTopic] = EMPTY,
-        timeout_ms: int = 60000,
-        validate_only: bool = False,
-    ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.timeout_ms = timeout_ms
-        self.validate_only = validate_only
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topics: list[CreatableTopic] = EMPTY
+        timeout_ms: int = 60000
+        validate_only: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class CreatableTopicConfigs(Message):
@@ -15,21 +15,12 @@ class CreatableTopicConfigs(Message):
         ("is_sensitive", "bool", "5+", False),
     )
 
-    def __init__(
-        self,
-        *,
-        name: str = "",
-        value: str | None = "",
-        read_only: bool = False,
-        config_source: int = -1,
-        is_sensitive: bool = False,
-    ) -> None:
-        self.name = name
-        self.value = value
-        self.read_only = read_only
-        self.config_source = config_source
-        self.is_sensitive = is_sensitive
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        value: str | None = ""
+        read_only: bool = False
+        config_source: int = -1
+        is_sensitive: bool = False
 
 
 class CreatableTopicResult(Message):
@@ -54,27 +45,15 @@ class CreatableTopicResult(Message):
         ("configs", "[]CreatableTopicConfigs", "5+", (), "5+", True),
     )
 
-    def __init__(
-        self,
-        *,
-        name: str = "",
-        topic_id: bytes = ZERO_UUID,
-        error_code: int = 0,
-        error_message: str | None = "",
-        topic_config_error_code: int = 0,
-        num_partitions: int = -1,
-        replication_factor: int = -1,
-        configs: list[CreatableTopicConfigs] | None = EMPTY,
-    ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.error_code = error_code
-        self.error_message = error_message
-        self.topic_config_error_code = topic_config_error_code
-        self.num_partitions = num_partitions
-        self.replication_factor = replication_factor
-        self.configs = [] if configs is EMPTY else configs
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        topic_id: bytes = ZERO_UUID
+        error_code: int = 0
+        error_message: str | None = ""
+        topic_config_error_code: int = 0
+        num_partitions: int = -1
+        replication_factor: int = -1
+        configs: list[CreatableTopicConfigs] | None = EMPTY
 
 
 class CreateTopicsResponse(Message):
@@ -88,7 +67,6 @@ class CreateTopicsResponse(Message):
         ("topics", "[]CreatableTopicResult", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, topics: list[CreatableTopicResult] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        topics: list[CreatableTopicResult] = EMPTY

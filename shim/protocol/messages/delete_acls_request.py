@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class DeleteAclsFilter(Message):
@@ -25,25 +25,14 @@ class DeleteAclsFilter(Message):
         ("permission_type", "int8", "0+", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        resource_type_filter: int = 0,
-        resource_name_filter: str | None = "",
-        pattern_type_filter: int = 3,
-        principal_filter: str | None = "",
-        host_filter: str | None = "",
-        operation: int = 0,
-        permission_type: int = 0,
-    ) -> None:
-        self.resource_type_filter = resource_type_filter
-        self.resource_name_filter = resource_name_filter
-        self.pattern_type_filter = pattern_type_filter
-        self.principal_filter = principal_filter
-        self.host_filter = host_filter
-        self.operation = operation
-        self.permission_type = permission_type
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        resource_type_filter: int = 0
+        resource_name_filter: str | None = ""
+        pattern_type_filter: int = 3
+        principal_filter: str | None = ""
+        host_filter: str | None = ""
+        operation: int = 0
+        permission_type: int = 0
 
 
 class DeleteAclsRequest(Message):
@@ -54,6 +43,5 @@ class DeleteAclsRequest(Message):
     FLEXIBLE_FROM = 2
     FIELDS = (("filters", "[]DeleteAclsFilter", "0+", ()),)
 
-    def __init__(self, *, filters: list[DeleteAclsFilter] = EMPTY) -> None:
-        self.filters = [] if filters is EMPTY else filters
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        filters: list[DeleteAclsFilter] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class DeleteAclsMatchingAcl(Message):
@@ -29,29 +29,16 @@ class DeleteAclsMatchingAcl(Message):
         ("permission_type", "int8", "0+", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        error_code: int = 0,
-        error_message: str | None = "",
-        resource_type: int = 0,
-        resource_name: str = "",
-        pattern_type: int = 3,
-        principal: str = "",
-        host: str = "",
-        operation: int = 0,
-        permission_type: int = 0,
-    ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.pattern_type = pattern_type
-        self.principal = principal
-        self.host = host
-        self.operation = operation
-        self.permission_type = permission_type
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        error_message: str | None = ""
+        resource_type: int = 0
+        resource_name: str = ""
+        pattern_type: int = 3
+        principal: str = ""
+        host: str = ""
+        operation: int = 0
+        permission_type: int = 0
 
 
 class DeleteAclsFilterResult(Message):
@@ -62,17 +49,10 @@ class DeleteAclsFilterResult(Message):
         ("matching_acls", "[]DeleteAclsMatchingAcl", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        error_code: int = 0,
-        error_message: str | None = "",
-        matching_acls: list[DeleteAclsMatchingAcl] = EMPTY,
-    ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.matching_acls = [] if matching_acls is EMPTY else matching_acls
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        error_message: str | None = ""
+        matching_acls: list[DeleteAclsMatchingAcl] = EMPTY
 
 
 class DeleteAclsResponse(Message):
@@ -86,7 +66,6 @@ class DeleteAclsResponse(Message):
         ("filter_results", "[]DeleteAclsFilterResult", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, filter_results: list[DeleteAclsFilterResult] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.filter_results = [] if filter_results is EMPTY else filter_results
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        filter_results: list[DeleteAclsFilterResult] = EMPTY

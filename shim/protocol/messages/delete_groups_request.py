@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class DeleteGroupsRequest(Message):
@@ -13,6 +13,5 @@ class DeleteGroupsRequest(Message):
     FLEXIBLE_FROM = 2
     FIELDS = (("groups_names", "[]string", "0+", ()),)
 
-    def __init__(self, *, groups_names: list[str] = EMPTY) -> None:
-        self.groups_names = [] if groups_names is EMPTY else groups_names
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        groups_names: list[str] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class DeletableGroupResult(Message):
@@ -12,10 +12,9 @@ class DeletableGroupResult(Message):
         ("error_code", "int16", "0+", 0),
     )
 
-    def __init__(self, *, group_id: str = "", error_code: int = 0) -> None:
-        self.group_id = group_id
-        self.error_code = error_code
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        error_code: int = 0
 
 
 class DeleteGroupsResponse(Message):
@@ -29,7 +28,6 @@ class DeleteGroupsResponse(Message):
         ("results", "[]DeletableGroupResult", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, results: list[DeletableGroupResult] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        results: list[DeletableGroupResult] = EMPTY

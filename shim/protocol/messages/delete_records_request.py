@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class DeleteRecordsPartition(Message):
@@ -12,10 +12,9 @@ class DeleteRecordsPartition(Message):
         ("offset", "int64", "0+", 0),
     )
 
-    def __init__(self, *, partition_index: int = 0, offset: int = 0) -> None:
-        self.partition_index = partition_index
-        self.offset = offset
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        offset: int = 0
 
 
 class DeleteRecordsTopic(Message):
@@ -25,10 +24,9 @@ class DeleteRecordsTopic(Message):
         ("partitions", "[]DeleteRecordsPartition", "0+", ()),
     )
 
-    def __init__(self, *, name: str = "", partitions: list[DeleteRecordsPartition] = EMPTY) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partitions: list[DeleteRecordsPartition] = EMPTY
 
 
 class DeleteRecordsRequest(Message):
@@ -42,7 +40,6 @@ class DeleteRecordsRequest(Message):
         ("timeout_ms", "int32", "0+", 0),
     )
 
-    def __init__(self, *, topics: list[DeleteRecordsTopic] = EMPTY, timeout_ms: int = 0) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.timeout_ms = timeout_ms
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topics: list[DeleteRecordsTopic] = EMPTY
+        timeout_ms: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class DeleteRecordsPartitionResult(Message):
@@ -13,11 +13,10 @@ class DeleteRecordsPartitionResult(Message):
         ("error_code", "int16", "0+", 0),
     )
 
-    def __init__(self, *, partition_index: int = 0, low_watermark: int = 0, error_code: int = 0) -> None:
-        self.partition_index = partition_index
-        self.low_watermark = low_watermark
-        self.error_code = error_code
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        low_watermark: int = 0
+        error_code: int = 0
 
 
 class DeleteRecordsTopicResult(Message):
@@ -27,10 +26,9 @@ class DeleteRecordsTopicResult(Message):
         ("partitions", "[]DeleteRecordsPartitionResult", "0+", ()),
     )
 
-    def __init__(self, *, name: str = "", partitions: list[DeleteRecordsPartitionResult] = EMPTY) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partitions: list[DeleteRecordsPartitionResult] = EMPTY
 
 
 class DeleteRecordsResponse(Message):
@@ -44,7 +42,6 @@ class DeleteRecordsResponse(Message):
         ("topics", "[]DeleteRecordsTopicResult", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, topics: list[DeleteRecordsTopicResult] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        topics: list[DeleteRecordsTopicResult] = EMPTY

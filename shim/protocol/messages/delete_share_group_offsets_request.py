@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class DeleteShareGroupOffsetsRequestTopic(Message):
     __slots__ = ("topic_name",)
     FIELDS = (("topic_name", "string", "0+", ""),)
 
-    def __init__(self, *, topic_name: str = "") -> None:
-        self.topic_name = topic_name
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_name: str = ""
 
 
 class DeleteShareGroupOffsetsRequest(Message):
@@ -25,7 +24,6 @@ class DeleteShareGroupOffsetsRequest(Message):
         ("topics", "[]DeleteShareGroupOffsetsRequestTopic", "0+", ()),
     )
 
-    def __init__(self, *, group_id: str = "", topics: list[DeleteShareGroupOffsetsRequestTopic] = EMPTY) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        topics: list[DeleteShareGroupOffsetsRequestTopic] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class DeleteShareGroupOffsetsResponseTopic(Message):
@@ -14,19 +14,11 @@ class DeleteShareGroupOffsetsResponseTopic(Message):
         ("error_message", "string", "0+", None, "0+"),
     )
 
-    def __init__(
-        self,
-        *,
-        topic_name: str = "",
-        topic_id: bytes = ZERO_UUID,
-        error_code: int = 0,
-        error_message: str | None = None,
-    ) -> None:
-        self.topic_name = topic_name
-        self.topic_id = topic_id
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_name: str = ""
+        topic_id: bytes = ZERO_UUID
+        error_code: int = 0
+        error_message: str | None = None
 
 
 class DeleteShareGroupOffsetsResponse(Message):
@@ -42,16 +34,8 @@ class DeleteShareGroupOffsetsResponse(Message):
         ("responses", "[]DeleteShareGroupOffsetsResponseTopic", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        error_message: str | None = None,
-        responses: list[DeleteShareGroupOffsetsResponseTopic] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.responses = [] if responses is EMPTY else responses
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        error_message: str | None = None
+        responses: list[DeleteShareGroupOffsetsResponseTopic] = EMPTY

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class PartitionData(Message):
     __slots__ = ("partition",)
     FIELDS = (("partition", "int32", "0+", 0),)
 
-    def __init__(self, *, partition: int = 0) -> None:
-        self.partition = partition
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition: int = 0
 
 
 class DeleteStateData(Message):
@@ -21,10 +20,9 @@ class DeleteStateData(Message):
         ("partitions", "[]PartitionData", "0+", ()),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[PartitionData] = EMPTY) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        partitions: list[PartitionData] = EMPTY
 
 
 class DeleteShareGroupStateRequest(Message):
@@ -38,7 +36,6 @@ class DeleteShareGroupStateRequest(Message):
         ("topics", "[]DeleteStateData", "0+", ()),
     )
 
-    def __init__(self, *, group_id: str = "", topics: list[DeleteStateData] = EMPTY) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        topics: list[DeleteStateData] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class DeleteTopicState(Message):
@@ -12,10 +12,9 @@ class DeleteTopicState(Message):
         ("topic_id", "uuid", "6+", ZERO_UUID),
     )
 
-    def __init__(self, *, name: str | None = None, topic_id: bytes = ZERO_UUID) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str | None = None
+        topic_id: bytes = ZERO_UUID
 
 
 class DeleteTopicsRequest(Message):
@@ -30,14 +29,7 @@ class DeleteTopicsRequest(Message):
         ("timeout_ms", "int32", "0+", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        topics: list[DeleteTopicState] = EMPTY,
-        topic_names: list[str] = EMPTY,
-        timeout_ms: int = 0,
-    ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.topic_names = [] if topic_names is EMPTY else topic_names
-        self.timeout_ms = timeout_ms
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topics: list[DeleteTopicState] = EMPTY
+        topic_names: list[str] = EMPTY
+        timeout_ms: int = 0

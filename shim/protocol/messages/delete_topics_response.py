@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class DeletableTopicResult(Message):
@@ -14,19 +14,11 @@ class DeletableTopicResult(Message):
         ("error_message", "string", "5+", None, "5+", True),
     )
 
-    def __init__(
-        self,
-        *,
-        name: str | None = "",
-        topic_id: bytes = ZERO_UUID,
-        error_code: int = 0,
-        error_message: str | None = None,
-    ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str | None = ""
+        topic_id: bytes = ZERO_UUID
+        error_code: int = 0
+        error_message: str | None = None
 
 
 class DeleteTopicsResponse(Message):
@@ -40,7 +32,6 @@ class DeleteTopicsResponse(Message):
         ("responses", "[]DeletableTopicResult", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, responses: list[DeletableTopicResult] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.responses = [] if responses is EMPTY else responses
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        responses: list[DeletableTopicResult] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class DescribeAclsRequest(Message):
@@ -29,22 +29,11 @@ class DescribeAclsRequest(Message):
         ("permission_type", "int8", "0+", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        resource_type_filter: int = 0,
-        resource_name_filter: str | None = "",
-        pattern_type_filter: int = 3,
-        principal_filter: str | None = "",
-        host_filter: str | None = "",
-        operation: int = 0,
-        permission_type: int = 0,
-    ) -> None:
-        self.resource_type_filter = resource_type_filter
-        self.resource_name_filter = resource_name_filter
-        self.pattern_type_filter = pattern_type_filter
-        self.principal_filter = principal_filter
-        self.host_filter = host_filter
-        self.operation = operation
-        self.permission_type = permission_type
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        resource_type_filter: int = 0
+        resource_name_filter: str | None = ""
+        pattern_type_filter: int = 3
+        principal_filter: str | None = ""
+        host_filter: str | None = ""
+        operation: int = 0
+        permission_type: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class AclDescription(Message):
@@ -14,12 +14,11 @@ class AclDescription(Message):
         ("permission_type", "int8", "0+", 0),
     )
 
-    def __init__(self, *, principal: str = "", host: str = "", operation: int = 0, permission_type: int = 0) -> None:
-        self.principal = principal
-        self.host = host
-        self.operation = operation
-        self.permission_type = permission_type
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        principal: str = ""
+        host: str = ""
+        operation: int = 0
+        permission_type: int = 0
 
 
 class DescribeAclsResource(Message):
@@ -31,19 +30,11 @@ class DescribeAclsResource(Message):
         ("acls", "[]AclDescription", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        resource_type: int = 0,
-        resource_name: str = "",
-        pattern_type: int = 3,
-        acls: list[AclDescription] = EMPTY,
-    ) -> None:
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.pattern_type = pattern_type
-        self.acls = [] if acls is EMPTY else acls
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        resource_type: int = 0
+        resource_name: str = ""
+        pattern_type: int = 3
+        acls: list[AclDescription] = EMPTY
 
 
 class DescribeAclsResponse(Message):
@@ -59,16 +50,8 @@ class DescribeAclsResponse(Message):
         ("resources", "[]DescribeAclsResource", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        error_message: str | None = "",
-        resources: list[DescribeAclsResource] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.resources = [] if resources is EMPTY else resources
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        error_message: str | None = ""
+        resources: list[DescribeAclsResource] = EMPTY

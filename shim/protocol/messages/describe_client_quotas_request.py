@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class ComponentData(Message):
@@ -13,11 +13,10 @@ class ComponentData(Message):
         ("match", "string", "0+", "", "0+"),
     )
 
-    def __init__(self, *, entity_type: str = "", match_type: int = 0, match: str | None = "") -> None:
-        self.entity_type = entity_type
-        self.match_type = match_type
-        self.match = match
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        entity_type: str = ""
+        match_type: int = 0
+        match: str | None = ""
 
 
 class DescribeClientQuotasRequest(Message):
@@ -31,7 +30,6 @@ class DescribeClientQuotasRequest(Message):
         ("strict", "bool", "0+", False),
     )
 
-    def __init__(self, *, components: list[ComponentData] = EMPTY, strict: bool = False) -> None:
-        self.components = [] if components is EMPTY else components
-        self.strict = strict
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        components: list[ComponentData] = EMPTY
+        strict: bool = False

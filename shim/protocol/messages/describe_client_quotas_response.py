@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class EntityData(Message):
@@ -12,10 +12,9 @@ class EntityData(Message):
         ("entity_name", "string", "0+", "", "0+"),
     )
 
-    def __init__(self, *, entity_type: str = "", entity_name: str | None = "") -> None:
-        self.entity_type = entity_type
-        self.entity_name = entity_name
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        entity_type: str = ""
+        entity_name: str | None = ""
 
 
 class ValueData(Message):
@@ -25,10 +24,9 @@ class ValueData(Message):
         ("value", "float64", "0+", 0.0),
     )
 
-    def __init__(self, *, key: str = "", value: float = 0.0) -> None:
-        self.key = key
-        self.value = value
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        key: str = ""
+        value: float = 0.0
 
 
 class EntryData(Message):
@@ -38,10 +36,9 @@ class EntryData(Message):
         ("values", "[]ValueData", "0+", ()),
     )
 
-    def __init__(self, *, entity: list[EntityData] = EMPTY, values: list[ValueData] = EMPTY) -> None:
-        self.entity = [] if entity is EMPTY else entity
-        self.values = [] if values is EMPTY else values
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        entity: list[EntityData] = EMPTY
+        values: list[ValueData] = EMPTY
 
 
 class DescribeClientQuotasResponse(Message):
@@ -57,16 +54,8 @@ class DescribeClientQuotasResponse(Message):
         ("entries", "[]EntryData", "0+", (), "0+"),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        error_message: str | None = "",
-        entries: list[EntryData] | None = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.entries = [] if entries is EMPTY else entries
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        error_message: str | None = ""
+        entries: list[EntryData] | None = EMPTY

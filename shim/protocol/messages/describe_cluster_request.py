@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class DescribeClusterRequest(Message):
@@ -17,14 +17,7 @@ class DescribeClusterRequest(Message):
         ("include_fenced_brokers", "bool", "2+", False),
     )
 
-    def __init__(
-        self,
-        *,
-        include_cluster_authorized_operations: bool = False,
-        endpoint_type: int = 1,
-        include_fenced_brokers: bool = False,
-    ) -> None:
-        self.include_cluster_authorized_operations = include_cluster_authorized_operations
-        self.endpoint_type = endpoint_type
-        self.include_fenced_brokers = include_fenced_brokers
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        include_cluster_authorized_operations: bool = False
+        endpoint_type: int = 1
+        include_fenced_brokers: bool = False

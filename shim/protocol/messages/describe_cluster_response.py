@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class DescribeClusterBroker(Message):
@@ -15,21 +15,12 @@ class DescribeClusterBroker(Message):
         ("is_fenced", "bool", "2+", False),
     )
 
-    def __init__(
-        self,
-        *,
-        broker_id: int = 0,
-        host: str = "",
-        port: int = 0,
-        rack: str | None = None,
-        is_fenced: bool = False,
-    ) -> None:
-        self.broker_id = broker_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.is_fenced = is_fenced
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        broker_id: int = 0
+        host: str = ""
+        port: int = 0
+        rack: str | None = None
+        is_fenced: bool = False
 
 
 class DescribeClusterResponse(Message):
@@ -58,24 +49,12 @@ class DescribeClusterResponse(Message):
         ("cluster_authorized_operations", "int32", "0+", -2147483648),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        error_message: str | None = None,
-        endpoint_type: int = 1,
-        cluster_id: str = "",
-        controller_id: int = -1,
-        brokers: list[DescribeClusterBroker] = EMPTY,
-        cluster_authorized_operations: int = -2147483648,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.endpoint_type = endpoint_type
-        self.cluster_id = cluster_id
-        self.controller_id = controller_id
-        self.brokers = [] if brokers is EMPTY else brokers
-        self.cluster_authorized_operations = cluster_authorized_operations
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        error_message: str | None = None
+        endpoint_type: int = 1
+        cluster_id: str = ""
+        controller_id: int = -1
+        brokers: list[DescribeClusterBroker] = EMPTY
+        cluster_authorized_operations: int = -2147483648

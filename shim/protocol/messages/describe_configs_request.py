@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class DescribeConfigsResource(Message):
@@ -13,17 +13,10 @@ class DescribeConfigsResource(Message):
         ("configuration_keys", "[]string", "0+", (), "0+"),
     )
 
-    def __init__(
-        self,
-        *,
-        resource_type: int = 0,
-        resource_name: str = "",
-        configuration_keys: list[str] | None = EMPTY,
-    ) -> None:
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.configuration_keys = [] if configuration_keys is EMPTY else configuration_keys
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        resource_type: int = 0
+        resource_name: str = ""
+        configuration_keys: list[str] | None = EMPTY
 
 
 class DescribeConfigsRequest(Message):
@@ -38,14 +31,7 @@ class DescribeConfigsRequest(Message):
         ("include_documentation", "bool", "3+", False),
     )
 
-    def __init__(
-        self,
-        *,
-        resources: list[DescribeConfigsResource] = EMPTY,
-        include_synonyms: bool = False,
-        include_documentation: bool = False,
-    ) -> None:
-        self.resources = [] if resources is EMPTY else resources
-        self.include_synonyms = include_synonyms
-        self.include_documentation = include_documentation
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        resources: list[DescribeConfigsResource] = EMPTY
+        include_synonyms: bool = False
+        include_documentation: bool = False

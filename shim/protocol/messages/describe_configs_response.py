@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class DescribeConfigsSynonym(Message):
@@ -13,11 +13,10 @@ class DescribeConfigsSynonym(Message):
         ("source", "int8", "1+", 0),
     )
 
-    def __init__(self, *, name: str = "", value: str | None = "", source: int = 0) -> None:
-        self.name = name
-        self.value = value
-        self.source = source
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        value: str | None = ""
+        source: int = 0
 
 
 class DescribeConfigsResourceResult(Message):
@@ -42,27 +41,15 @@ class DescribeConfigsResourceResult(Message):
         ("documentation", "string", "3+", "", "0+", True),
     )
 
-    def __init__(
-        self,
-        *,
-        name: str = "",
-        value: str | None = "",
-        read_only: bool = False,
-        config_source: int = -1,
-        is_sensitive: bool = False,
-        synonyms: list[DescribeConfigsSynonym] = EMPTY,
-        config_type: int = 0,
-        documentation: str | None = "",
-    ) -> None:
-        self.name = name
-        self.value = value
-        self.read_only = read_only
-        self.config_source = config_source
-        self.is_sensitive = is_sensitive
-        self.synonyms = [] if synonyms is EMPTY else synonyms
-        self.config_type = config_type
-        self.documentation = documentation
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        value: str | None = ""
+        read_only: bool = False
+        config_source: int = -1
+        is_sensitive: bool = False
+        synonyms: list[DescribeConfigsSynonym] = EMPTY
+        config_type: int = 0
+        documentation: str | None = ""
 
 
 class DescribeConfigsResult(Message):
@@ -75,21 +62,12 @@ class DescribeConfigsResult(Message):
         ("configs", "[]DescribeConfigsResourceResult", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        error_code: int = 0,
-        error_message: str | None = "",
-        resource_type: int = 0,
-        resource_name: str = "",
-        configs: list[DescribeConfigsResourceResult] = EMPTY,
-    ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.configs = [] if configs is EMPTY else configs
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        error_message: str | None = ""
+        resource_type: int = 0
+        resource_name: str = ""
+        configs: list[DescribeConfigsResourceResult] = EMPTY
 
 
 class DescribeConfigsResponse(Message):
@@ -103,7 +81,6 @@ class DescribeConfigsResponse(Message):
         ("results", "[]DescribeConfigsResult", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, results: list[DescribeConfigsResult] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        results: list[DescribeConfigsResult] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class DescribeDelegationTokenOwner(Message):
@@ -12,10 +12,9 @@ class DescribeDelegationTokenOwner(Message):
         ("principal_name", "string", "0+", ""),
     )
 
-    def __init__(self, *, principal_type: str = "", principal_name: str = "") -> None:
-        self.principal_type = principal_type
-        self.principal_name = principal_name
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        principal_type: str = ""
+        principal_name: str = ""
 
 
 class DescribeDelegationTokenRequest(Message):
@@ -26,6 +25,5 @@ class DescribeDelegationTokenRequest(Message):
     FLEXIBLE_FROM = 2
     FIELDS = (("owners", "[]DescribeDelegationTokenOwner", "0+", (), "0+"),)
 
-    def __init__(self, *, owners: list[DescribeDelegationTokenOwner] | None = EMPTY) -> None:
-        self.owners = [] if owners is EMPTY else owners
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        owners: list[DescribeDelegationTokenOwner] | None = EMPTY

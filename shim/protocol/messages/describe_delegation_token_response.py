@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class DescribedDelegationTokenRenewer(Message):
@@ -12,10 +12,9 @@ class DescribedDelegationTokenRenewer(Message):
         ("principal_name", "string", "0+", ""),
     )
 
-    def __init__(self, *, principal_type: str = "", principal_name: str = "") -> None:
-        self.principal_type = principal_type
-        self.principal_name = principal_name
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        principal_type: str = ""
+        principal_name: str = ""
 
 
 class DescribedDelegationToken(Message):
@@ -44,31 +43,17 @@ class DescribedDelegationToken(Message):
         ("renewers", "[]DescribedDelegationTokenRenewer", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        principal_type: str = "",
-        principal_name: str = "",
-        token_requester_principal_type: str = "",
-        token_requester_principal_name: str = "",
-        issue_timestamp: int = 0,
-        expiry_timestamp: int = 0,
-        max_timestamp: int = 0,
-        token_id: str = "",
-        hmac: bytes = b"",
-        renewers: list[DescribedDelegationTokenRenewer] = EMPTY,
-    ) -> None:
-        self.principal_type = principal_type
-        self.principal_name = principal_name
-        self.token_requester_principal_type = token_requester_principal_type
-        self.token_requester_principal_name = token_requester_principal_name
-        self.issue_timestamp = issue_timestamp
-        self.expiry_timestamp = expiry_timestamp
-        self.max_timestamp = max_timestamp
-        self.token_id = token_id
-        self.hmac = hmac
-        self.renewers = [] if renewers is EMPTY else renewers
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        principal_type: str = ""
+        principal_name: str = ""
+        token_requester_principal_type: str = ""
+        token_requester_principal_name: str = ""
+        issue_timestamp: int = 0
+        expiry_timestamp: int = 0
+        max_timestamp: int = 0
+        token_id: str = ""
+        hmac: bytes = b""
+        renewers: list[DescribedDelegationTokenRenewer] = EMPTY
 
 
 class DescribeDelegationTokenResponse(Message):
@@ -83,14 +68,7 @@ class DescribeDelegationTokenResponse(Message):
         ("throttle_time_ms", "int32", "0+", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        error_code: int = 0,
-        tokens: list[DescribedDelegationToken] = EMPTY,
-        throttle_time_ms: int = 0,
-    ) -> None:
-        self.error_code = error_code
-        self.tokens = [] if tokens is EMPTY else tokens
-        self.throttle_time_ms = throttle_time_ms
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        tokens: list[DescribedDelegationToken] = EMPTY
+        throttle_time_ms: int = 0

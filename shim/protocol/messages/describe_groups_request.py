@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class DescribeGroupsRequest(Message):
@@ -16,7 +16,6 @@ class DescribeGroupsRequest(Message):
         ("include_authorized_operations", "bool", "3+", False),
     )
 
-    def __init__(self, *, groups: list[str] = EMPTY, include_authorized_operations: bool = False) -> None:
-        self.groups = [] if groups is EMPTY else groups
-        self.include_authorized_operations = include_authorized_operations
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        groups: list[str] = EMPTY
+        include_authorized_operations: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class DescribedGroupMember(Message):
@@ -16,23 +16,13 @@ class DescribedGroupMember(Message):
         ("member_assignment", "bytes", "0+", b""),
     )
 
-    def __init__(
-        self,
-        *,
-        member_id: str = "",
-        group_instance_id: str | None = None,
-        client_id: str = "",
-        client_host: str = "",
-        member_metadata: bytes = b"",
-        member_assignment: bytes = b"",
-    ) -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.member_metadata = member_metadata
-        self.member_assignment = member_assignment
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        member_id: str = ""
+        group_instance_id: str | None = None
+        client_id: str = ""
+        client_host: str = ""
+        member_metadata: bytes = b""
+        member_assignment: bytes = b""
 
 
 class DescribedGroup(Message):
@@ -57,27 +47,15 @@ class DescribedGroup(Message):
         ("authorized_operations", "int32", "3+", -2147483648),
     )
 
-    def __init__(
-        self,
-        *,
-        error_code: int = 0,
-        error_message: str | None = None,
-        group_id: str = "",
-        group_state: str = "",
-        protocol_type: str = "",
-        protocol_data: str = "",
-        members: list[DescribedGroupMember] = EMPTY,
-        authorized_operations: int = -2147483648,
-    ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.group_id = group_id
-        self.group_state = group_state
-        self.protocol_type = protocol_type
-        self.protocol_data = protocol_data
-        self.members = [] if members is EMPTY else members
-        self.authorized_operations = authorized_operations
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        error_message: str | None = None
+        group_id: str = ""
+        group_state: str = ""
+        protocol_type: str = ""
+        protocol_data: str = ""
+        members: list[DescribedGroupMember] = EMPTY
+        authorized_operations: int = -2147483648
 
 
 class DescribeGroupsResponse(Message):
@@ -91,7 +69,6 @@ class DescribeGroupsResponse(Message):
         ("groups", "[]DescribedGroup", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, groups: list[DescribedGroup] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.groups = [] if groups is EMPTY else groups
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        groups: list[DescribedGroup] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class DescribableLogDirTopic(Message):
@@ -12,10 +12,9 @@ class DescribableLogDirTopic(Message):
         ("partitions", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, topic: str = "", partitions: list[int] = EMPTY) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic: str = ""
+        partitions: list[int] = EMPTY
 
 
 class DescribeLogDirsRequest(Message):
@@ -26,6 +25,5 @@ class DescribeLogDirsRequest(Message):
     FLEXIBLE_FROM = 2
     FIELDS = (("topics", "[]DescribableLogDirTopic", "0+", (), "0+"),)
 
-    def __init__(self, *, topics: list[DescribableLogDirTopic] | None = EMPTY) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topics: list[DescribableLogDirTopic] | None = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class DescribeLogDirsPartition(Message):
@@ -14,19 +14,11 @@ class DescribeLogDirsPartition(Message):
         ("is_future_key", "bool", "0+", False),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_index: int = 0,
-        partition_size: int = 0,
-        offset_lag: int = 0,
-        is_future_key: bool = False,
-    ) -> None:
-        self.partition_index = partition_index
-        self.partition_size = partition_size
-        self.offset_lag = offset_lag
-        self.is_future_key = is_future_key
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        partition_size: int = 0
+        offset_lag: int = 0
+        is_future_key: bool = False
 
 
 class DescribeLogDirsTopic(Message):
@@ -36,10 +28,9 @@ class DescribeLogDirsTopic(Message):
         ("partitions", "[]DescribeLogDirsPartition", "0+", ()),
     )
 
-    def __init__(self, *, name: str = "", partitions: list[DescribeLogDirsPartition] = EMPTY) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partitions: list[DescribeLogDirsPartition] = EMPTY
 
 
 class DescribeLogDirsResult(Message):
@@ -53,23 +44,13 @@ class DescribeLogDirsResult(Message):
         ("is_cordoned", "bool", "5+", False, "", True),
     )
 
-    def __init__(
-        self,
-        *,
-        error_code: int = 0,
-        log_dir: str = "",
-        topics: list[DescribeLogDirsTopic] = EMPTY,
-        total_bytes: int = -1,
-        usable_bytes: int = -1,
-        is_cordoned: bool = False,
-    ) -> None:
-        self.error_code = error_code
-        self.log_dir = log_dir
-        self.topics = [] if topics is EMPTY else topics
-        self.total_bytes = total_bytes
-        self.usable_bytes = usable_bytes
-        self.is_cordoned = is_cordoned
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        log_dir: str = ""
+        topics: list[DescribeLogDirsTopic] = EMPTY
+        total_bytes: int = -1
+        usable_bytes: int = -1
+        is_cordoned: bool = False
 
 
 class DescribeLogDirsResponse(Message):
@@ -84,14 +65,7 @@ class DescribeLogDirsResponse(Message):
         ("results", "[]DescribeLogDirsResult", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        results: list[DescribeLogDirsResult] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        results: list[DescribeLogDirsResult] = EMPTY

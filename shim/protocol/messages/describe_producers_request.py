@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class TopicRequest(Message):
@@ -12,10 +12,9 @@ class TopicRequest(Message):
         ("partition_indexes", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, name: str = "", partition_indexes: list[int] = EMPTY) -> None:
-        self.name = name
-        self.partition_indexes = [] if partition_indexes is EMPTY else partition_indexes
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partition_indexes: list[int] = EMPTY
 
 
 class DescribeProducersRequest(Message):
@@ -26,6 +25,5 @@ class DescribeProducersRequest(Message):
     FLEXIBLE_FROM = 0
     FIELDS = (("topics", "[]TopicRequest", "0+", ()),)
 
-    def __init__(self, *, topics: list[TopicRequest] = EMPTY) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topics: list[TopicRequest] = EMPTY

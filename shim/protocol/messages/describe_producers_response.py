@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class ProducerState(Message):
@@ -23,23 +23,13 @@ class ProducerState(Message):
         ("current_txn_start_offset", "int64", "0+", -1),
     )
 
-    def __init__(
-        self,
-        *,
-        producer_id: int = 0,
-        producer_epoch: int = 0,
-        last_sequence: int = -1,
-        last_timestamp: int = -1,
-        coordinator_epoch: int = 0,
-        current_txn_start_offset: int = -1,
-    ) -> None:
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.last_sequence = last_sequence
-        self.last_timestamp = last_timestamp
-        self.coordinator_epoch = coordinator_epoch
-        self.current_txn_start_offset = current_txn_start_offset
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        producer_id: int = 0
+        producer_epoch: int = 0
+        last_sequence: int = -1
+        last_timestamp: int = -1
+        coordinator_epoch: int = 0
+        current_txn_start_offset: int = -1
 
 
 class PartitionResponse(Message):
@@ -51,19 +41,11 @@ class PartitionResponse(Message):
         ("active_producers", "[]ProducerState", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_index: int = 0,
-        error_code: int = 0,
-        error_message: str | None = None,
-        active_producers: list[ProducerState] = EMPTY,
-    ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
-        self.active_producers = [] if active_producers is EMPTY else active_producers
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        error_code: int = 0
+        error_message: str | None = None
+        active_producers: list[ProducerState] = EMPTY
 
 
 class TopicResponse(Message):
@@ -73,10 +55,9 @@ class TopicResponse(Message):
         ("partitions", "[]PartitionResponse", "0+", ()),
     )
 
-    def __init__(self, *, name: str = "", partitions: list[PartitionResponse] = EMPTY) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partitions: list[PartitionResponse] = EMPTY
 
 
 class DescribeProducersResponse(Message):
@@ -90,7 +71,6 @@ class DescribeProducersResponse(Message):
         ("topics", "[]TopicResponse", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, topics: list[TopicResponse] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        topics: list[TopicResponse] = EMPTY

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class PartitionData(Message):
     __slots__ = ("partition_index",)
     FIELDS = (("partition_index", "int32", "0+", 0),)
 
-    def __init__(self, *, partition_index: int = 0) -> None:
-        self.partition_index = partition_index
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
 
 
 class TopicData(Message):
@@ -21,10 +20,9 @@ class TopicData(Message):
         ("partitions", "[]PartitionData", "0+", ()),
     )
 
-    def __init__(self, *, topic_name: str = "", partitions: list[PartitionData] = EMPTY) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_name: str = ""
+        partitions: list[PartitionData] = EMPTY
 
 
 class DescribeQuorumRequest(Message):
@@ -35,6 +33,5 @@ class DescribeQuorumRequest(Message):
     FLEXIBLE_FROM = 0
     FIELDS = (("topics", "[]TopicData", "0+", ()),)
 
-    def __init__(self, *, topics: list[TopicData] = EMPTY) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topics: list[TopicData] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class ReplicaState(Message):
@@ -21,21 +21,12 @@ class ReplicaState(Message):
         ("last_caught_up_timestamp", "int64", "1+", -1, "", True),
     )
 
-    def __init__(
-        self,
-        *,
-        replica_id: int = 0,
-        replica_directory_id: bytes = ZERO_UUID,
-        log_end_offset: int = 0,
-        last_fetch_timestamp: int = -1,
-        last_caught_up_timestamp: int = -1,
-    ) -> None:
-        self.replica_id = replica_id
-        self.replica_directory_id = replica_directory_id
-        self.log_end_offset = log_end_offset
-        self.last_fetch_timestamp = last_fetch_timestamp
-        self.last_caught_up_timestamp = last_caught_up_timestamp
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        replica_id: int = 0
+        replica_directory_id: bytes = ZERO_UUID
+        log_end_offset: int = 0
+        last_fetch_timestamp: int = -1
+        last_caught_up_timestamp: int = -1
 
 
 class PartitionData(Message):
@@ -60,27 +51,15 @@ class PartitionData(Message):
         ("observers", "[]ReplicaState", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_index: int = 0,
-        error_code: int = 0,
-        error_message: str | None = "",
-        leader_id: int = 0,
-        leader_epoch: int = 0,
-        high_watermark: int = 0,
-        current_voters: list[ReplicaState] = EMPTY,
-        observers: list[ReplicaState] = EMPTY,
-    ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.high_watermark = high_watermark
-        self.current_voters = [] if current_voters is EMPTY else current_voters
-        self.observers = [] if observers is EMPTY else observers
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        error_code: int = 0
+        error_message: str | None = ""
+        leader_id: int = 0
+        leader_epoch: int = 0
+        high_watermark: int = 0
+        current_voters: list[ReplicaState] = EMPTY
+        observers: list[ReplicaState] = EMPTY
 
 
 class TopicData(Message):
@@ -90,10 +69,9 @@ class TopicData(Message):
         ("partitions", "[]PartitionData", "0+", ()),
     )
 
-    def __init__(self, *, topic_name: str = "", partitions: list[PartitionData] = EMPTY) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_name: str = ""
+        partitions: list[PartitionData] = EMPTY
 
 
 class Listener(Message):
@@ -104,11 +82,10 @@ class Listener(Message):
         ("port", "uint16", "2+", 0),
     )
 
-    def __init__(self, *, name: str = "", host: str = "", port: int = 0) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        host: str = ""
+        port: int = 0
 
 
 class Node(Message):
@@ -118,10 +95,9 @@ class Node(Message):
         ("listeners", "[]Listener", "2+", ()),
     )
 
-    def __init__(self, *, node_id: int = 0, listeners: list[Listener] = EMPTY) -> None:
-        self.node_id = node_id
-        self.listeners = [] if listeners is EMPTY else listeners
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        node_id: int = 0
+        listeners: list[Listener] = EMPTY
 
 
 class DescribeQuorumResponse(Message):
@@ -137,16 +113,8 @@ class DescribeQuorumResponse(Message):
         ("nodes", "[]Node", "2+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        error_code: int = 0,
-        error_message: str | None = "",
-        topics: list[TopicData] = EMPTY,
-        nodes: list[Node] = EMPTY,
-    ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.topics = [] if topics is EMPTY else topics
-        self.nodes = [] if nodes is EMPTY else nodes
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        error_message: str | None = ""
+        topics: list[TopicData] = EMPTY
+        nodes: list[Node] = EMPTY

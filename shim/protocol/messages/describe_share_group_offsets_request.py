@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class DescribeShareGroupOffsetsRequestTopic(Message):
@@ -12,10 +12,9 @@ class DescribeShareGroupOffsetsRequestTopic(Message):
         ("partitions", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, topic_name: str = "", partitions: list[int] = EMPTY) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_name: str = ""
+        partitions: list[int] = EMPTY
 
 
 class DescribeShareGroupOffsetsRequestGroup(Message):
@@ -25,15 +24,9 @@ class DescribeShareGroupOffsetsRequestGroup(Message):
         ("topics", "[]DescribeShareGroupOffsetsRequestTopic", "0+", (), "0+"),
     )
 
-    def __init__(
-        self,
-        *,
-        group_id: str = "",
-        topics: list[DescribeShareGroupOffsetsRequestTopic] | None = EMPTY,
-    ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        topics: list[DescribeShareGroupOffsetsRequestTopic] | None = EMPTY
 
 
 class DescribeShareGroupOffsetsRequest(Message):
@@ -44,6 +37,5 @@ class DescribeShareGroupOffsetsRequest(Message):
     FLEXIBLE_FROM = 0
     FIELDS = (("groups", "[]DescribeShareGroupOffsetsRequestGroup", "0+", ()),)
 
-    def __init__(self, *, groups: list[DescribeShareGroupOffsetsRequestGroup] = EMPTY) -> None:
-        self.groups = [] if groups is EMPTY else groups
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        groups: list[DescribeShareGroupOffsetsRequestGroup] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class DescribeShareGroupOffsetsResponsePartition(Message):
@@ -16,23 +16,13 @@ class DescribeShareGroupOffsetsResponsePartition(Message):
         ("error_message", "string", "0+", None, "0+"),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_index: int = 0,
-        start_offset: int = 0,
-        leader_epoch: int = 0,
-        lag: int = -1,
-        error_code: int = 0,
-        error_message: str | None = None,
-    ) -> None:
-        self.partition_index = partition_index
-        self.start_offset = start_offset
-        self.leader_epoch = leader_epoch
-        self.lag = lag
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        start_offset: int = 0
+        leader_epoch: int = 0
+        lag: int = -1
+        error_code: int = 0
+        error_message: str | None = None
 
 
 class DescribeShareGroupOffsetsResponseTopic(Message):
@@ -43,17 +33,10 @@ class DescribeShareGroupOffsetsResponseTopic(Message):
         ("partitions", "[]DescribeShareGroupOffsetsResponsePartition", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        topic_name: str = "",
-        topic_id: bytes = ZERO_UUID,
-        partitions: list[DescribeShareGroupOffsetsResponsePartition] = EMPTY,
-    ) -> None:
-        self.topic_name = topic_name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_name: str = ""
+        topic_id: bytes = ZERO_UUID
+        partitions: list[DescribeShareGroupOffsetsResponsePartition] = EMPTY
 
 
 class DescribeShareGroupOffsetsResponseGroup(Message):
@@ -65,19 +48,11 @@ class DescribeShareGroupOffsetsResponseGroup(Message):
         ("error_message", "string", "0+", None, "0+"),
     )
 
-    def __init__(
-        self,
-        *,
-        group_id: str = "",
-        topics: list[DescribeShareGroupOffsetsResponseTopic] = EMPTY,
-        error_code: int = 0,
-        error_message: str | None = None,
-    ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        topics: list[DescribeShareGroupOffsetsResponseTopic] = EMPTY
+        error_code: int = 0
+        error_message: str | None = None
 
 
 class DescribeShareGroupOffsetsResponse(Message):
@@ -91,12 +66,6 @@ class DescribeShareGroupOffsetsResponse(Message):
         ("groups", "[]DescribeShareGroupOffsetsResponseGroup", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        groups: list[DescribeShareGroupOffsetsResponseGroup] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.groups = [] if groups is EMPTY else groups
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        groups: list[DescribeShareGroupOffsetsResponseGroup] = EMPTY

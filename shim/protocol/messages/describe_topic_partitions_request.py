@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class TopicRequest(Message):
     __slots__ = ("name",)
     FIELDS = (("name", "string", "0+", ""),)
 
-    def __init__(self, *, name: str = "") -> None:
-        self.name = name
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
 
 
 class Cursor(Message):
@@ -21,10 +20,9 @@ class Cursor(Message):
         ("partition_index", "int32", "0+", 0),
     )
 
-    def __init__(self, *, topic_name: str = "", partition_index: int = 0) -> None:
-        self.topic_name = topic_name
-        self.partition_index = partition_index
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_name: str = ""
+        partition_index: int = 0
 
 
 class DescribeTopicPartitionsRequest(Message):
@@ -39,14 +37,7 @@ class DescribeTopicPartitionsRequest(Message):
         ("cursor", "Cursor", "0+", None, "0+"),
     )
 
-    def __init__(
-        self,
-        *,
-        topics: list[TopicRequest] = EMPTY,
-        response_partition_limit: int = 2000,
-        cursor: Cursor | None = None,
-    ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.response_partition_limit = response_partition_limit
-        self.cursor = cursor
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topics: list[TopicRequest] = EMPTY
+        response_partition_limit: int = 2000
+        cursor: Cursor | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class DescribeTransactionsRequest(Message):
@@ -13,6 +13,5 @@ class DescribeTransactionsRequest(Message):
     FLEXIBLE_FROM = 0
     FIELDS = (("transactional_ids", "[]string", "0+", ()),)
 
-    def __init__(self, *, transactional_ids: list[str] = EMPTY) -> None:
-        self.transactional_ids = [] if transactional_ids is EMPTY else transactional_ids
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        transactional_ids: list[str] = EMPTY

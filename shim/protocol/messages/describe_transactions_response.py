@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class TopicData(Message):
@@ -12,10 +12,9 @@ class TopicData(Message):
         ("partitions", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, topic: str = "", partitions: list[int] = EMPTY) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic: str = ""
+        partitions: list[int] = EMPTY
 
 
 class TransactionState(Message):
@@ -40,27 +39,15 @@ class TransactionState(Message):
         ("topics", "[]TopicData", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        error_code: int = 0,
-        transactional_id: str = "",
-        transaction_state: str = "",
-        transaction_timeout_ms: int = 0,
-        transaction_start_time_ms: int = 0,
-        producer_id: int = 0,
-        producer_epoch: int = 0,
-        topics: list[TopicData] = EMPTY,
-    ) -> None:
-        self.error_code = error_code
-        self.transactional_id = transactional_id
-        self.transaction_state = transaction_state
-        self.transaction_timeout_ms = transaction_timeout_ms
-        self.transaction_start_time_ms = transaction_start_time_ms
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        transactional_id: str = ""
+        transaction_state: str = ""
+        transaction_timeout_ms: int = 0
+        transaction_start_time_ms: int = 0
+        producer_id: int = 0
+        producer_epoch: int = 0
+        topics: list[TopicData] = EMPTY
 
 
 class DescribeTransactionsResponse(Message):
@@ -74,7 +61,6 @@ class DescribeTransactionsResponse(Message):
         ("transaction_states", "[]TransactionState", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, transaction_states: list[TransactionState] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.transaction_states = [] if transaction_states is EMPTY else transaction_states
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        transaction_states: list[TransactionState] = EMPTY

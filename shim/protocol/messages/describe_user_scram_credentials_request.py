@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class UserName(Message):
     __slots__ = ("name",)
     FIELDS = (("name", "string", "0+", ""),)
 
-    def __init__(self, *, name: str = "") -> None:
-        self.name = name
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
 
 
 class DescribeUserScramCredentialsRequest(Message):
@@ -22,6 +21,5 @@ class DescribeUserScramCredentialsRequest(Message):
     FLEXIBLE_FROM = 0
     FIELDS = (("users", "[]UserName", "0+", (), "0+"),)
 
-    def __init__(self, *, users: list[UserName] | None = EMPTY) -> None:
-        self.users = [] if users is EMPTY else users
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        users: list[UserName] | None = EMPTY

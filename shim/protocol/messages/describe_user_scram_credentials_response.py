@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class CredentialInfo(Message):
@@ -12,10 +12,9 @@ class CredentialInfo(Message):
         ("iterations", "int32", "0+", 0),
     )
 
-    def __init__(self, *, mechanism: int = 0, iterations: int = 0) -> None:
-        self.mechanism = mechanism
-        self.iterations = iterations
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        mechanism: int = 0
+        iterations: int = 0
 
 
 class DescribeUserScramCredentialsResult(Message):
@@ -27,19 +26,11 @@ class DescribeUserScramCredentialsResult(Message):
         ("credential_infos", "[]CredentialInfo", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        user: str = "",
-        error_code: int = 0,
-        error_message: str | None = "",
-        credential_infos: list[CredentialInfo] = EMPTY,
-    ) -> None:
-        self.user = user
-        self.error_code = error_code
-        self.error_message = error_message
-        self.credential_infos = [] if credential_infos is EMPTY else credential_infos
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        user: str = ""
+        error_code: int = 0
+        error_message: str | None = ""
+        credential_infos: list[CredentialInfo] = EMPTY
 
 
 class DescribeUserScramCredentialsResponse(Message):
@@ -55,16 +46,8 @@ class DescribeUserScramCredentialsResponse(Message):
         ("results", "[]DescribeUserScramCredentialsResult", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        error_message: str | None = "",
-        results: list[DescribeUserScramCredentialsResult] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        error_message: str | None = ""
+        results: list[DescribeUserScramCredentialsResult] = EMPTY

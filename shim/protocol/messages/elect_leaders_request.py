@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class TopicPartitions(Message):
@@ -12,10 +12,9 @@ class TopicPartitions(Message):
         ("partitions", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, topic: str = "", partitions: list[int] = EMPTY) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic: str = ""
+        partitions: list[int] = EMPTY
 
 
 class ElectLeadersRequest(Message):
@@ -30,14 +29,7 @@ class ElectLeadersRequest(Message):
         ("timeout_ms", "int32", "0+", 60000),
     )
 
-    def __init__(
-        self,
-        *,
-        election_type: int = 0,
-        topic_partitions: list[TopicPartitions] | None = EMPTY,
-        timeout_ms: int = 60000,
-    ) -> None:
-        self.election_type = election_type
-        self.topic_partitions = [] if topic_partitions is EMPTY else topic_partitions
-        self.timeout_ms = timeout_ms
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        election_type: int = 0
+        topic_partitions: list[TopicPartitions] | None = EMPTY
+        timeout_ms: int = 60000

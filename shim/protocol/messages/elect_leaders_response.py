@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class PartitionResult(Message):
@@ -13,11 +13,10 @@ class PartitionResult(Message):
         ("error_message", "string", "0+", "", "0+"),
     )
 
-    def __init__(self, *, partition_id: int = 0, error_code: int = 0, error_message: str | None = "") -> None:
-        self.partition_id = partition_id
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_id: int = 0
+        error_code: int = 0
+        error_message: str | None = ""
 
 
 class ReplicaElectionResult(Message):
@@ -27,10 +26,9 @@ class ReplicaElectionResult(Message):
         ("partition_result", "[]PartitionResult", "0+", ()),
     )
 
-    def __init__(self, *, topic: str = "", partition_result: list[PartitionResult] = EMPTY) -> None:
-        self.topic = topic
-        self.partition_result = [] if partition_result is EMPTY else partition_result
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic: str = ""
+        partition_result: list[PartitionResult] = EMPTY
 
 
 class ElectLeadersResponse(Message):
@@ -45,14 +43,7 @@ class ElectLeadersResponse(Message):
         ("replica_election_results", "[]ReplicaElectionResult", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        replica_election_results: list[ReplicaElectionResult] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.replica_election_results = [] if replica_election_results is EMPTY else replica_election_results
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        replica_election_results: list[ReplicaElectionResult] = EMPTY

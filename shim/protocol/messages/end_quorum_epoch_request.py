@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class ReplicaInfo(Message):
@@ -12,10 +12,9 @@ class ReplicaInfo(Message):
         ("candidate_directory_id", "uuid", "1+", ZERO_UUID),
     )
 
-    def __init__(self, *, candidate_id: int = 0, candidate_directory_id: bytes = ZERO_UUID) -> None:
-        self.candidate_id = candidate_id
-        self.candidate_directory_id = candidate_directory_id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        candidate_id: int = 0
+        candidate_directory_id: bytes = ZERO_UUID
 
 
 class PartitionData(Message):
@@ -28,21 +27,12 @@ class PartitionData(Message):
         ("preferred_candidates", "[]ReplicaInfo", "1+", (), "", True),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_index: int = 0,
-        leader_id: int = 0,
-        leader_epoch: int = 0,
-        preferred_successors: list[int] = EMPTY,
-        preferred_candidates: list[ReplicaInfo] = EMPTY,
-    ) -> None:
-        self.partition_index = partition_index
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.preferred_successors = [] if preferred_successors is EMPTY else preferred_successors
-        self.preferred_candidates = [] if preferred_candidates is EMPTY else preferred_candidates
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        leader_id: int = 0
+        leader_epoch: int = 0
+        preferred_successors: list[int] = EMPTY
+        preferred_candidates: list[ReplicaInfo] = EMPTY
 
 
 class TopicData(Message):
@@ -52,10 +42,9 @@ class TopicData(Message):
         ("partitions", "[]PartitionData", "0+", ()),
     )
 
-    def __init__(self, *, topic_name: str = "", partitions: list[PartitionData] = EMPTY) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_name: str = ""
+        partitions: list[PartitionData] = EMPTY
 
 
 class LeaderEndpoint(Message):
@@ -66,11 +55,10 @@ class LeaderEndpoint(Message):
         ("port", "uint16", "1+", 0),
     )
 
-    def __init__(self, *, name: str = "", host: str = "", port: int = 0) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        host: str = ""
+        port: int = 0
 
 
 class EndQuorumEpochRequest(Message):
@@ -85,14 +73,7 @@ class EndQuorumEpochRequest(Message):
         ("leader_endpoints", "[]LeaderEndpoint", "1+", (), "", True),
     )
 
-    def __init__(
-        self,
-        *,
-        cluster_id: str | None = None,
-        topics: list[TopicData] = EMPTY,
-        leader_endpoints: list[LeaderEndpoint] = EMPTY,
-    ) -> None:
-        self.cluster_id = cluster_id
-        self.topics = [] if topics is EMPTY else topics
-        self.leader_endpoints = [] if leader_endpoints is EMPTY else leader_endpoints
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        cluster_id: str | None = None
+        topics: list[TopicData] = EMPTY
+        leader_endpoints: list[LeaderEndpoint] = EMPTY

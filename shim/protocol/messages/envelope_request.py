@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class EnvelopeRequest(Message):
@@ -17,14 +17,7 @@ class EnvelopeRequest(Message):
         ("client_host_address", "bytes", "0+", b""),
     )
 
-    def __init__(
-        self,
-        *,
-        request_data: bytes = b"",
-        request_principal: bytes | None = b"",
-        client_host_address: bytes = b"",
-    ) -> None:
-        self.request_data = request_data
-        self.request_principal = request_principal
-        self.client_host_address = client_host_address
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        request_data: bytes = b""
+        request_principal: bytes | None = b""
+        client_host_address: bytes = b""

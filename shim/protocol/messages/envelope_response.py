@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class EnvelopeResponse(Message):
@@ -16,7 +16,6 @@ class EnvelopeResponse(Message):
         ("error_code", "int16", "0+", 0),
     )
 
-    def __init__(self, *, response_data: bytes | None = None, error_code: int = 0) -> None:
-        self.response_data = response_data
-        self.error_code = error_code
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        response_data: bytes | None = None
+        error_code: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class ExpireDelegationTokenRequest(Message):
@@ -16,7 +16,6 @@ class ExpireDelegationTokenRequest(Message):
         ("expiry_time_period_ms", "int64", "0+", 0),
     )
 
-    def __init__(self, *, hmac: bytes = b"", expiry_time_period_ms: int = 0) -> None:
-        self.hmac = hmac
-        self.expiry_time_period_ms = expiry_time_period_ms
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        hmac: bytes = b""
+        expiry_time_period_ms: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class ReplicaState(Message):
@@ -12,10 +12,9 @@ class ReplicaState(Message):
         ("replica_epoch", "int64", "15+", -1),
     )
 
-    def __init__(self, *, replica_id: int = -1, replica_epoch: int = -1) -> None:
-        self.replica_id = replica_id
-        self.replica_epoch = replica_epoch
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        replica_id: int = -1
+        replica_epoch: int = -1
 
 
 class FetchPartition(Message):
@@ -40,27 +39,15 @@ class FetchPartition(Message):
         ("high_watermark", "int64", "18+", 9223372036854775807, "", True, 1, "18+"),
     )
 
-    def __init__(
-        self,
-        *,
-        partition: int = 0,
-        current_leader_epoch: int = -1,
-        fetch_offset: int = 0,
-        last_fetched_epoch: int = -1,
-        log_start_offset: int = -1,
-        partition_max_bytes: int = 0,
-        replica_directory_id: bytes = ZERO_UUID,
-        high_watermark: int = 9223372036854775807,
-    ) -> None:
-        self.partition = partition
-        self.current_leader_epoch = current_leader_epoch
-        self.fetch_offset = fetch_offset
-        self.last_fetched_epoch = last_fetched_epoch
-        self.log_start_offset = log_start_offset
-        self.partition_max_bytes = partition_max_bytes
-        self.replica_directory_id = replica_directory_id
-        self.high_watermark = high_watermark
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition: int = 0
+        current_leader_epoch: int = -1
+        fetch_offset: int = 0
+        last_fetched_epoch: int = -1
+        log_start_offset: int = -1
+        partition_max_bytes: int = 0
+        replica_directory_id: bytes = ZERO_UUID
+        high_watermark: int = 9223372036854775807
 
 
 class FetchTopic(Message):
@@ -71,17 +58,10 @@ class FetchTopic(Message):
         ("partitions", "[]FetchPartition", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        topic: str = "",
-        topic_id: bytes = ZERO_UUID,
-        partitions: list[FetchPartition] = EMPTY,
-    ) -> None:
-        self.topic = topic
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic: str = ""
+        topic_id: bytes = ZERO_UUID
+        partitions: list[FetchPartition] = EMPTY
 
 
 class ForgottenTopic(Message):
@@ -92,11 +72,10 @@ class ForgottenTopic(Message):
         ("partitions", "[]int32", "7+", ()),
     )
 
-    def __init__(self, *, topic: str = "", topic_id: bytes = ZERO_UUID, partitions: list[int] = EMPTY) -> None:
-        self.topic = topic
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic: str = ""
+        topic_id: bytes = ZERO_UUID
+        partitions: list[int] = EMPTY
 
 
 class FetchRequest(Message):
@@ -133,32 +112,16 @@ class FetchRequest(Message):
         ("rack_id", "string", "11+", "", "", True),
     )
 
-    def __init__(
-        self,
-        *,
-        cluster_id: str | None = None,
-        replica_id: int = -1,
-        replica_state: ReplicaState = EMPTY,
-        max_wait_ms: int = 0,
-        min_bytes: int = 0,
-        max_bytes: int = 2147483647,
-        isolation_level: int = 0,
-        session_id: int = 0,
-        session_epoch: int = -1,
-        topics: list[FetchTopic] = EMPTY,
-        forgotten_topics_data: list[ForgottenTopic] = EMPTY,
-        rack_id: str = "",
-    ) -> None:
-        self.cluster_id = cluster_id
-        self.replica_id = replica_id
-        self.replica_state = ReplicaState() if replica_state is EMPTY else replica_state
-        self.max_wait_ms = max_wait_ms
-        self.min_bytes = min_bytes
-        self.max_bytes = max_bytes
-        self.isolation_level = isolation_level
-        self.session_id = session_id
-        self.session_epoch = session_epoch
-        self.topics = [] if topics is EMPTY else topics
-        self.forgotten_topics_data = [] if forgotten_topics_data is EMPTY else forgotten_topics_data
-        self.rack_id = rack_id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        cluster_id: str | None = None
+        replica_id: int = -1
+        replica_state: ReplicaState = EMPTY
+        max_wait_ms: int = 0
+        min_bytes: int = 0
+        max_bytes: int = 2147483647
+        isolation_level: int = 0
+        session_id: int = 0
+        session_epoch: int = -1
+        topics: list[FetchTopic] = EMPTY
+        forgotten_topics_data: list[ForgottenTopic] = EMPTY
+        rack_id: str = ""

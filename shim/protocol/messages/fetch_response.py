@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message, Records
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message, Records
 
 
 class EpochEndOffset(Message):
@@ -12,10 +12,9 @@ class EpochEndOffset(Message):
         ("end_offset", "int64", "12+", -1),
     )
 
-    def __init__(self, *, epoch: int = -1, end_offset: int = -1) -> None:
-        self.epoch = epoch
-        self.end_offset = end_offset
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        epoch: int = -1
+        end_offset: int = -1
 
 
 class LeaderIdAndEpoch(Message):
@@ -25,10 +24,9 @@ class LeaderIdAndEpoch(Message):
         ("leader_epoch", "int32", "12+", -1),
     )
 
-    def __init__(self, *, leader_id: int = -1, leader_epoch: int = -1) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        leader_id: int = -1
+        leader_epoch: int = -1
 
 
 class SnapshotId(Message):
@@ -38,10 +36,9 @@ class SnapshotId(Message):
         ("epoch", "int32", "0+", -1),
     )
 
-    def __init__(self, *, end_offset: int = -1, epoch: int = -1) -> None:
-        self.end_offset = end_offset
-        self.epoch = epoch
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        end_offset: int = -1
+        epoch: int = -1
 
 
 class AbortedTransaction(Message):
@@ -51,10 +48,9 @@ class AbortedTransaction(Message):
         ("first_offset", "int64", "4+", 0),
     )
 
-    def __init__(self, *, producer_id: int = 0, first_offset: int = 0) -> None:
-        self.producer_id = producer_id
-        self.first_offset = first_offset
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        producer_id: int = 0
+        first_offset: int = 0
 
 
 class PartitionData(Message):
@@ -85,33 +81,18 @@ class PartitionData(Message):
         ("records", "records", "0+", None, "0+"),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_index: int = 0,
-        error_code: int = 0,
-        high_watermark: int = 0,
-        last_stable_offset: int = -1,
-        log_start_offset: int = -1,
-        diverging_epoch: EpochEndOffset = EMPTY,
-        current_leader: LeaderIdAndEpoch = EMPTY,
-        snapshot_id: SnapshotId = EMPTY,
-        aborted_transactions: list[AbortedTransaction] | None = EMPTY,
-        preferred_read_replica: int = -1,
-        records: Records | None = None,
-    ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.high_watermark = high_watermark
-        self.last_stable_offset = last_stable_offset
-        self.log_start_offset = log_start_offset
-        self.diverging_epoch = EpochEndOffset() if diverging_epoch is EMPTY else diverging_epoch
-        self.current_leader = LeaderIdAndEpoch() if current_leader is EMPTY else current_leader
-        self.snapshot_id = SnapshotId() if snapshot_id is EMPTY else snapshot_id
-        self.aborted_transactions = [] if aborted_transactions is EMPTY else aborted_transactions
-        self.preferred_read_replica = preferred_read_replica
-        self.records = records
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        error_code: int = 0
+        high_watermark: int = 0
+        last_stable_offset: int = -1
+        log_start_offset: int = -1
+        diverging_epoch: EpochEndOffset = EMPTY
+        current_leader: LeaderIdAndEpoch = EMPTY
+        snapshot_id: SnapshotId = EMPTY
+        aborted_transactions: list[AbortedTransaction] | None = EMPTY
+        preferred_read_replica: int = -1
+        records: Records | None = None
 
 
 class FetchableTopicResponse(Message):
@@ -122,17 +103,10 @@ class FetchableTopicResponse(Message):
         ("partitions", "[]PartitionData", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        topic: str = "",
-        topic_id: bytes = ZERO_UUID,
-        partitions: list[PartitionData] = EMPTY,
-    ) -> None:
-        self.topic = topic
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic: str = ""
+        topic_id: bytes = ZERO_UUID
+        partitions: list[PartitionData] = EMPTY
 
 
 class NodeEndpoint(Message):
@@ -144,12 +118,11 @@ class NodeEndpoint(Message):
         ("rack", "string", "16+", None, "16+"),
     )
 
-    def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0, rack: str | None = None) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        node_id: int = 0
+        host: str = ""
+        port: int = 0
+        rack: str | None = None
 
 
 class FetchResponse(Message):
@@ -166,18 +139,9 @@ class FetchResponse(Message):
         ("node_endpoints", "[]NodeEndpoint", "16+", (), "", False, 0, "16+"),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        session_id: int = 0,
-        responses: list[FetchableTopicResponse] = EMPTY,
-        node_endpoints: list[NodeEndpoint] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.session_id = session_id
-        self.responses = [] if responses is EMPTY else responses
-        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        session_id: int = 0
+        responses: list[FetchableTopicResponse] = EMPTY
+        node_endpoints: list[NodeEndpoint] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class SnapshotId(Message):
@@ -12,10 +12,9 @@ class SnapshotId(Message):
         ("epoch", "int32", "0+", 0),
     )
 
-    def __init__(self, *, end_offset: int = 0, epoch: int = 0) -> None:
-        self.end_offset = end_offset
-        self.epoch = epoch
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        end_offset: int = 0
+        epoch: int = 0
 
 
 class PartitionSnapshot(Message):
@@ -28,21 +27,12 @@ class PartitionSnapshot(Message):
         ("replica_directory_id", "uuid", "1+", ZERO_UUID, "", True, 0, "1+"),
     )
 
-    def __init__(
-        self,
-        *,
-        partition: int = 0,
-        current_leader_epoch: int = 0,
-        snapshot_id: SnapshotId = EMPTY,
-        position: int = 0,
-        replica_directory_id: bytes = ZERO_UUID,
-    ) -> None:
-        self.partition = partition
-        self.current_leader_epoch = current_leader_epoch
-        self.snapshot_id = SnapshotId() if snapshot_id is EMPTY else snapshot_id
-        self.position = position
-        self.replica_directory_id = replica_directory_id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition: int = 0
+        current_leader_epoch: int = 0
+        snapshot_id: SnapshotId = EMPTY
+        position: int = 0
+        replica_directory_id: bytes = ZERO_UUID
 
 
 class TopicSnapshot(Message):
@@ -52,10 +42,9 @@ class TopicSnapshot(Message):
         ("partitions", "[]PartitionSnapshot", "0+", ()),
     )
 
-    def __init__(self, *, name: str = "", partitions: list[PartitionSnapshot] = EMPTY) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partitions: list[PartitionSnapshot] = EMPTY
 
 
 class FetchSnapshotRequest(Message):
@@ -71,16 +60,8 @@ class FetchSnapshotRequest(Message):
         ("topics", "[]TopicSnapshot", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        cluster_id: str | None = None,
-        replica_id: int = -1,
-        max_bytes: int = 2147483647,
-        topics: list[TopicSnapshot] = EMPTY,
-    ) -> None:
-        self.cluster_id = cluster_id
-        self.replica_id = replica_id
-        self.max_bytes = max_bytes
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        cluster_id: str | None = None
+        replica_id: int = -1
+        max_bytes: int = 2147483647
+        topics: list[TopicSnapshot] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message, Records
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message, Records
 
 
 class SnapshotId(Message):
@@ -12,10 +12,9 @@ class SnapshotId(Message):
         ("epoch", "int32", "0+", 0),
     )
 
-    def __init__(self, *, end_offset: int = 0, epoch: int = 0) -> None:
-        self.end_offset = end_offset
-        self.epoch = epoch
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        end_offset: int = 0
+        epoch: int = 0
 
 
 class LeaderIdAndEpoch(Message):
@@ -25,10 +24,9 @@ class LeaderIdAndEpoch(Message):
         ("leader_epoch", "int32", "0+", 0),
     )
 
-    def __init__(self, *, leader_id: int = 0, leader_epoch: int = 0) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        leader_id: int = 0
+        leader_epoch: int = 0
 
 
 class PartitionSnapshot(Message):
@@ -43,25 +41,14 @@ class PartitionSnapshot(Message):
         ("unaligned_records", "records", "0+", None),
     )
 
-    def __init__(
-        self,
-        *,
-        index: int = 0,
-        error_code: int = 0,
-        snapshot_id: SnapshotId = EMPTY,
-        current_leader: LeaderIdAndEpoch = EMPTY,
-        size: int = 0,
-        position: int = 0,
-        unaligned_records: Records | None = None,
-    ) -> None:
-        self.index = index
-        self.error_code = error_code
-        self.snapshot_id = SnapshotId() if snapshot_id is EMPTY else snapshot_id
-        self.current_leader = LeaderIdAndEpoch() if current_leader is EMPTY else current_leader
-        self.size = size
-        self.position = position
-        self.unaligned_records = unaligned_records
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        index: int = 0
+        error_code: int = 0
+        snapshot_id: SnapshotId = EMPTY
+        current_leader: LeaderIdAndEpoch = EMPTY
+        size: int = 0
+        position: int = 0
+        unaligned_records: Records | None = None
 
 
 class TopicSnapshot(Message):
@@ -71,10 +58,9 @@ class TopicSnapshot(Message):
         ("partitions", "[]PartitionSnapshot", "0+", ()),
     )
 
-    def __init__(self, *, name: str = "", partitions: list[PartitionSnapshot] = EMPTY) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partitions: list[PartitionSnapshot] = EMPTY
 
 
 class NodeEndpoint(Message):
@@ -85,11 +71,10 @@ class NodeEndpoint(Message):
         ("port", "uint16", "1+", 0),
     )
 
-    def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        node_id: int = 0
+        host: str = ""
+        port: int = 0
 
 
 class FetchSnapshotResponse(Message):
@@ -105,16 +90,8 @@ class FetchSnapshotResponse(Message):
         ("node_endpoints", "[]NodeEndpoint", "1+", (), "", False, 0, "1+"),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        topics: list[TopicSnapshot] = EMPTY,
-        node_endpoints: list[NodeEndpoint] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.topics = [] if topics is EMPTY else topics
-        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        topics: list[TopicSnapshot] = EMPTY
+        node_endpoints: list[NodeEndpoint] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class FindCoordinatorRequest(Message):
@@ -17,8 +17,7 @@ class FindCoordinatorRequest(Message):
         ("coordinator_keys", "[]string", "4+", ()),
     )
 
-    def __init__(self, *, key: str = "", key_type: int = 0, coordinator_keys: list[str] = EMPTY) -> None:
-        self.key = key
-        self.key_type = key_type
-        self.coordinator_keys = [] if coordinator_keys is EMPTY else coordinator_keys
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        key: str = ""
+        key_type: int = 0
+        coordinator_keys: list[str] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class Coordinator(Message):
@@ -16,23 +16,13 @@ class Coordinator(Message):
         ("error_message", "string", "4+", "", "4+", True),
     )
 
-    def __init__(
-        self,
-        *,
-        key: str = "",
-        node_id: int = 0,
-        host: str = "",
-        port: int = 0,
-        error_code: int = 0,
-        error_message: str | None = "",
-    ) -> None:
-        self.key = key
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        key: str = ""
+        node_id: int = 0
+        host: str = ""
+        port: int = 0
+        error_code: int = 0
+        error_message: str | None = ""
 
 
 class FindCoordinatorResponse(Message):
@@ -51,22 +41,11 @@ class FindCoordinatorResponse(Message):
         ("coordinators", "[]Coordinator", "4+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        error_message: str | None = "",
-        node_id: int = 0,
-        host: str = "",
-        port: int = 0,
-        coordinators: list[Coordinator] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.coordinators = [] if coordinators is EMPTY else coordinators
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        error_message: str | None = ""
+        node_id: int = 0
+        host: str = ""
+        port: int = 0
+        coordinators: list[Coordinator] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import ZERO_UUID, Message
+from shim.protocol.message import TYPE_CHECKING, ZERO_UUID, Message
 
 
 class GetTelemetrySubscriptionsRequest(Message):
@@ -13,6 +13,5 @@ class GetTelemetrySubscriptionsRequest(Message):
     FLEXIBLE_FROM = 0
     FIELDS = (("client_instance_id", "uuid", "0+", ZERO_UUID),)
 
-    def __init__(self, *, client_instance_id: bytes = ZERO_UUID) -> None:
-        self.client_instance_id = client_instance_id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        client_instance_id: bytes = ZERO_UUID

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class GetTelemetrySubscriptionsResponse(Message):
@@ -33,26 +33,13 @@ class GetTelemetrySubscriptionsResponse(Message):
         ("requested_metrics", "[]string", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        client_instance_id: bytes = ZERO_UUID,
-        subscription_id: int = 0,
-        accepted_compression_types: list[int] = EMPTY,
-        push_interval_ms: int = 0,
-        telemetry_max_bytes: int = 0,
-        delta_temporality: bool = False,
-        requested_metrics: list[str] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.client_instance_id = client_instance_id
-        self.subscription_id = subscription_id
-        self.accepted_compression_types = [] if accepted_compression_types is EMPTY else accepted_compression_types
-        self.push_interval_ms = push_interval_ms
-        self.telemetry_max_bytes = telemetry_max_bytes
-        self.delta_temporality = delta_temporality
-        self.requested_metrics = [] if requested_metrics is EMPTY else requested_metrics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        client_instance_id: bytes = ZERO_UUID
+        subscription_id: int = 0
+        accepted_compression_types: list[int] = EMPTY
+        push_interval_ms: int = 0
+        telemetry_max_bytes: int = 0
+        delta_temporality: bool = False
+        requested_metrics: list[str] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class HeartbeatRequest(Message):
@@ -18,16 +18,8 @@ class HeartbeatRequest(Message):
         ("group_instance_id", "string", "3+", None, "3+"),
     )
 
-    def __init__(
-        self,
-        *,
-        group_id: str = "",
-        generation_id: int = 0,
-        member_id: str = "",
-        group_instance_id: str | None = None,
-    ) -> None:
-        self.group_id = group_id
-        self.generation_id = generation_id
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        generation_id: int = 0
+        member_id: str = ""
+        group_instance_id: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class AlterConfigsResourceResponse(Message):
@@ -14,19 +14,11 @@ class AlterConfigsResourceResponse(Message):
         ("resource_name", "string", "0+", ""),
     )
 
-    def __init__(
-        self,
-        *,
-        error_code: int = 0,
-        error_message: str | None = "",
-        resource_type: int = 0,
-        resource_name: str = "",
-    ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        error_message: str | None = ""
+        resource_type: int = 0
+        resource_name: str = ""
 
 
 class IncrementalAlterConfigsResponse(Message):
@@ -40,7 +32,6 @@ class IncrementalAlterConfigsResponse(Message):
         ("responses", "[]AlterConfigsResourceResponse", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, responses: list[AlterConfigsResourceResponse] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.responses = [] if responses is EMPTY else responses
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        responses: list[AlterConfigsResourceResponse] = EMPTY

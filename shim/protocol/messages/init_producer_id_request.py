@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class InitProducerIdRequest(Message):
@@ -27,20 +27,10 @@ class InitProducerIdRequest(Message):
         ("keep_prepared_txn", "bool", "6+", False),
     )
 
-    def __init__(
-        self,
-        *,
-        transactional_id: str | None = "",
-        transaction_timeout_ms: int = 0,
-        producer_id: int = -1,
-        producer_epoch: int = -1,
-        enable2_pc: bool = False,
-        keep_prepared_txn: bool = False,
-    ) -> None:
-        self.transactional_id = transactional_id
-        self.transaction_timeout_ms = transaction_timeout_ms
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.enable2_pc = enable2_pc
-        self.keep_prepared_txn = keep_prepared_txn
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        transactional_id: str | None = ""
+        transaction_timeout_ms: int = 0
+        producer_id: int = -1
+        producer_epoch: int = -1
+        enable2_pc: bool = False
+        keep_prepared_txn: bool = False

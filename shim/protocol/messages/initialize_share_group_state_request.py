@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class PartitionData(Message):
@@ -13,11 +13,10 @@ class PartitionData(Message):
         ("start_offset", "int64", "0+", 0),
     )
 
-    def __init__(self, *, partition: int = 0, state_epoch: int = 0, start_offset: int = 0) -> None:
-        self.partition = partition
-        self.state_epoch = state_epoch
-        self.start_offset = start_offset
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition: int = 0
+        state_epoch: int = 0
+        start_offset: int = 0
 
 
 class InitializeStateData(Message):
@@ -27,10 +26,9 @@ class InitializeStateData(Message):
         ("partitions", "[]PartitionData", "0+", ()),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[PartitionData] = EMPTY) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        partitions: list[PartitionData] = EMPTY
 
 
 class InitializeShareGroupStateRequest(Message):
@@ -44,7 +42,6 @@ class InitializeShareGroupStateRequest(Message):
         ("topics", "[]InitializeStateData", "0+", ()),
     )
 
-    def __init__(self, *, group_id: str = "", topics: list[InitializeStateData] = EMPTY) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        topics: list[InitializeStateData] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class PartitionResult(Message):
@@ -13,11 +13,10 @@ class PartitionResult(Message):
         ("error_message", "string", "0+", None, "0+"),
     )
 
-    def __init__(self, *, partition: int = 0, error_code: int = 0, error_message: str | None = None) -> None:
-        self.partition = partition
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition: int = 0
+        error_code: int = 0
+        error_message: str | None = None
 
 
 class InitializeStateResult(Message):
@@ -27,10 +26,9 @@ class InitializeStateResult(Message):
         ("partitions", "[]PartitionResult", "0+", ()),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[PartitionResult] = EMPTY) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        partitions: list[PartitionResult] = EMPTY
 
 
 class InitializeShareGroupStateResponse(Message):
@@ -41,6 +39,5 @@ class InitializeShareGroupStateResponse(Message):
     FLEXIBLE_FROM = 0
     FIELDS = (("results", "[]InitializeStateResult", "0+", ()),)
 
-    def __init__(self, *, results: list[InitializeStateResult] = EMPTY) -> None:
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        results: list[InitializeStateResult] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class JoinGroupRequestProtocol(Message):
@@ -12,10 +12,9 @@ class JoinGroupRequestProtocol(Message):
         ("metadata", "bytes", "0+", b""),
     )
 
-    def __init__(self, *, name: str = "", metadata: bytes = b"") -> None:
-        self.name = name
-        self.metadata = metadata
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        metadata: bytes = b""
 
 
 class JoinGroupRequest(Message):
@@ -44,24 +43,12 @@ class JoinGroupRequest(Message):
         ("reason", "string", "8+", None, "8+", True),
     )
 
-    def __init__(
-        self,
-        *,
-        group_id: str = "",
-        session_timeout_ms: int = 0,
-        rebalance_timeout_ms: int = -1,
-        member_id: str = "",
-        group_instance_id: str | None = None,
-        protocol_type: str = "",
-        protocols: list[JoinGroupRequestProtocol] = EMPTY,
-        reason: str | None = None,
-    ) -> None:
-        self.group_id = group_id
-        self.session_timeout_ms = session_timeout_ms
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.protocol_type = protocol_type
-        self.protocols = [] if protocols is EMPTY else protocols
-        self.reason = reason
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        session_timeout_ms: int = 0
+        rebalance_timeout_ms: int = -1
+        member_id: str = ""
+        group_instance_id: str | None = None
+        protocol_type: str = ""
+        protocols: list[JoinGroupRequestProtocol] = EMPTY
+        reason: str | None = None

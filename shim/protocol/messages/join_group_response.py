@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class JoinGroupResponseMember(Message):
@@ -13,11 +13,10 @@ class JoinGroupResponseMember(Message):
         ("metadata", "bytes", "0+", b""),
     )
 
-    def __init__(self, *, member_id: str = "", group_instance_id: str | None = None, metadata: bytes = b"") -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.metadata = metadata
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        member_id: str = ""
+        group_instance_id: str | None = None
+        metadata: bytes = b""
 
 
 class JoinGroupResponse(Message):
@@ -48,26 +47,13 @@ class JoinGroupResponse(Message):
         ("members", "[]JoinGroupResponseMember", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        generation_id: int = -1,
-        protocol_type: str | None = None,
-        protocol_name: str | None = "",
-        leader: str = "",
-        skip_assignment: bool = False,
-        member_id: str = "",
-        members: list[JoinGroupResponseMember] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.generation_id = generation_id
-        self.protocol_type = protocol_type
-        self.protocol_name = protocol_name
-        self.leader = leader
-        self.skip_assignment = skip_assignment
-        self.member_id = member_id
-        self.members = [] if members is EMPTY else members
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        generation_id: int = -1
+        protocol_type: str | None = None
+        protocol_name: str | None = ""
+        leader: str = ""
+        skip_assignment: bool = False
+        member_id: str = ""
+        members: list[JoinGroupResponseMember] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class MemberIdentity(Message):
@@ -13,11 +13,10 @@ class MemberIdentity(Message):
         ("reason", "string", "5+", None, "5+", True),
     )
 
-    def __init__(self, *, member_id: str = "", group_instance_id: str | None = None, reason: str | None = None) -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.reason = reason
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        member_id: str = ""
+        group_instance_id: str | None = None
+        reason: str | None = None
 
 
 class LeaveGroupRequest(Message):
@@ -32,8 +31,7 @@ class LeaveGroupRequest(Message):
         ("members", "[]MemberIdentity", "3+", ()),
     )
 
-    def __init__(self, *, group_id: str = "", member_id: str = "", members: list[MemberIdentity] = EMPTY) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.members = [] if members is EMPTY else members
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        member_id: str = ""
+        members: list[MemberIdentity] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class MemberResponse(Message):
@@ -13,11 +13,10 @@ class MemberResponse(Message):
         ("error_code", "int16", "3+", 0),
     )
 
-    def __init__(self, *, member_id: str = "", group_instance_id: str | None = "", error_code: int = 0) -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.error_code = error_code
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        member_id: str = ""
+        group_instance_id: str | None = ""
+        error_code: int = 0
 
 
 class LeaveGroupResponse(Message):
@@ -32,14 +31,7 @@ class LeaveGroupResponse(Message):
         ("members", "[]MemberResponse", "3+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        members: list[MemberResponse] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.members = [] if members is EMPTY else members
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        members: list[MemberResponse] = EMPTY

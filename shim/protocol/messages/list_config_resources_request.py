@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class ListConfigResourcesRequest(Message):
@@ -13,6 +13,5 @@ class ListConfigResourcesRequest(Message):
     FLEXIBLE_FROM = 0
     FIELDS = (("resource_types", "[]int8", "1+", ()),)
 
-    def __init__(self, *, resource_types: list[int] = EMPTY) -> None:
-        self.resource_types = [] if resource_types is EMPTY else resource_types
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        resource_types: list[int] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class ConfigResource(Message):
@@ -12,10 +12,9 @@ class ConfigResource(Message):
         ("resource_type", "int8", "1+", 16, "", True),
     )
 
-    def __init__(self, *, resource_name: str = "", resource_type: int = 16) -> None:
-        self.resource_name = resource_name
-        self.resource_type = resource_type
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        resource_name: str = ""
+        resource_type: int = 16
 
 
 class ListConfigResourcesResponse(Message):
@@ -30,14 +29,7 @@ class ListConfigResourcesResponse(Message):
         ("config_resources", "[]ConfigResource", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        config_resources: list[ConfigResource] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.config_resources = [] if config_resources is EMPTY else config_resources
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        config_resources: list[ConfigResource] = EMPTY

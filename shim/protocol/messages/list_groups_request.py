@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class ListGroupsRequest(Message):
@@ -16,7 +16,6 @@ class ListGroupsRequest(Message):
         ("types_filter", "[]string", "5+", ()),
     )
 
-    def __init__(self, *, states_filter: list[str] = EMPTY, types_filter: list[str] = EMPTY) -> None:
-        self.states_filter = [] if states_filter is EMPTY else states_filter
-        self.types_filter = [] if types_filter is EMPTY else types_filter
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        states_filter: list[str] = EMPTY
+        types_filter: list[str] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class ListedGroup(Message):
@@ -14,19 +14,11 @@ class ListedGroup(Message):
         ("group_type", "string", "5+", "", "", True),
     )
 
-    def __init__(
-        self,
-        *,
-        group_id: str = "",
-        protocol_type: str = "",
-        group_state: str = "",
-        group_type: str = "",
-    ) -> None:
-        self.group_id = group_id
-        self.protocol_type = protocol_type
-        self.group_state = group_state
-        self.group_type = group_type
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        protocol_type: str = ""
+        group_state: str = ""
+        group_type: str = ""
 
 
 class ListGroupsResponse(Message):
@@ -41,8 +33,7 @@ class ListGroupsResponse(Message):
         ("groups", "[]ListedGroup", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0, groups: list[ListedGroup] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.groups = [] if groups is EMPTY else groups
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        groups: list[ListedGroup] = EMPTY

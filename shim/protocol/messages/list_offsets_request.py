@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class ListOffsetsPartition(Message):
@@ -13,11 +13,10 @@ class ListOffsetsPartition(Message):
         ("timestamp", "int64", "0+", 0),
     )
 
-    def __init__(self, *, partition_index: int = 0, current_leader_epoch: int = -1, timestamp: int = 0) -> None:
-        self.partition_index = partition_index
-        self.current_leader_epoch = current_leader_epoch
-        self.timestamp = timestamp
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        current_leader_epoch: int = -1
+        timestamp: int = 0
 
 
 class ListOffsetsTopic(Message):
@@ -27,10 +26,9 @@ class ListOffsetsTopic(Message):
         ("partitions", "[]ListOffsetsPartition", "0+", ()),
     )
 
-    def __init__(self, *, name: str = "", partitions: list[ListOffsetsPartition] = EMPTY) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partitions: list[ListOffsetsPartition] = EMPTY
 
 
 class ListOffsetsRequest(Message):
@@ -46,16 +44,8 @@ class ListOffsetsRequest(Message):
         ("timeout_ms", "int32", "10+", 0, "", True),
     )
 
-    def __init__(
-        self,
-        *,
-        replica_id: int = 0,
-        isolation_level: int = 0,
-        topics: list[ListOffsetsTopic] = EMPTY,
-        timeout_ms: int = 0,
-    ) -> None:
-        self.replica_id = replica_id
-        self.isolation_level = isolation_level
-        self.topics = [] if topics is EMPTY else topics
-        self.timeout_ms = timeout_ms
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        replica_id: int = 0
+        isolation_level: int = 0
+        topics: list[ListOffsetsTopic] = EMPTY
+        timeout_ms: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class ListOffsetsPartitionResponse(Message):
@@ -15,21 +15,12 @@ class ListOffsetsPartitionResponse(Message):
         ("leader_epoch", "int32", "4+", -1),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_index: int = 0,
-        error_code: int = 0,
-        timestamp: int = -1,
-        offset: int = -1,
-        leader_epoch: int = -1,
-    ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.timestamp = timestamp
-        self.offset = offset
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        error_code: int = 0
+        timestamp: int = -1
+        offset: int = -1
+        leader_epoch: int = -1
 
 
 class ListOffsetsTopicResponse(Message):
@@ -39,10 +30,9 @@ class ListOffsetsTopicResponse(Message):
         ("partitions", "[]ListOffsetsPartitionResponse", "0+", ()),
     )
 
-    def __init__(self, *, name: str = "", partitions: list[ListOffsetsPartitionResponse] = EMPTY) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partitions: list[ListOffsetsPartitionResponse] = EMPTY
 
 
 class ListOffsetsResponse(Message):
@@ -56,7 +46,6 @@ class ListOffsetsResponse(Message):
         ("topics", "[]ListOffsetsTopicResponse", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, topics: list[ListOffsetsTopicResponse] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        topics: list[ListOffsetsTopicResponse] = EMPTY

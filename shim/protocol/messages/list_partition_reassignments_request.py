@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class ListPartitionReassignmentsTopics(Message):
@@ -12,10 +12,9 @@ class ListPartitionReassignmentsTopics(Message):
         ("partition_indexes", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, name: str = "", partition_indexes: list[int] = EMPTY) -> None:
-        self.name = name
-        self.partition_indexes = [] if partition_indexes is EMPTY else partition_indexes
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partition_indexes: list[int] = EMPTY
 
 
 class ListPartitionReassignmentsRequest(Message):
@@ -29,12 +28,6 @@ class ListPartitionReassignmentsRequest(Message):
         ("topics", "[]ListPartitionReassignmentsTopics", "0+", None, "0+"),
     )
 
-    def __init__(
-        self,
-        *,
-        timeout_ms: int = 60000,
-        topics: list[ListPartitionReassignmentsTopics] | None = None,
-    ) -> None:
-        self.timeout_ms = timeout_ms
-        self.topics = topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        timeout_ms: int = 60000
+        topics: list[ListPartitionReassignmentsTopics] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class OngoingPartitionReassignment(Message):
@@ -14,19 +14,11 @@ class OngoingPartitionReassignment(Message):
         ("removing_replicas", "[]int32", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_index: int = 0,
-        replicas: list[int] = EMPTY,
-        adding_replicas: list[int] = EMPTY,
-        removing_replicas: list[int] = EMPTY,
-    ) -> None:
-        self.partition_index = partition_index
-        self.replicas = [] if replicas is EMPTY else replicas
-        self.adding_replicas = [] if adding_replicas is EMPTY else adding_replicas
-        self.removing_replicas = [] if removing_replicas is EMPTY else removing_replicas
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        replicas: list[int] = EMPTY
+        adding_replicas: list[int] = EMPTY
+        removing_replicas: list[int] = EMPTY
 
 
 class OngoingTopicReassignment(Message):
@@ -36,10 +28,9 @@ class OngoingTopicReassignment(Message):
         ("partitions", "[]OngoingPartitionReassignment", "0+", ()),
     )
 
-    def __init__(self, *, name: str = "", partitions: list[OngoingPartitionReassignment] = EMPTY) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partitions: list[OngoingPartitionReassignment] = EMPTY
 
 
 class ListPartitionReassignmentsResponse(Message):
@@ -55,16 +46,8 @@ class ListPartitionReassignmentsResponse(Message):
         ("topics", "[]OngoingTopicReassignment", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        error_message: str | None = "",
-        topics: list[OngoingTopicReassignment] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        error_message: str | None = ""
+        topics: list[OngoingTopicReassignment] = EMPTY

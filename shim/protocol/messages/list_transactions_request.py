@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class ListTransactionsRequest(Message):
@@ -18,16 +18,8 @@ class ListTransactionsRequest(Message):
         ("transactional_id_pattern", "string", "2+", None, "2+"),
     )
 
-    def __init__(
-        self,
-        *,
-        state_filters: list[str] = EMPTY,
-        producer_id_filters: list[int] = EMPTY,
-        duration_filter: int = -1,
-        transactional_id_pattern: str | None = None,
-    ) -> None:
-        self.state_filters = [] if state_filters is EMPTY else state_filters
-        self.producer_id_filters = [] if producer_id_filters is EMPTY else producer_id_filters
-        self.duration_filter = duration_filter
-        self.transactional_id_pattern = transactional_id_pattern
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        state_filters: list[str] = EMPTY
+        producer_id_filters: list[int] = EMPTY
+        duration_filter: int = -1
+        transactional_id_pattern: str | None = None

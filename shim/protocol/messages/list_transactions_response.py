@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class TransactionState(Message):
@@ -13,11 +13,10 @@ class TransactionState(Message):
         ("transaction_state", "string", "0+", ""),
     )
 
-    def __init__(self, *, transactional_id: str = "", producer_id: int = 0, transaction_state: str = "") -> None:
-        self.transactional_id = transactional_id
-        self.producer_id = producer_id
-        self.transaction_state = transaction_state
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        transactional_id: str = ""
+        producer_id: int = 0
+        transaction_state: str = ""
 
 
 class ListTransactionsResponse(Message):
@@ -33,16 +32,8 @@ class ListTransactionsResponse(Message):
         ("transaction_states", "[]TransactionState", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        unknown_state_filters: list[str] = EMPTY,
-        transaction_states: list[TransactionState] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.unknown_state_filters = [] if unknown_state_filters is EMPTY else unknown_state_filters
-        self.transaction_states = [] if transaction_states is EMPTY else transaction_states
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        unknown_state_filters: list[str] = EMPTY
+        transaction_states: list[TransactionState] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class MetadataRequestTopic(Message):
@@ -12,10 +12,9 @@ class MetadataRequestTopic(Message):
         ("name", "string", "0+", "", "10+"),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, name: str | None = "") -> None:
-        self.topic_id = topic_id
-        self.name = name
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        name: str | None = ""
 
 
 class MetadataRequest(Message):
@@ -36,16 +35,8 @@ class MetadataRequest(Message):
         ("include_topic_authorized_operations", "bool", "8+", False),
     )
 
-    def __init__(
-        self,
-        *,
-        topics: list[MetadataRequestTopic] | None = EMPTY,
-        allow_auto_topic_creation: bool = True,
-        include_cluster_authorized_operations: bool = False,
-        include_topic_authorized_operations: bool = False,
-    ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.allow_auto_topic_creation = allow_auto_topic_creation
-        self.include_cluster_authorized_operations = include_cluster_authorized_operations
-        self.include_topic_authorized_operations = include_topic_authorized_operations
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topics: list[MetadataRequestTopic] | None = EMPTY
+        allow_auto_topic_creation: bool = True
+        include_cluster_authorized_operations: bool = False
+        include_topic_authorized_operations: bool = False

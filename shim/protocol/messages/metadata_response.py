@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class MetadataResponseBroker(Message):
@@ -14,12 +14,11 @@ class MetadataResponseBroker(Message):
         ("rack", "string", "1+", None, "1+", True),
     )
 
-    def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0, rack: str | None = None) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        node_id: int = 0
+        host: str = ""
+        port: int = 0
+        rack: str | None = None
 
 
 class MetadataResponsePartition(Message):
@@ -42,25 +41,14 @@ class MetadataResponsePartition(Message):
         ("offline_replicas", "[]int32", "5+", (), "", True),
     )
 
-    def __init__(
-        self,
-        *,
-        error_code: int = 0,
-        partition_index: int = 0,
-        leader_id: int = 0,
-        leader_epoch: int = -1,
-        replica_nodes: list[int] = EMPTY,
-        isr_nodes: list[int] = EMPTY,
-        offline_replicas: list[int] = EMPTY,
-    ) -> None:
-        self.error_code = error_code
-        self.partition_index = partition_index
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.replica_nodes = [] if replica_nodes is EMPTY else replica_nodes
-        self.isr_nodes = [] if isr_nodes is EMPTY else isr_nodes
-        self.offline_replicas = [] if offline_replicas is EMPTY else offline_replicas
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        partition_index: int = 0
+        leader_id: int = 0
+        leader_epoch: int = -1
+        replica_nodes: list[int] = EMPTY
+        isr_nodes: list[int] = EMPTY
+        offline_replicas: list[int] = EMPTY
 
 
 class MetadataResponseTopic(Message):
@@ -74,23 +62,13 @@ class MetadataResponseTopic(Message):
         ("topic_authorized_operations", "int32", "8+", -2147483648),
     )
 
-    def __init__(
-        self,
-        *,
-        error_code: int = 0,
-        name: str | None = "",
-        topic_id: bytes = ZERO_UUID,
-        is_internal: bool = False,
-        partitions: list[MetadataResponsePartition] = EMPTY,
-        topic_authorized_operations: int = -2147483648,
-    ) -> None:
-        self.error_code = error_code
-        self.name = name
-        self.topic_id = topic_id
-        self.is_internal = is_internal
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.topic_authorized_operations = topic_authorized_operations
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        name: str | None = ""
+        topic_id: bytes = ZERO_UUID
+        is_internal: bool = False
+        partitions: list[MetadataResponsePartition] = EMPTY
+        topic_authorized_operations: int = -2147483648
 
 
 class MetadataResponse(Message):
@@ -117,22 +95,11 @@ class MetadataResponse(Message):
         ("error_code", "int16", "13+", 0, "", True),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        brokers: list[MetadataResponseBroker] = EMPTY,
-        cluster_id: str | None = None,
-        controller_id: int = -1,
-        topics: list[MetadataResponseTopic] = EMPTY,
-        cluster_authorized_operations: int = -2147483648,
-        error_code: int = 0,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.brokers = [] if brokers is EMPTY else brokers
-        self.cluster_id = cluster_id
-        self.controller_id = controller_id
-        self.topics = [] if topics is EMPTY else topics
-        self.cluster_authorized_operations = cluster_authorized_operations
-        self.error_code = error_code
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        brokers: list[MetadataResponseBroker] = EMPTY
+        cluster_id: str | None = None
+        controller_id: int = -1
+        topics: list[MetadataResponseTopic] = EMPTY
+        cluster_authorized_operations: int = -2147483648
+        error_code: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class OffsetCommitRequestPartition(Message):
@@ -14,19 +14,11 @@ class OffsetCommitRequestPartition(Message):
         ("committed_metadata", "string", "0+", "", "0+"),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_index: int = 0,
-        committed_offset: int = 0,
-        committed_leader_epoch: int = -1,
-        committed_metadata: str | None = "",
-    ) -> None:
-        self.partition_index = partition_index
-        self.committed_offset = committed_offset
-        self.committed_leader_epoch = committed_leader_epoch
-        self.committed_metadata = committed_metadata
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        committed_offset: int = 0
+        committed_leader_epoch: int = -1
+        committed_metadata: str | None = ""
 
 
 class OffsetCommitRequestTopic(Message):
@@ -37,17 +29,10 @@ class OffsetCommitRequestTopic(Message):
         ("partitions", "[]OffsetCommitRequestPartition", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        name: str = "",
-        topic_id: bytes = ZERO_UUID,
-        partitions: list[OffsetCommitRequestPartition] = EMPTY,
-    ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        topic_id: bytes = ZERO_UUID
+        partitions: list[OffsetCommitRequestPartition] = EMPTY
 
 
 class OffsetCommitRequest(Message):
@@ -72,20 +57,10 @@ class OffsetCommitRequest(Message):
         ("topics", "[]OffsetCommitRequestTopic", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        group_id: str = "",
-        generation_id_or_member_epoch: int = -1,
-        member_id: str = "",
-        group_instance_id: str | None = None,
-        retention_time_ms: int = -1,
-        topics: list[OffsetCommitRequestTopic] = EMPTY,
-    ) -> None:
-        self.group_id = group_id
-        self.generation_id_or_member_epoch = generation_id_or_member_epoch
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.retention_time_ms = retention_time_ms
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        generation_id_or_member_epoch: int = -1
+        member_id: str = ""
+        group_instance_id: str | None = None
+        retention_time_ms: int = -1
+        topics: list[OffsetCommitRequestTopic] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class OffsetCommitResponsePartition(Message):
@@ -12,10 +12,9 @@ class OffsetCommitResponsePartition(Message):
         ("error_code", "int16", "0+", 0),
     )
 
-    def __init__(self, *, partition_index: int = 0, error_code: int = 0) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        error_code: int = 0
 
 
 class OffsetCommitResponseTopic(Message):
@@ -26,17 +25,10 @@ class OffsetCommitResponseTopic(Message):
         ("partitions", "[]OffsetCommitResponsePartition", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        name: str = "",
-        topic_id: bytes = ZERO_UUID,
-        partitions: list[OffsetCommitResponsePartition] = EMPTY,
-    ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        topic_id: bytes = ZERO_UUID
+        partitions: list[OffsetCommitResponsePartition] = EMPTY
 
 
 class OffsetCommitResponse(Message):
@@ -50,7 +42,6 @@ class OffsetCommitResponse(Message):
         ("topics", "[]OffsetCommitResponseTopic", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, topics: list[OffsetCommitResponseTopic] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        topics: list[OffsetCommitResponseTopic] = EMPTY

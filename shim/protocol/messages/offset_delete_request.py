@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class OffsetDeleteRequestPartition(Message):
     __slots__ = ("partition_index",)
     FIELDS = (("partition_index", "int32", "0+", 0),)
 
-    def __init__(self, *, partition_index: int = 0) -> None:
-        self.partition_index = partition_index
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
 
 
 class OffsetDeleteRequestTopic(Message):
@@ -21,10 +20,9 @@ class OffsetDeleteRequestTopic(Message):
         ("partitions", "[]OffsetDeleteRequestPartition", "0+", ()),
     )
 
-    def __init__(self, *, name: str = "", partitions: list[OffsetDeleteRequestPartition] = EMPTY) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partitions: list[OffsetDeleteRequestPartition] = EMPTY
 
 
 class OffsetDeleteRequest(Message):
@@ -37,7 +35,6 @@ class OffsetDeleteRequest(Message):
         ("topics", "[]OffsetDeleteRequestTopic", "0+", ()),
     )
 
-    def __init__(self, *, group_id: str = "", topics: list[OffsetDeleteRequestTopic] = EMPTY) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        topics: list[OffsetDeleteRequestTopic] = EMPTY

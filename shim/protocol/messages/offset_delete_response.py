@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class OffsetDeleteResponsePartition(Message):
@@ -12,10 +12,9 @@ class OffsetDeleteResponsePartition(Message):
         ("error_code", "int16", "0+", 0),
     )
 
-    def __init__(self, *, partition_index: int = 0, error_code: int = 0) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        error_code: int = 0
 
 
 class OffsetDeleteResponseTopic(Message):
@@ -25,10 +24,9 @@ class OffsetDeleteResponseTopic(Message):
         ("partitions", "[]OffsetDeleteResponsePartition", "0+", ()),
     )
 
-    def __init__(self, *, name: str = "", partitions: list[OffsetDeleteResponsePartition] = EMPTY) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partitions: list[OffsetDeleteResponsePartition] = EMPTY
 
 
 class OffsetDeleteResponse(Message):
@@ -42,14 +40,7 @@ class OffsetDeleteResponse(Message):
         ("topics", "[]OffsetDeleteResponseTopic", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        error_code: int = 0,
-        throttle_time_ms: int = 0,
-        topics: list[OffsetDeleteResponseTopic] = EMPTY,
-    ) -> None:
-        self.error_code = error_code
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        throttle_time_ms: int = 0
+        topics: list[OffsetDeleteResponseTopic] = EMPTY

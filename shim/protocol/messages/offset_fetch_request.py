@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class OffsetFetchRequestTopic(Message):
@@ -12,10 +12,9 @@ class OffsetFetchRequestTopic(Message):
         ("partition_indexes", "[]int32", "0-7", ()),
     )
 
-    def __init__(self, *, name: str = "", partition_indexes: list[int] = EMPTY) -> None:
-        self.name = name
-        self.partition_indexes = [] if partition_indexes is EMPTY else partition_indexes
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partition_indexes: list[int] = EMPTY
 
 
 class OffsetFetchRequestTopics(Message):
@@ -26,11 +25,10 @@ class OffsetFetchRequestTopics(Message):
         ("partition_indexes", "[]int32", "8+", ()),
     )
 
-    def __init__(self, *, name: str = "", topic_id: bytes = ZERO_UUID, partition_indexes: list[int] = EMPTY) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partition_indexes = [] if partition_indexes is EMPTY else partition_indexes
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        topic_id: bytes = ZERO_UUID
+        partition_indexes: list[int] = EMPTY
 
 
 class OffsetFetchRequestGroup(Message):
@@ -42,19 +40,11 @@ class OffsetFetchRequestGroup(Message):
         ("topics", "[]OffsetFetchRequestTopics", "8+", (), "8+"),
     )
 
-    def __init__(
-        self,
-        *,
-        group_id: str = "",
-        member_id: str | None = None,
-        member_epoch: int = -1,
-        topics: list[OffsetFetchRequestTopics] | None = EMPTY,
-    ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        member_id: str | None = None
+        member_epoch: int = -1
+        topics: list[OffsetFetchRequestTopics] | None = EMPTY
 
 
 class OffsetFetchRequest(Message):
@@ -70,16 +60,8 @@ class OffsetFetchRequest(Message):
         ("require_stable", "bool", "7+", False),
     )
 
-    def __init__(
-        self,
-        *,
-        group_id: str = "",
-        topics: list[OffsetFetchRequestTopic] | None = EMPTY,
-        groups: list[OffsetFetchRequestGroup] = EMPTY,
-        require_stable: bool = False,
-    ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.groups = [] if groups is EMPTY else groups
-        self.require_stable = require_stable
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        topics: list[OffsetFetchRequestTopic] | None = EMPTY
+        groups: list[OffsetFetchRequestGroup] = EMPTY
+        require_stable: bool = False

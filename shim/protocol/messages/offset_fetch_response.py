@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class OffsetFetchResponsePartition(Message):
@@ -15,21 +15,12 @@ class OffsetFetchResponsePartition(Message):
         ("error_code", "int16", "0-7", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_index: int = 0,
-        committed_offset: int = 0,
-        committed_leader_epoch: int = -1,
-        metadata: str | None = "",
-        error_code: int = 0,
-    ) -> None:
-        self.partition_index = partition_index
-        self.committed_offset = committed_offset
-        self.committed_leader_epoch = committed_leader_epoch
-        self.metadata = metadata
-        self.error_code = error_code
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        committed_offset: int = 0
+        committed_leader_epoch: int = -1
+        metadata: str | None = ""
+        error_code: int = 0
 
 
 class OffsetFetchResponseTopic(Message):
@@ -39,10 +30,9 @@ class OffsetFetchResponseTopic(Message):
         ("partitions", "[]OffsetFetchResponsePartition", "0-7", ()),
     )
 
-    def __init__(self, *, name: str = "", partitions: list[OffsetFetchResponsePartition] = EMPTY) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partitions: list[OffsetFetchResponsePartition] = EMPTY
 
 
 class OffsetFetchResponsePartitions(Message):
@@ -55,21 +45,12 @@ class OffsetFetchResponsePartitions(Message):
         ("error_code", "int16", "8+", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_index: int = 0,
-        committed_offset: int = 0,
-        committed_leader_epoch: int = -1,
-        metadata: str | None = "",
-        error_code: int = 0,
-    ) -> None:
-        self.partition_index = partition_index
-        self.committed_offset = committed_offset
-        self.committed_leader_epoch = committed_leader_epoch
-        self.metadata = metadata
-        self.error_code = error_code
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        committed_offset: int = 0
+        committed_leader_epoch: int = -1
+        metadata: str | None = ""
+        error_code: int = 0
 
 
 class OffsetFetchResponseTopics(Message):
@@ -80,17 +61,10 @@ class OffsetFetchResponseTopics(Message):
         ("partitions", "[]OffsetFetchResponsePartitions", "8+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        name: str = "",
-        topic_id: bytes = ZERO_UUID,
-        partitions: list[OffsetFetchResponsePartitions] = EMPTY,
-    ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        topic_id: bytes = ZERO_UUID
+        partitions: list[OffsetFetchResponsePartitions] = EMPTY
 
 
 class OffsetFetchResponseGroup(Message):
@@ -101,17 +75,10 @@ class OffsetFetchResponseGroup(Message):
         ("error_code", "int16", "8+", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        group_id: str = "",
-        topics: list[OffsetFetchResponseTopics] = EMPTY,
-        error_code: int = 0,
-    ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.error_code = error_code
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        topics: list[OffsetFetchResponseTopics] = EMPTY
+        error_code: int = 0
 
 
 class OffsetFetchResponse(Message):
@@ -127,16 +94,8 @@ class OffsetFetchResponse(Message):
         ("groups", "[]OffsetFetchResponseGroup", "8+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        topics: list[OffsetFetchResponseTopic] = EMPTY,
-        error_code: int = 0,
-        groups: list[OffsetFetchResponseGroup] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
-        self.error_code = error_code
-        self.groups = [] if groups is EMPTY else groups
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        topics: list[OffsetFetchResponseTopic] = EMPTY
+        error_code: int = 0
+        groups: list[OffsetFetchResponseGroup] = EMPTY

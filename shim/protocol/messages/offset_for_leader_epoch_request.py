@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class OffsetForLeaderPartition(Message):
@@ -13,11 +13,10 @@ class OffsetForLeaderPartition(Message):
         ("leader_epoch", "int32", "0+", 0),
     )
 
-    def __init__(self, *, partition: int = 0, current_leader_epoch: int = -1, leader_epoch: int = 0) -> None:
-        self.partition = partition
-        self.current_leader_epoch = current_leader_epoch
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition: int = 0
+        current_leader_epoch: int = -1
+        leader_epoch: int = 0
 
 
 class OffsetForLeaderTopic(Message):
@@ -27,10 +26,9 @@ class OffsetForLeaderTopic(Message):
         ("partitions", "[]OffsetForLeaderPartition", "0+", ()),
     )
 
-    def __init__(self, *, topic: str = "", partitions: list[OffsetForLeaderPartition] = EMPTY) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic: str = ""
+        partitions: list[OffsetForLeaderPartition] = EMPTY
 
 
 class OffsetForLeaderEpochRequest(Message):
@@ -44,7 +42,6 @@ class OffsetForLeaderEpochRequest(Message):
         ("topics", "[]OffsetForLeaderTopic", "0+", ()),
     )
 
-    def __init__(self, *, replica_id: int = -2, topics: list[OffsetForLeaderTopic] = EMPTY) -> None:
-        self.replica_id = replica_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        replica_id: int = -2
+        topics: list[OffsetForLeaderTopic] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class EpochEndOffset(Message):
@@ -14,19 +14,11 @@ class EpochEndOffset(Message):
         ("end_offset", "int64", "0+", -1),
     )
 
-    def __init__(
-        self,
-        *,
-        error_code: int = 0,
-        partition: int = 0,
-        leader_epoch: int = -1,
-        end_offset: int = -1,
-    ) -> None:
-        self.error_code = error_code
-        self.partition = partition
-        self.leader_epoch = leader_epoch
-        self.end_offset = end_offset
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        partition: int = 0
+        leader_epoch: int = -1
+        end_offset: int = -1
 
 
 class OffsetForLeaderTopicResult(Message):
@@ -36,10 +28,9 @@ class OffsetForLeaderTopicResult(Message):
         ("partitions", "[]EpochEndOffset", "0+", ()),
     )
 
-    def __init__(self, *, topic: str = "", partitions: list[EpochEndOffset] = EMPTY) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic: str = ""
+        partitions: list[EpochEndOffset] = EMPTY
 
 
 class OffsetForLeaderEpochResponse(Message):
@@ -53,7 +44,6 @@ class OffsetForLeaderEpochResponse(Message):
         ("topics", "[]OffsetForLeaderTopicResult", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, topics: list[OffsetForLeaderTopicResult] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        topics: list[OffsetForLeaderTopicResult] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Buffer, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Buffer, Message
 
 
 class PartitionProduceData(Message):
@@ -12,10 +12,9 @@ class PartitionProduceData(Message):
         ("records", "records", "0+", None, "0+"),
     )
 
-    def __init__(self, *, index: int = 0, records: Buffer | None = None) -> None:
-        self.index = index
-        self.records = records
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        index: int = 0
+        records: Buffer | None = None
 
 
 class TopicProduceData(Message):
@@ -26,17 +25,10 @@ class TopicProduceData(Message):
         ("partition_data", "[]PartitionProduceData", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        name: str = "",
-        topic_id: bytes = ZERO_UUID,
-        partition_data: list[PartitionProduceData] = EMPTY,
-    ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partition_data = [] if partition_data is EMPTY else partition_data
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        topic_id: bytes = ZERO_UUID
+        partition_data: list[PartitionProduceData] = EMPTY
 
 
 class ProduceRequest(Message):
@@ -52,16 +44,8 @@ class ProduceRequest(Message):
         ("topic_data", "[]TopicProduceData", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        transactional_id: str | None = None,
-        acks: int = 0,
-        timeout_ms: int = 0,
-        topic_data: list[TopicProduceData] = EMPTY,
-    ) -> None:
-        self.transactional_id = transactional_id
-        self.acks = acks
-        self.timeout_ms = timeout_ms
-        self.topic_data = [] if topic_data is EMPTY else topic_data
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        transactional_id: str | None = None
+        acks: int = 0
+        timeout_ms: int = 0
+        topic_data: list[TopicProduceData] = EMPTY

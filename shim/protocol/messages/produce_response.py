@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class BatchIndexAndErrorMessage(Message):
@@ -12,10 +12,9 @@ class BatchIndexAndErrorMessage(Message):
         ("batch_index_error_message", "string", "8+", None, "8+"),
     )
 
-    def __init__(self, *, batch_index: int = 0, batch_index_error_message: str | None = None) -> None:
-        self.batch_index = batch_index
-        self.batch_index_error_message = batch_index_error_message
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        batch_index: int = 0
+        batch_index_error_message: str | None = None
 
 
 class LeaderIdAndEpoch(Message):
@@ -25,10 +24,9 @@ class LeaderIdAndEpoch(Message):
         ("leader_epoch", "int32", "10+", -1),
     )
 
-    def __init__(self, *, leader_id: int = -1, leader_epoch: int = -1) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        leader_id: int = -1
+        leader_epoch: int = -1
 
 
 class PartitionProduceResponse(Message):
@@ -53,27 +51,15 @@ class PartitionProduceResponse(Message):
         ("current_leader", "LeaderIdAndEpoch", "10+", (), "", False, 0, "10+"),
     )
 
-    def __init__(
-        self,
-        *,
-        index: int = 0,
-        error_code: int = 0,
-        base_offset: int = 0,
-        log_append_time_ms: int = -1,
-        log_start_offset: int = -1,
-        record_errors: list[BatchIndexAndErrorMessage] = EMPTY,
-        error_message: str | None = None,
-        current_leader: LeaderIdAndEpoch = EMPTY,
-    ) -> None:
-        self.index = index
-        self.error_code = error_code
-        self.base_offset = base_offset
-        self.log_append_time_ms = log_append_time_ms
-        self.log_start_offset = log_start_offset
-        self.record_errors = [] if record_errors is EMPTY else record_errors
-        self.error_message = error_message
-        self.current_leader = LeaderIdAndEpoch() if current_leader is EMPTY else current_leader
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        index: int = 0
+        error_code: int = 0
+        base_offset: int = 0
+        log_append_time_ms: int = -1
+        log_start_offset: int = -1
+        record_errors: list[BatchIndexAndErrorMessage] = EMPTY
+        error_message: str | None = None
+        current_leader: LeaderIdAndEpoch = EMPTY
 
 
 class TopicProduceResponse(Message):
@@ -84,17 +70,10 @@ class TopicProduceResponse(Message):
         ("partition_responses", "[]PartitionProduceResponse", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        name: str = "",
-        topic_id: bytes = ZERO_UUID,
-        partition_responses: list[PartitionProduceResponse] = EMPTY,
-    ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partition_responses = [] if partition_responses is EMPTY else partition_responses
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        topic_id: bytes = ZERO_UUID
+        partition_responses: list[PartitionProduceResponse] = EMPTY
 
 
 class NodeEndpoint(Message):
@@ -106,12 +85,11 @@ class NodeEndpoint(Message):
         ("rack", "string", "10+", None, "10+"),
     )
 
-    def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0, rack: str | None = None) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        node_id: int = 0
+        host: str = ""
+        port: int = 0
+        rack: str | None = None
 
 
 class ProduceResponse(Message):
@@ -126,14 +104,7 @@ class ProduceResponse(Message):
         ("node_endpoints", "[]NodeEndpoint", "10+", (), "", False, 0, "10+"),
     )
 
-    def __init__(
-        self,
-        *,
-        responses: list[TopicProduceResponse] = EMPTY,
-        throttle_time_ms: int = 0,
-        node_endpoints: list[NodeEndpoint] = EMPTY,
-    ) -> None:
-        self.responses = [] if responses is EMPTY else responses
-        self.throttle_time_ms = throttle_time_ms
-        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        responses: list[TopicProduceResponse] = EMPTY
+        throttle_time_ms: int = 0
+        node_endpoints: list[NodeEndpoint] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import ZERO_UUID, Message
+from shim.protocol.message import TYPE_CHECKING, ZERO_UUID, Message
 
 
 class PushTelemetryRequest(Message):
@@ -19,18 +19,9 @@ class PushTelemetryRequest(Message):
         ("metrics", "bytes", "0+", b""),
     )
 
-    def __init__(
-        self,
-        *,
-        client_instance_id: bytes = ZERO_UUID,
-        subscription_id: int = 0,
-        terminating: bool = False,
-        compression_type: int = 0,
-        metrics: bytes = b"",
-    ) -> None:
-        self.client_instance_id = client_instance_id
-        self.subscription_id = subscription_id
-        self.terminating = terminating
-        self.compression_type = compression_type
-        self.metrics = metrics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        client_instance_id: bytes = ZERO_UUID
+        subscription_id: int = 0
+        terminating: bool = False
+        compression_type: int = 0
+        metrics: bytes = b""

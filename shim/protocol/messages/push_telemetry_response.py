@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class PushTelemetryResponse(Message):
@@ -16,7 +16,6 @@ class PushTelemetryResponse(Message):
         ("error_code", "int16", "0+", 0),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0

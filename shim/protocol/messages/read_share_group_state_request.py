@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class PartitionData(Message):
@@ -12,10 +12,9 @@ class PartitionData(Message):
         ("leader_epoch", "int32", "0+", 0),
     )
 
-    def __init__(self, *, partition: int = 0, leader_epoch: int = 0) -> None:
-        self.partition = partition
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition: int = 0
+        leader_epoch: int = 0
 
 
 class ReadStateData(Message):
@@ -25,10 +24,9 @@ class ReadStateData(Message):
         ("partitions", "[]PartitionData", "0+", ()),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[PartitionData] = EMPTY) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        partitions: list[PartitionData] = EMPTY
 
 
 class ReadShareGroupStateRequest(Message):
@@ -42,7 +40,6 @@ class ReadShareGroupStateRequest(Message):
         ("topics", "[]ReadStateData", "0+", ()),
     )
 
-    def __init__(self, *, group_id: str = "", topics: list[ReadStateData] = EMPTY) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        topics: list[ReadStateData] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class StateBatch(Message):
@@ -14,19 +14,11 @@ class StateBatch(Message):
         ("delivery_count", "int16", "0+", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        first_offset: int = 0,
-        last_offset: int = 0,
-        delivery_state: int = 0,
-        delivery_count: int = 0,
-    ) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.delivery_state = delivery_state
-        self.delivery_count = delivery_count
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        first_offset: int = 0
+        last_offset: int = 0
+        delivery_state: int = 0
+        delivery_count: int = 0
 
 
 class PartitionResult(Message):
@@ -40,23 +32,13 @@ class PartitionResult(Message):
         ("state_batches", "[]StateBatch", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        partition: int = 0,
-        error_code: int = 0,
-        error_message: str | None = None,
-        state_epoch: int = 0,
-        start_offset: int = 0,
-        state_batches: list[StateBatch] = EMPTY,
-    ) -> None:
-        self.partition = partition
-        self.error_code = error_code
-        self.error_message = error_message
-        self.state_epoch = state_epoch
-        self.start_offset = start_offset
-        self.state_batches = [] if state_batches is EMPTY else state_batches
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition: int = 0
+        error_code: int = 0
+        error_message: str | None = None
+        state_epoch: int = 0
+        start_offset: int = 0
+        state_batches: list[StateBatch] = EMPTY
 
 
 class ReadStateResult(Message):
@@ -66,10 +48,9 @@ class ReadStateResult(Message):
         ("partitions", "[]PartitionResult", "0+", ()),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[PartitionResult] = EMPTY) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        partitions: list[PartitionResult] = EMPTY
 
 
 class ReadShareGroupStateResponse(Message):
@@ -80,6 +61,5 @@ class ReadShareGroupStateResponse(Message):
     FLEXIBLE_FROM = 0
     FIELDS = (("results", "[]ReadStateResult", "0+", ()),)
 
-    def __init__(self, *, results: list[ReadStateResult] = EMPTY) -> None:
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        results: list[ReadStateResult] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class PartitionResult(Message):
@@ -25,25 +25,14 @@ class PartitionResult(Message):
         ("delivery_complete_count", "int32", "1+", -1, "", True),
     )
 
-    def __init__(
-        self,
-        *,
-        partition: int = 0,
-        error_code: int = 0,
-        error_message: str | None = None,
-        state_epoch: int = 0,
-        leader_epoch: int = 0,
-        start_offset: int = 0,
-        delivery_complete_count: int = -1,
-    ) -> None:
-        self.partition = partition
-        self.error_code = error_code
-        self.error_message = error_message
-        self.state_epoch = state_epoch
-        self.leader_epoch = leader_epoch
-        self.start_offset = start_offset
-        self.delivery_complete_count = delivery_complete_count
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition: int = 0
+        error_code: int = 0
+        error_message: str | None = None
+        state_epoch: int = 0
+        leader_epoch: int = 0
+        start_offset: int = 0
+        delivery_complete_count: int = -1
 
 
 class ReadStateSummaryResult(Message):
@@ -53,10 +42,9 @@ class ReadStateSummaryResult(Message):
         ("partitions", "[]PartitionResult", "0+", ()),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[PartitionResult] = EMPTY) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        partitions: list[PartitionResult] = EMPTY
 
 
 class ReadShareGroupStateSummaryResponse(Message):
@@ -67,6 +55,5 @@ class ReadShareGroupStateSummaryResponse(Message):
     FLEXIBLE_FROM = 0
     FIELDS = (("results", "[]ReadStateSummaryResult", "0+", ()),)
 
-    def __init__(self, *, results: list[ReadStateSummaryResult] = EMPTY) -> None:
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        results: list[ReadStateSummaryResult] = EMPTY

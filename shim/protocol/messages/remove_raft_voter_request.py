@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import ZERO_UUID, Message
+from shim.protocol.message import TYPE_CHECKING, ZERO_UUID, Message
 
 
 class RemoveRaftVoterRequest(Message):
@@ -17,14 +17,7 @@ class RemoveRaftVoterRequest(Message):
         ("voter_directory_id", "uuid", "0+", ZERO_UUID),
     )
 
-    def __init__(
-        self,
-        *,
-        cluster_id: str | None = "",
-        voter_id: int = 0,
-        voter_directory_id: bytes = ZERO_UUID,
-    ) -> None:
-        self.cluster_id = cluster_id
-        self.voter_id = voter_id
-        self.voter_directory_id = voter_directory_id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        cluster_id: str | None = ""
+        voter_id: int = 0
+        voter_directory_id: bytes = ZERO_UUID

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class RenewDelegationTokenRequest(Message):
@@ -16,7 +16,6 @@ class RenewDelegationTokenRequest(Message):
         ("renew_period_ms", "int64", "0+", 0),
     )
 
-    def __init__(self, *, hmac: bytes = b"", renew_period_ms: int = 0) -> None:
-        self.hmac = hmac
-        self.renew_period_ms = renew_period_ms
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        hmac: bytes = b""
+        renew_period_ms: int = 0

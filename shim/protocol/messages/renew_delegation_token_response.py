@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class RenewDelegationTokenResponse(Message):
@@ -17,8 +17,7 @@ class RenewDelegationTokenResponse(Message):
         ("throttle_time_ms", "int32", "0+", 0),
     )
 
-    def __init__(self, *, error_code: int = 0, expiry_timestamp_ms: int = 0, throttle_time_ms: int = 0) -> None:
-        self.error_code = error_code
-        self.expiry_timestamp_ms = expiry_timestamp_ms
-        self.throttle_time_ms = throttle_time_ms
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        expiry_timestamp_ms: int = 0
+        throttle_time_ms: int = 0

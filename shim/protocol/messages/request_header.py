@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class RequestHeader(Message):
@@ -17,16 +17,8 @@ class RequestHeader(Message):
         ("client_id", "string16", "1+", "", "1+"),
     )
 
-    def __init__(
-        self,
-        *,
-        request_api_key: int = 0,
-        request_api_version: int = 0,
-        correlation_id: int = 0,
-        client_id: str | None = "",
-    ) -> None:
-        self.request_api_key = request_api_key
-        self.request_api_version = request_api_version
-        self.correlation_id = correlation_id
-        self.client_id = client_id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        request_api_key: int = 0
+        request_api_version: int = 0
+        correlation_id: int = 0
+        client_id: str | None = ""

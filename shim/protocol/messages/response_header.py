@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class ResponseHeader(Message):
@@ -12,6 +12,5 @@ class ResponseHeader(Message):
     FLEXIBLE_FROM = 1
     FIELDS = (("correlation_id", "int32", "0+", 0),)
 
-    def __init__(self, *, correlation_id: int = 0) -> None:
-        self.correlation_id = correlation_id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        correlation_id: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class SaslAuthenticateRequest(Message):
@@ -13,6 +13,5 @@ class SaslAuthenticateRequest(Message):
     FLEXIBLE_FROM = 2
     FIELDS = (("auth_bytes", "bytes", "0+", b""),)
 
-    def __init__(self, *, auth_bytes: bytes = b"") -> None:
-        self.auth_bytes = auth_bytes
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        auth_bytes: bytes = b""

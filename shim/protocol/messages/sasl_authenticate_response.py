@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class SaslAuthenticateResponse(Message):
@@ -18,16 +18,8 @@ class SaslAuthenticateResponse(Message):
         ("session_lifetime_ms", "int64", "1+", 0, "", True),
     )
 
-    def __init__(
-        self,
-        *,
-        error_code: int = 0,
-        error_message: str | None = "",
-        auth_bytes: bytes = b"",
-        session_lifetime_ms: int = 0,
-    ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.auth_bytes = auth_bytes
-        self.session_lifetime_ms = session_lifetime_ms
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        error_message: str | None = ""
+        auth_bytes: bytes = b""
+        session_lifetime_ms: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class SaslHandshakeRequest(Message):
@@ -12,6 +12,5 @@ class SaslHandshakeRequest(Message):
     MAX_VERSION = 1
     FIELDS = (("mechanism", "string", "0+", ""),)
 
-    def __init__(self, *, mechanism: str = "") -> None:
-        self.mechanism = mechanism
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        mechanism: str = ""

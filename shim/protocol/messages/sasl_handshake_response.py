@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class SaslHandshakeResponse(Message):
@@ -15,7 +15,6 @@ class SaslHandshakeResponse(Message):
         ("mechanisms", "[]string", "0+", ()),
     )
 
-    def __init__(self, *, error_code: int = 0, mechanisms: list[str] = EMPTY) -> None:
-        self.error_code = error_code
-        self.mechanisms = [] if mechanisms is EMPTY else mechanisms
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        mechanisms: list[str] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class AcknowledgementBatch(Message):
@@ -13,11 +13,10 @@ class AcknowledgementBatch(Message):
         ("acknowledge_types", "[]int8", "0+", ()),
     )
 
-    def __init__(self, *, first_offset: int = 0, last_offset: int = 0, acknowledge_types: list[int] = EMPTY) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.acknowledge_types = [] if acknowledge_types is EMPTY else acknowledge_types
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        first_offset: int = 0
+        last_offset: int = 0
+        acknowledge_types: list[int] = EMPTY
 
 
 class AcknowledgePartition(Message):
@@ -27,15 +26,9 @@ class AcknowledgePartition(Message):
         ("acknowledgement_batches", "[]AcknowledgementBatch", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_index: int = 0,
-        acknowledgement_batches: list[AcknowledgementBatch] = EMPTY,
-    ) -> None:
-        self.partition_index = partition_index
-        self.acknowledgement_batches = [] if acknowledgement_batches is EMPTY else acknowledgement_batches
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        acknowledgement_batches: list[AcknowledgementBatch] = EMPTY
 
 
 class AcknowledgeTopic(Message):
@@ -45,10 +38,9 @@ class AcknowledgeTopic(Message):
         ("partitions", "[]AcknowledgePartition", "0+", ()),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[AcknowledgePartition] = EMPTY) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        partitions: list[AcknowledgePartition] = EMPTY
 
 
 class ShareAcknowledgeRequest(Message):
@@ -65,18 +57,9 @@ class ShareAcknowledgeRequest(Message):
         ("topics", "[]AcknowledgeTopic", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        group_id: str | None = None,
-        member_id: str | None = "",
-        share_session_epoch: int = 0,
-        is_renew_ack: bool = False,
-        topics: list[AcknowledgeTopic] = EMPTY,
-    ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.share_session_epoch = share_session_epoch
-        self.is_renew_ack = is_renew_ack
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str | None = None
+        member_id: str | None = ""
+        share_session_epoch: int = 0
+        is_renew_ack: bool = False
+        topics: list[AcknowledgeTopic] = EMPTY

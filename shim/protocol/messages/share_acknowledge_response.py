@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class LeaderIdAndEpoch(Message):
@@ -12,10 +12,9 @@ class LeaderIdAndEpoch(Message):
         ("leader_epoch", "int32", "0+", 0),
     )
 
-    def __init__(self, *, leader_id: int = 0, leader_epoch: int = 0) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        leader_id: int = 0
+        leader_epoch: int = 0
 
 
 class PartitionData(Message):
@@ -27,19 +26,11 @@ class PartitionData(Message):
         ("current_leader", "LeaderIdAndEpoch", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_index: int = 0,
-        error_code: int = 0,
-        error_message: str | None = None,
-        current_leader: LeaderIdAndEpoch = EMPTY,
-    ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
-        self.current_leader = LeaderIdAndEpoch() if current_leader is EMPTY else current_leader
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        error_code: int = 0
+        error_message: str | None = None
+        current_leader: LeaderIdAndEpoch = EMPTY
 
 
 class ShareAcknowledgeTopicResponse(Message):
@@ -49,10 +40,9 @@ class ShareAcknowledgeTopicResponse(Message):
         ("partitions", "[]PartitionData", "0+", ()),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[PartitionData] = EMPTY) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        partitions: list[PartitionData] = EMPTY
 
 
 class NodeEndpoint(Message):
@@ -64,12 +54,11 @@ class NodeEndpoint(Message):
         ("rack", "string", "0+", None, "0+"),
     )
 
-    def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0, rack: str | None = None) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        node_id: int = 0
+        host: str = ""
+        port: int = 0
+        rack: str | None = None
 
 
 class ShareAcknowledgeResponse(Message):
@@ -94,20 +83,10 @@ class ShareAcknowledgeResponse(Message):
         ("node_endpoints", "[]NodeEndpoint", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        error_message: str | None = None,
-        acquisition_lock_timeout_ms: int = 0,
-        responses: list[ShareAcknowledgeTopicResponse] = EMPTY,
-        node_endpoints: list[NodeEndpoint] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.acquisition_lock_timeout_ms = acquisition_lock_timeout_ms
-        self.responses = [] if responses is EMPTY else responses
-        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        error_message: str | None = None
+        acquisition_lock_timeout_ms: int = 0
+        responses: list[ShareAcknowledgeTopicResponse] = EMPTY
+        node_endpoints: list[NodeEndpoint] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class AcknowledgementBatch(Message):
@@ -13,11 +13,10 @@ class AcknowledgementBatch(Message):
         ("acknowledge_types", "[]int8", "0+", ()),
     )
 
-    def __init__(self, *, first_offset: int = 0, last_offset: int = 0, acknowledge_types: list[int] = EMPTY) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.acknowledge_types = [] if acknowledge_types is EMPTY else acknowledge_types
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        first_offset: int = 0
+        last_offset: int = 0
+        acknowledge_types: list[int] = EMPTY
 
 
 class FetchPartition(Message):
@@ -28,17 +27,10 @@ class FetchPartition(Message):
         ("acknowledgement_batches", "[]AcknowledgementBatch", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_index: int = 0,
-        partition_max_bytes: int = 0,
-        acknowledgement_batches: list[AcknowledgementBatch] = EMPTY,
-    ) -> None:
-        self.partition_index = partition_index
-        self.partition_max_bytes = partition_max_bytes
-        self.acknowledgement_batches = [] if acknowledgement_batches is EMPTY else acknowledgement_batches
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        partition_max_bytes: int = 0
+        acknowledgement_batches: list[AcknowledgementBatch] = EMPTY
 
 
 class FetchTopic(Message):
@@ -48,10 +40,9 @@ class FetchTopic(Message):
         ("partitions", "[]FetchPartition", "0+", ()),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[FetchPartition] = EMPTY) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        partitions: list[FetchPartition] = EMPTY
 
 
 class ForgottenTopic(Message):
@@ -61,10 +52,9 @@ class ForgottenTopic(Message):
         ("partitions", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[int] = EMPTY) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        partitions: list[int] = EMPTY
 
 
 class ShareFetchRequest(Message):
@@ -101,32 +91,16 @@ class ShareFetchRequest(Message):
         ("forgotten_topics_data", "[]ForgottenTopic", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        group_id: str | None = None,
-        member_id: str | None = "",
-        share_session_epoch: int = 0,
-        max_wait_ms: int = 0,
-        min_bytes: int = 0,
-        max_bytes: int = 2147483647,
-        max_records: int = 0,
-        batch_size: int = 0,
-        share_acquire_mode: int = 0,
-        is_renew_ack: bool = False,
-        topics: list[FetchTopic] = EMPTY,
-        forgotten_topics_data: list[ForgottenTopic] = EMPTY,
-    ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.share_session_epoch = share_session_epoch
-        self.max_wait_ms = max_wait_ms
-        self.min_bytes = min_bytes
-        self.max_bytes = max_bytes
-        self.max_records = max_records
-        self.batch_size = batch_size
-        self.share_acquire_mode = share_acquire_mode
-        self.is_renew_ack = is_renew_ack
-        self.topics = [] if topics is EMPTY else topics
-        self.forgotten_topics_data = [] if forgotten_topics_data is EMPTY else forgotten_topics_data
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str | None = None
+        member_id: str | None = ""
+        share_session_epoch: int = 0
+        max_wait_ms: int = 0
+        min_bytes: int = 0
+        max_bytes: int = 2147483647
+        max_records: int = 0
+        batch_size: int = 0
+        share_acquire_mode: int = 0
+        is_renew_ack: bool = False
+        topics: list[FetchTopic] = EMPTY
+        forgotten_topics_data: list[ForgottenTopic] = EMPTY

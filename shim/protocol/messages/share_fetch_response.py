@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message, Records
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message, Records
 
 
 class LeaderIdAndEpoch(Message):
@@ -12,10 +12,9 @@ class LeaderIdAndEpoch(Message):
         ("leader_epoch", "int32", "0+", 0),
     )
 
-    def __init__(self, *, leader_id: int = 0, leader_epoch: int = 0) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        leader_id: int = 0
+        leader_epoch: int = 0
 
 
 class AcquiredRecords(Message):
@@ -26,11 +25,10 @@ class AcquiredRecords(Message):
         ("delivery_count", "int16", "0+", 0),
     )
 
-    def __init__(self, *, first_offset: int = 0, last_offset: int = 0, delivery_count: int = 0) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.delivery_count = delivery_count
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        first_offset: int = 0
+        last_offset: int = 0
+        delivery_count: int = 0
 
 
 class PartitionData(Message):
@@ -55,27 +53,15 @@ class PartitionData(Message):
         ("acquired_records", "[]AcquiredRecords", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_index: int = 0,
-        error_code: int = 0,
-        error_message: str | None = None,
-        acknowledge_error_code: int = 0,
-        acknowledge_error_message: str | None = None,
-        current_leader: LeaderIdAndEpoch = EMPTY,
-        records: Records | None = None,
-        acquired_records: list[AcquiredRecords] = EMPTY,
-    ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
-        self.acknowledge_error_code = acknowledge_error_code
-        self.acknowledge_error_message = acknowledge_error_message
-        self.current_leader = LeaderIdAndEpoch() if current_leader is EMPTY else current_leader
-        self.records = records
-        self.acquired_records = [] if acquired_records is EMPTY else acquired_records
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        error_code: int = 0
+        error_message: str | None = None
+        acknowledge_error_code: int = 0
+        acknowledge_error_message: str | None = None
+        current_leader: LeaderIdAndEpoch = EMPTY
+        records: Records | None = None
+        acquired_records: list[AcquiredRecords] = EMPTY
 
 
 class ShareFetchableTopicResponse(Message):
@@ -85,10 +71,9 @@ class ShareFetchableTopicResponse(Message):
         ("partitions", "[]PartitionData", "0+", ()),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[PartitionData] = EMPTY) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        partitions: list[PartitionData] = EMPTY
 
 
 class NodeEndpoint(Message):
@@ -100,12 +85,11 @@ class NodeEndpoint(Message):
         ("rack", "string", "0+", None, "0+"),
     )
 
-    def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0, rack: str | None = None) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        node_id: int = 0
+        host: str = ""
+        port: int = 0
+        rack: str | None = None
 
 
 class ShareFetchResponse(Message):
@@ -130,20 +114,10 @@ class ShareFetchResponse(Message):
         ("node_endpoints", "[]NodeEndpoint", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        error_message: str | None = None,
-        acquisition_lock_timeout_ms: int = 0,
-        responses: list[ShareFetchableTopicResponse] = EMPTY,
-        node_endpoints: list[NodeEndpoint] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.acquisition_lock_timeout_ms = acquisition_lock_timeout_ms
-        self.responses = [] if responses is EMPTY else responses
-        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        error_message: str | None = None
+        acquisition_lock_timeout_ms: int = 0
+        responses: list[ShareFetchableTopicResponse] = EMPTY
+        node_endpoints: list[NodeEndpoint] = EMPTY

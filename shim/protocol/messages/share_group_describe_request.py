@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class ShareGroupDescribeRequest(Message):
@@ -16,7 +16,6 @@ class ShareGroupDescribeRequest(Message):
         ("include_authorized_operations", "bool", "0+", False),
     )
 
-    def __init__(self, *, group_ids: list[str] = EMPTY, include_authorized_operations: bool = False) -> None:
-        self.group_ids = [] if group_ids is EMPTY else group_ids
-        self.include_authorized_operations = include_authorized_operations
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_ids: list[str] = EMPTY
+        include_authorized_operations: bool = False

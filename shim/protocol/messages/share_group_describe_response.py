@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class TopicPartitions(Message):
@@ -13,20 +13,18 @@ class TopicPartitions(Message):
         ("partitions", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, topic_name: str = "", partitions: list[int] = EMPTY) -> None:
-        self.topic_id = topic_id
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        topic_name: str = ""
+        partitions: list[int] = EMPTY
 
 
 class Assignment(Message):
     __slots__ = ("topic_partitions",)
     FIELDS = (("topic_partitions", "[]TopicPartitions", "0+", ()),)
 
-    def __init__(self, *, topic_partitions: list[TopicPartitions] = EMPTY) -> None:
-        self.topic_partitions = [] if topic_partitions is EMPTY else topic_partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_partitions: list[TopicPartitions] = EMPTY
 
 
 class Member(Message):
@@ -49,25 +47,14 @@ class Member(Message):
         ("assignment", "Assignment", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        member_id: str = "",
-        rack_id: str | None = None,
-        member_epoch: int = 0,
-        client_id: str = "",
-        client_host: str = "",
-        subscribed_topic_names: list[str] = EMPTY,
-        assignment: Assignment = EMPTY,
-    ) -> None:
-        self.member_id = member_id
-        self.rack_id = rack_id
-        self.member_epoch = member_epoch
-        self.client_id = client_id
-        self.client_host = client_host
-        self.subscribed_topic_names = [] if subscribed_topic_names is EMPTY else subscribed_topic_names
-        self.assignment = Assignment() if assignment is EMPTY else assignment
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        member_id: str = ""
+        rack_id: str | None = None
+        member_epoch: int = 0
+        client_id: str = ""
+        client_host: str = ""
+        subscribed_topic_names: list[str] = EMPTY
+        assignment: Assignment = EMPTY
 
 
 class DescribedGroup(Message):
@@ -94,29 +81,16 @@ class DescribedGroup(Message):
         ("authorized_operations", "int32", "0+", -2147483648),
     )
 
-    def __init__(
-        self,
-        *,
-        error_code: int = 0,
-        error_message: str | None = None,
-        group_id: str = "",
-        group_state: str = "",
-        group_epoch: int = 0,
-        assignment_epoch: int = 0,
-        assignor_name: str = "",
-        members: list[Member] = EMPTY,
-        authorized_operations: int = -2147483648,
-    ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.group_id = group_id
-        self.group_state = group_state
-        self.group_epoch = group_epoch
-        self.assignment_epoch = assignment_epoch
-        self.assignor_name = assignor_name
-        self.members = [] if members is EMPTY else members
-        self.authorized_operations = authorized_operations
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        error_message: str | None = None
+        group_id: str = ""
+        group_state: str = ""
+        group_epoch: int = 0
+        assignment_epoch: int = 0
+        assignor_name: str = ""
+        members: list[Member] = EMPTY
+        authorized_operations: int = -2147483648
 
 
 class ShareGroupDescribeResponse(Message):
@@ -130,7 +104,6 @@ class ShareGroupDescribeResponse(Message):
         ("groups", "[]DescribedGroup", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, groups: list[DescribedGroup] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.groups = [] if groups is EMPTY else groups
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        groups: list[DescribedGroup] = EMPTY

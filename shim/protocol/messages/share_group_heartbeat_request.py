@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class ShareGroupHeartbeatRequest(Message):
@@ -19,18 +19,9 @@ class ShareGroupHeartbeatRequest(Message):
         ("subscribed_topic_names", "[]string", "0+", None, "0+"),
     )
 
-    def __init__(
-        self,
-        *,
-        group_id: str = "",
-        member_id: str = "",
-        member_epoch: int = 0,
-        rack_id: str | None = None,
-        subscribed_topic_names: list[str] | None = None,
-    ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.rack_id = rack_id
-        self.subscribed_topic_names = subscribed_topic_names
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        member_id: str = ""
+        member_epoch: int = 0
+        rack_id: str | None = None
+        subscribed_topic_names: list[str] | None = None

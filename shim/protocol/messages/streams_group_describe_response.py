@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class KeyValue(Message):
@@ -12,10 +12,9 @@ class KeyValue(Message):
         ("value", "string", "0+", ""),
     )
 
-    def __init__(self, *, key: str = "", value: str = "") -> None:
-        self.key = key
-        self.value = value
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        key: str = ""
+        value: str = ""
 
 
 class TopicInfo(Message):
@@ -27,19 +26,11 @@ class TopicInfo(Message):
         ("topic_configs", "[]KeyValue", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        name: str = "",
-        partitions: int = 0,
-        replication_factor: int = 0,
-        topic_configs: list[KeyValue] = EMPTY,
-    ) -> None:
-        self.name = name
-        self.partitions = partitions
-        self.replication_factor = replication_factor
-        self.topic_configs = [] if topic_configs is EMPTY else topic_configs
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partitions: int = 0
+        replication_factor: int = 0
+        topic_configs: list[KeyValue] = EMPTY
 
 
 class Subtopology(Message):
@@ -58,21 +49,12 @@ class Subtopology(Message):
         ("repartition_source_topics", "[]TopicInfo", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        subtopology_id: str = "",
-        source_topics: list[str] = EMPTY,
-        repartition_sink_topics: list[str] = EMPTY,
-        state_changelog_topics: list[TopicInfo] = EMPTY,
-        repartition_source_topics: list[TopicInfo] = EMPTY,
-    ) -> None:
-        self.subtopology_id = subtopology_id
-        self.source_topics = [] if source_topics is EMPTY else source_topics
-        self.repartition_sink_topics = [] if repartition_sink_topics is EMPTY else repartition_sink_topics
-        self.state_changelog_topics = [] if state_changelog_topics is EMPTY else state_changelog_topics
-        self.repartition_source_topics = [] if repartition_source_topics is EMPTY else repartition_source_topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        subtopology_id: str = ""
+        source_topics: list[str] = EMPTY
+        repartition_sink_topics: list[str] = EMPTY
+        state_changelog_topics: list[TopicInfo] = EMPTY
+        repartition_source_topics: list[TopicInfo] = EMPTY
 
 
 class Topology(Message):
@@ -82,10 +64,9 @@ class Topology(Message):
         ("subtopologies", "[]Subtopology", "0+", None, "0+"),
     )
 
-    def __init__(self, *, epoch: int = 0, subtopologies: list[Subtopology] | None = None) -> None:
-        self.epoch = epoch
-        self.subtopologies = subtopologies
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        epoch: int = 0
+        subtopologies: list[Subtopology] | None = None
 
 
 class Endpoint(Message):
@@ -95,10 +76,9 @@ class Endpoint(Message):
         ("port", "uint16", "0+", 0),
     )
 
-    def __init__(self, *, host: str = "", port: int = 0) -> None:
-        self.host = host
-        self.port = port
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        host: str = ""
+        port: int = 0
 
 
 class TaskOffset(Message):
@@ -109,11 +89,10 @@ class TaskOffset(Message):
         ("offset", "int64", "0+", 0),
     )
 
-    def __init__(self, *, subtopology_id: str = "", partition: int = 0, offset: int = 0) -> None:
-        self.subtopology_id = subtopology_id
-        self.partition = partition
-        self.offset = offset
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        subtopology_id: str = ""
+        partition: int = 0
+        offset: int = 0
 
 
 class TaskIds(Message):
@@ -123,10 +102,9 @@ class TaskIds(Message):
         ("partitions", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, subtopology_id: str = "", partitions: list[int] = EMPTY) -> None:
-        self.subtopology_id = subtopology_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        subtopology_id: str = ""
+        partitions: list[int] = EMPTY
 
 
 class Assignment(Message):
@@ -137,17 +115,10 @@ class Assignment(Message):
         ("warmup_tasks", "[]TaskIds", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        active_tasks: list[TaskIds] = EMPTY,
-        standby_tasks: list[TaskIds] = EMPTY,
-        warmup_tasks: list[TaskIds] = EMPTY,
-    ) -> None:
-        self.active_tasks = [] if active_tasks is EMPTY else active_tasks
-        self.standby_tasks = [] if standby_tasks is EMPTY else standby_tasks
-        self.warmup_tasks = [] if warmup_tasks is EMPTY else warmup_tasks
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        active_tasks: list[TaskIds] = EMPTY
+        standby_tasks: list[TaskIds] = EMPTY
+        warmup_tasks: list[TaskIds] = EMPTY
 
 
 class Member(Message):
@@ -186,41 +157,22 @@ class Member(Message):
         ("is_classic", "bool", "0+", False),
     )
 
-    def __init__(
-        self,
-        *,
-        member_id: str = "",
-        member_epoch: int = 0,
-        instance_id: str | None = None,
-        rack_id: str | None = None,
-        client_id: str = "",
-        client_host: str = "",
-        topology_epoch: int = 0,
-        process_id: str = "",
-        user_endpoint: Endpoint | None = None,
-        client_tags: list[KeyValue] = EMPTY,
-        task_offsets: list[TaskOffset] = EMPTY,
-        task_end_offsets: list[TaskOffset] = EMPTY,
-        assignment: Assignment = EMPTY,
-        target_assignment: Assignment = EMPTY,
-        is_classic: bool = False,
-    ) -> None:
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.instance_id = instance_id
-        self.rack_id = rack_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.topology_epoch = topology_epoch
-        self.process_id = process_id
-        self.user_endpoint = user_endpoint
-        self.client_tags = [] if client_tags is EMPTY else client_tags
-        self.task_offsets = [] if task_offsets is EMPTY else task_offsets
-        self.task_end_offsets = [] if task_end_offsets is EMPTY else task_end_offsets
-        self.assignment = Assignment() if assignment is EMPTY else assignment
-        self.target_assignment = Assignment() if target_assignment is EMPTY else target_assignment
-        self.is_classic = is_classic
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        member_id: str = ""
+        member_epoch: int = 0
+        instance_id: str | None = None
+        rack_id: str | None = None
+        client_id: str = ""
+        client_host: str = ""
+        topology_epoch: int = 0
+        process_id: str = ""
+        user_endpoint: Endpoint | None = None
+        client_tags: list[KeyValue] = EMPTY
+        task_offsets: list[TaskOffset] = EMPTY
+        task_end_offsets: list[TaskOffset] = EMPTY
+        assignment: Assignment = EMPTY
+        target_assignment: Assignment = EMPTY
+        is_classic: bool = False
 
 
 class DescribedGroup(Message):
@@ -247,29 +199,16 @@ class DescribedGroup(Message):
         ("authorized_operations", "int32", "0+", -2147483648),
     )
 
-    def __init__(
-        self,
-        *,
-        error_code: int = 0,
-        error_message: str | None = None,
-        group_id: str = "",
-        group_state: str = "",
-        group_epoch: int = 0,
-        assignment_epoch: int = 0,
-        topology: Topology | None = None,
-        members: list[Member] = EMPTY,
-        authorized_operations: int = -2147483648,
-    ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.group_id = group_id
-        self.group_state = group_state
-        self.group_epoch = group_epoch
-        self.assignment_epoch = assignment_epoch
-        self.topology = topology
-        self.members = [] if members is EMPTY else members
-        self.authorized_operations = authorized_operations
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        error_message: str | None = None
+        group_id: str = ""
+        group_state: str = ""
+        group_epoch: int = 0
+        assignment_epoch: int = 0
+        topology: Topology | None = None
+        members: list[Member] = EMPTY
+        authorized_operations: int = -2147483648
 
 
 class StreamsGroupDescribeResponse(Message):
@@ -283,7 +222,6 @@ class StreamsGroupDescribeResponse(Message):
         ("groups", "[]DescribedGroup", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, groups: list[DescribedGroup] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.groups = [] if groups is EMPTY else groups
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        groups: list[DescribedGroup] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class KeyValue(Message):
@@ -12,10 +12,9 @@ class KeyValue(Message):
         ("value", "string", "0+", ""),
     )
 
-    def __init__(self, *, key: str = "", value: str = "") -> None:
-        self.key = key
-        self.value = value
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        key: str = ""
+        value: str = ""
 
 
 class TopicInfo(Message):
@@ -27,19 +26,11 @@ class TopicInfo(Message):
         ("topic_configs", "[]KeyValue", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        name: str = "",
-        partitions: int = 0,
-        replication_factor: int = 0,
-        topic_configs: list[KeyValue] = EMPTY,
-    ) -> None:
-        self.name = name
-        self.partitions = partitions
-        self.replication_factor = replication_factor
-        self.topic_configs = [] if topic_configs is EMPTY else topic_configs
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partitions: int = 0
+        replication_factor: int = 0
+        topic_configs: list[KeyValue] = EMPTY
 
 
 class CopartitionGroup(Message):
@@ -50,17 +41,10 @@ class CopartitionGroup(Message):
         ("repartition_source_topics", "[]int16", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        source_topics: list[int] = EMPTY,
-        source_topic_regex: list[int] = EMPTY,
-        repartition_source_topics: list[int] = EMPTY,
-    ) -> None:
-        self.source_topics = [] if source_topics is EMPTY else source_topics
-        self.source_topic_regex = [] if source_topic_regex is EMPTY else source_topic_regex
-        self.repartition_source_topics = [] if repartition_source_topics is EMPTY else repartition_source_topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        source_topics: list[int] = EMPTY
+        source_topic_regex: list[int] = EMPTY
+        repartition_source_topics: list[int] = EMPTY
 
 
 class Subtopology(Message):
@@ -83,25 +67,14 @@ class Subtopology(Message):
         ("copartition_groups", "[]CopartitionGroup", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        subtopology_id: str = "",
-        source_topics: list[str] = EMPTY,
-        source_topic_regex: list[str] = EMPTY,
-        state_changelog_topics: list[TopicInfo] = EMPTY,
-        repartition_sink_topics: list[str] = EMPTY,
-        repartition_source_topics: list[TopicInfo] = EMPTY,
-        copartition_groups: list[CopartitionGroup] = EMPTY,
-    ) -> None:
-        self.subtopology_id = subtopology_id
-        self.source_topics = [] if source_topics is EMPTY else source_topics
-        self.source_topic_regex = [] if source_topic_regex is EMPTY else source_topic_regex
-        self.state_changelog_topics = [] if state_changelog_topics is EMPTY else state_changelog_topics
-        self.repartition_sink_topics = [] if repartition_sink_topics is EMPTY else repartition_sink_topics
-        self.repartition_source_topics = [] if repartition_source_topics is EMPTY else repartition_source_topics
-        self.copartition_groups = [] if copartition_groups is EMPTY else copartition_groups
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        subtopology_id: str = ""
+        source_topics: list[str] = EMPTY
+        source_topic_regex: list[str] = EMPTY
+        state_changelog_topics: list[TopicInfo] = EMPTY
+        repartition_sink_topics: list[str] = EMPTY
+        repartition_source_topics: list[TopicInfo] = EMPTY
+        copartition_groups: list[CopartitionGroup] = EMPTY
 
 
 class Topology(Message):
@@ -111,10 +84,9 @@ class Topology(Message):
         ("subtopologies", "[]Subtopology", "0+", ()),
     )
 
-    def __init__(self, *, epoch: int = 0, subtopologies: list[Subtopology] = EMPTY) -> None:
-        self.epoch = epoch
-        self.subtopologies = [] if subtopologies is EMPTY else subtopologies
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        epoch: int = 0
+        subtopologies: list[Subtopology] = EMPTY
 
 
 class TaskIds(Message):
@@ -124,10 +96,9 @@ class TaskIds(Message):
         ("partitions", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, subtopology_id: str = "", partitions: list[int] = EMPTY) -> None:
-        self.subtopology_id = subtopology_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        subtopology_id: str = ""
+        partitions: list[int] = EMPTY
 
 
 class Endpoint(Message):
@@ -137,10 +108,9 @@ class Endpoint(Message):
         ("port", "uint16", "0+", 0),
     )
 
-    def __init__(self, *, host: str = "", port: int = 0) -> None:
-        self.host = host
-        self.port = port
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        host: str = ""
+        port: int = 0
 
 
 class TaskOffset(Message):
@@ -151,11 +121,10 @@ class TaskOffset(Message):
         ("offset", "int64", "0+", 0),
     )
 
-    def __init__(self, *, subtopology_id: str = "", partition: int = 0, offset: int = 0) -> None:
-        self.subtopology_id = subtopology_id
-        self.partition = partition
-        self.offset = offset
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        subtopology_id: str = ""
+        partition: int = 0
+        offset: int = 0
 
 
 class StreamsGroupHeartbeatRequest(Message):
@@ -202,42 +171,21 @@ class StreamsGroupHeartbeatRequest(Message):
         ("shutdown_application", "bool", "0+", False),
     )
 
-    def __init__(
-        self,
-        *,
-        group_id: str = "",
-        member_id: str = "",
-        member_epoch: int = 0,
-        endpoint_information_epoch: int = 0,
-        instance_id: str | None = None,
-        rack_id: str | None = None,
-        rebalance_timeout_ms: int = -1,
-        topology: Topology | None = None,
-        active_tasks: list[TaskIds] | None = None,
-        standby_tasks: list[TaskIds] | None = None,
-        warmup_tasks: list[TaskIds] | None = None,
-        process_id: str | None = None,
-        user_endpoint: Endpoint | None = None,
-        client_tags: list[KeyValue] | None = None,
-        task_offsets: list[TaskOffset] | None = None,
-        task_end_offsets: list[TaskOffset] | None = None,
-        shutdown_application: bool = False,
-    ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.endpoint_information_epoch = endpoint_information_epoch
-        self.instance_id = instance_id
-        self.rack_id = rack_id
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.topology = topology
-        self.active_tasks = active_tasks
-        self.standby_tasks = standby_tasks
-        self.warmup_tasks = warmup_tasks
-        self.process_id = process_id
-        self.user_endpoint = user_endpoint
-        self.client_tags = client_tags
-        self.task_offsets = task_offsets
-        self.task_end_offsets = task_end_offsets
-        self.shutdown_application = shutdown_application
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        member_id: str = ""
+        member_epoch: int = 0
+        endpoint_information_epoch: int = 0
+        instance_id: str | None = None
+        rack_id: str | None = None
+        rebalance_timeout_ms: int = -1
+        topology: Topology | None = None
+        active_tasks: list[TaskIds] | None = None
+        standby_tasks: list[TaskIds] | None = None
+        warmup_tasks: list[TaskIds] | None = None
+        process_id: str | None = None
+        user_endpoint: Endpoint | None = None
+        client_tags: list[KeyValue] | None = None
+        task_offsets: list[TaskOffset] | None = None
+        task_end_offsets: list[TaskOffset] | None = None
+        shutdown_application: bool = False

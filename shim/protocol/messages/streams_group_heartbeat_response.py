@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class Status(Message):
@@ -12,10 +12,9 @@ class Status(Message):
         ("status_detail", "string", "0+", ""),
     )
 
-    def __init__(self, *, status_code: int = 0, status_detail: str = "") -> None:
-        self.status_code = status_code
-        self.status_detail = status_detail
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        status_code: int = 0
+        status_detail: str = ""
 
 
 class TaskIds(Message):
@@ -25,10 +24,9 @@ class TaskIds(Message):
         ("partitions", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, subtopology_id: str = "", partitions: list[int] = EMPTY) -> None:
-        self.subtopology_id = subtopology_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        subtopology_id: str = ""
+        partitions: list[int] = EMPTY
 
 
 class Endpoint(Message):
@@ -38,10 +36,9 @@ class Endpoint(Message):
         ("port", "uint16", "0+", 0),
     )
 
-    def __init__(self, *, host: str = "", port: int = 0) -> None:
-        self.host = host
-        self.port = port
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        host: str = ""
+        port: int = 0
 
 
 class TopicPartition(Message):
@@ -51,10 +48,9 @@ class TopicPartition(Message):
         ("partitions", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, topic: str = "", partitions: list[int] = EMPTY) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic: str = ""
+        partitions: list[int] = EMPTY
 
 
 class EndpointToPartitions(Message):
@@ -65,17 +61,10 @@ class EndpointToPartitions(Message):
         ("standby_partitions", "[]TopicPartition", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        user_endpoint: Endpoint = EMPTY,
-        active_partitions: list[TopicPartition] = EMPTY,
-        standby_partitions: list[TopicPartition] = EMPTY,
-    ) -> None:
-        self.user_endpoint = Endpoint() if user_endpoint is EMPTY else user_endpoint
-        self.active_partitions = [] if active_partitions is EMPTY else active_partitions
-        self.standby_partitions = [] if standby_partitions is EMPTY else standby_partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        user_endpoint: Endpoint = EMPTY
+        active_partitions: list[TopicPartition] = EMPTY
+        standby_partitions: list[TopicPartition] = EMPTY
 
 
 class StreamsGroupHeartbeatResponse(Message):
@@ -116,36 +105,18 @@ class StreamsGroupHeartbeatResponse(Message):
         ("partitions_by_user_endpoint", "[]EndpointToPartitions", "0+", None, "0+"),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        error_message: str | None = None,
-        member_id: str = "",
-        member_epoch: int = 0,
-        heartbeat_interval_ms: int = 0,
-        acceptable_recovery_lag: int = 0,
-        task_offset_interval_ms: int = 0,
-        status: list[Status] | None = EMPTY,
-        active_tasks: list[TaskIds] | None = None,
-        standby_tasks: list[TaskIds] | None = None,
-        warmup_tasks: list[TaskIds] | None = None,
-        endpoint_information_epoch: int = 0,
-        partitions_by_user_endpoint: list[EndpointToPartitions] | None = None,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.heartbeat_interval_ms = heartbeat_interval_ms
-        self.acceptable_recovery_lag = acceptable_recovery_lag
-        self.task_offset_interval_ms = task_offset_interval_ms
-        self.status = [] if status is EMPTY else status
-        self.active_tasks = active_tasks
-        self.standby_tasks = standby_tasks
-        self.warmup_tasks = warmup_tasks
-        self.endpoint_information_epoch = endpoint_information_epoch
-        self.partitions_by_user_endpoint = partitions_by_user_endpoint
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        error_message: str | None = None
+        member_id: str = ""
+        member_epoch: int = 0
+        heartbeat_interval_ms: int = 0
+        acceptable_recovery_lag: int = 0
+        task_offset_interval_ms: int = 0
+        status: list[Status] | None = EMPTY
+        active_tasks: list[TaskIds] | None = None
+        standby_tasks: list[TaskIds] | None = None
+        warmup_tasks: list[TaskIds] | None = None
+        endpoint_information_epoch: int = 0
+        partitions_by_user_endpoint: list[EndpointToPartitions] | None = None

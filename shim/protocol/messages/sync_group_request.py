@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class SyncGroupRequestAssignment(Message):
@@ -12,10 +12,9 @@ class SyncGroupRequestAssignment(Message):
         ("assignment", "bytes", "0+", b""),
     )
 
-    def __init__(self, *, member_id: str = "", assignment: bytes = b"") -> None:
-        self.member_id = member_id
-        self.assignment = assignment
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        member_id: str = ""
+        assignment: bytes = b""
 
 
 class SyncGroupRequest(Message):
@@ -42,22 +41,11 @@ class SyncGroupRequest(Message):
         ("assignments", "[]SyncGroupRequestAssignment", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        group_id: str = "",
-        generation_id: int = 0,
-        member_id: str = "",
-        group_instance_id: str | None = None,
-        protocol_type: str | None = None,
-        protocol_name: str | None = None,
-        assignments: list[SyncGroupRequestAssignment] = EMPTY,
-    ) -> None:
-        self.group_id = group_id
-        self.generation_id = generation_id
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.protocol_type = protocol_type
-        self.protocol_name = protocol_name
-        self.assignments = [] if assignments is EMPTY else assignments
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        generation_id: int = 0
+        member_id: str = ""
+        group_instance_id: str | None = None
+        protocol_type: str | None = None
+        protocol_name: str | None = None
+        assignments: list[SyncGroupRequestAssignment] = EMPTY

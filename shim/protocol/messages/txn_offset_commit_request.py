@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class TxnOffsetCommitRequestPartition(Message):
@@ -14,19 +14,11 @@ class TxnOffsetCommitRequestPartition(Message):
         ("committed_metadata", "string", "0+", "", "0+"),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_index: int = 0,
-        committed_offset: int = 0,
-        committed_leader_epoch: int = -1,
-        committed_metadata: str | None = "",
-    ) -> None:
-        self.partition_index = partition_index
-        self.committed_offset = committed_offset
-        self.committed_leader_epoch = committed_leader_epoch
-        self.committed_metadata = committed_metadata
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        committed_offset: int = 0
+        committed_leader_epoch: int = -1
+        committed_metadata: str | None = ""
 
 
 class TxnOffsetCommitRequestTopic(Message):
@@ -36,10 +28,9 @@ class TxnOffsetCommitRequestTopic(Message):
         ("partitions", "[]TxnOffsetCommitRequestPartition", "0+", ()),
     )
 
-    def __init__(self, *, name: str = "", partitions: list[TxnOffsetCommitRequestPartition] = EMPTY) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partitions: list[TxnOffsetCommitRequestPartition] = EMPTY
 
 
 class TxnOffsetCommitRequest(Message):
@@ -68,24 +59,12 @@ class TxnOffsetCommitRequest(Message):
         ("topics", "[]TxnOffsetCommitRequestTopic", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        transactional_id: str = "",
-        group_id: str = "",
-        producer_id: int = 0,
-        producer_epoch: int = 0,
-        generation_id: int = -1,
-        member_id: str = "",
-        group_instance_id: str | None = None,
-        topics: list[TxnOffsetCommitRequestTopic] = EMPTY,
-    ) -> None:
-        self.transactional_id = transactional_id
-        self.group_id = group_id
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.generation_id = generation_id
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        transactional_id: str = ""
+        group_id: str = ""
+        producer_id: int = 0
+        producer_epoch: int = 0
+        generation_id: int = -1
+        member_id: str = ""
+        group_instance_id: str | None = None
+        topics: list[TxnOffsetCommitRequestTopic] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class TxnOffsetCommitResponsePartition(Message):
@@ -12,10 +12,9 @@ class TxnOffsetCommitResponsePartition(Message):
         ("error_code", "int16", "0+", 0),
     )
 
-    def __init__(self, *, partition_index: int = 0, error_code: int = 0) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        error_code: int = 0
 
 
 class TxnOffsetCommitResponseTopic(Message):
@@ -25,10 +24,9 @@ class TxnOffsetCommitResponseTopic(Message):
         ("partitions", "[]TxnOffsetCommitResponsePartition", "0+", ()),
     )
 
-    def __init__(self, *, name: str = "", partitions: list[TxnOffsetCommitResponsePartition] = EMPTY) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partitions: list[TxnOffsetCommitResponsePartition] = EMPTY
 
 
 class TxnOffsetCommitResponse(Message):
@@ -42,7 +40,6 @@ class TxnOffsetCommitResponse(Message):
         ("topics", "[]TxnOffsetCommitResponseTopic", "0+", ()),
     )
 
-    def __init__(self, *, throttle_time_ms: int = 0, topics: list[TxnOffsetCommitResponseTopic] = EMPTY) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        topics: list[TxnOffsetCommitResponseTopic] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class UnregisterBrokerRequest(Message):
@@ -13,6 +13,5 @@ class UnregisterBrokerRequest(Message):
     FLEXIBLE_FROM = 0
     FIELDS = (("broker_id", "int32", "0+", 0),)
 
-    def __init__(self, *, broker_id: int = 0) -> None:
-        self.broker_id = broker_id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        broker_id: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class FeatureUpdateKey(Message):
@@ -14,19 +14,11 @@ class FeatureUpdateKey(Message):
         ("upgrade_type", "int8", "1+", 1),
     )
 
-    def __init__(
-        self,
-        *,
-        feature: str = "",
-        max_version_level: int = 0,
-        allow_downgrade: bool = False,
-        upgrade_type: int = 1,
-    ) -> None:
-        self.feature = feature
-        self.max_version_level = max_version_level
-        self.allow_downgrade = allow_downgrade
-        self.upgrade_type = upgrade_type
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        feature: str = ""
+        max_version_level: int = 0
+        allow_downgrade: bool = False
+        upgrade_type: int = 1
 
 
 class UpdateFeaturesRequest(Message):
@@ -41,14 +33,7 @@ class UpdateFeaturesRequest(Message):
         ("validate_only", "bool", "1+", False),
     )
 
-    def __init__(
-        self,
-        *,
-        timeout_ms: int = 60000,
-        feature_updates: list[FeatureUpdateKey] = EMPTY,
-        validate_only: bool = False,
-    ) -> None:
-        self.timeout_ms = timeout_ms
-        self.feature_updates = [] if feature_updates is EMPTY else feature_updates
-        self.validate_only = validate_only
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        timeout_ms: int = 60000
+        feature_updates: list[FeatureUpdateKey] = EMPTY
+        validate_only: bool = False

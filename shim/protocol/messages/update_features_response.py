@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class UpdatableFeatureResult(Message):
@@ -13,11 +13,10 @@ class UpdatableFeatureResult(Message):
         ("error_message", "string", "0+", "", "0+"),
     )
 
-    def __init__(self, *, feature: str = "", error_code: int = 0, error_message: str | None = "") -> None:
-        self.feature = feature
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        feature: str = ""
+        error_code: int = 0
+        error_message: str | None = ""
 
 
 class UpdateFeaturesResponse(Message):
@@ -33,16 +32,8 @@ class UpdateFeaturesResponse(Message):
         ("results", "[]UpdatableFeatureResult", "0-1", (), "", True),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        error_message: str | None = "",
-        results: list[UpdatableFeatureResult] = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        error_message: str | None = ""
+        results: list[UpdatableFeatureResult] = EMPTY

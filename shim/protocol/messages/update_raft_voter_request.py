@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class Listener(Message):
@@ -13,11 +13,10 @@ class Listener(Message):
         ("port", "uint16", "0+", 0),
     )
 
-    def __init__(self, *, name: str = "", host: str = "", port: int = 0) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        host: str = ""
+        port: int = 0
 
 
 class KRaftVersionFeature(Message):
@@ -27,10 +26,9 @@ class KRaftVersionFeature(Message):
         ("max_supported_version", "int16", "0+", 0),
     )
 
-    def __init__(self, *, min_supported_version: int = 0, max_supported_version: int = 0) -> None:
-        self.min_supported_version = min_supported_version
-        self.max_supported_version = max_supported_version
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        min_supported_version: int = 0
+        max_supported_version: int = 0
 
 
 class UpdateRaftVoterRequest(Message):
@@ -55,20 +53,10 @@ class UpdateRaftVoterRequest(Message):
         ("kraft_version_feature", "KRaftVersionFeature", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        cluster_id: str | None = "",
-        current_leader_epoch: int = 0,
-        voter_id: int = 0,
-        voter_directory_id: bytes = ZERO_UUID,
-        listeners: list[Listener] = EMPTY,
-        kraft_version_feature: KRaftVersionFeature = EMPTY,
-    ) -> None:
-        self.cluster_id = cluster_id
-        self.current_leader_epoch = current_leader_epoch
-        self.voter_id = voter_id
-        self.voter_directory_id = voter_directory_id
-        self.listeners = [] if listeners is EMPTY else listeners
-        self.kraft_version_feature = KRaftVersionFeature() if kraft_version_feature is EMPTY else kraft_version_feature
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        cluster_id: str | None = ""
+        current_leader_epoch: int = 0
+        voter_id: int = 0
+        voter_directory_id: bytes = ZERO_UUID
+        listeners: list[Listener] = EMPTY
+        kraft_version_feature: KRaftVersionFeature = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class CurrentLeader(Message):
@@ -14,12 +14,11 @@ class CurrentLeader(Message):
         ("port", "int32", "0+", 0),
     )
 
-    def __init__(self, *, leader_id: int = -1, leader_epoch: int = -1, host: str = "", port: int = 0) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.host = host
-        self.port = port
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        leader_id: int = -1
+        leader_epoch: int = -1
+        host: str = ""
+        port: int = 0
 
 
 class UpdateRaftVoterResponse(Message):
@@ -34,14 +33,7 @@ class UpdateRaftVoterResponse(Message):
         ("current_leader", "CurrentLeader", "0+", (), "", False, 0, "0+"),
     )
 
-    def __init__(
-        self,
-        *,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        current_leader: CurrentLeader = EMPTY,
-    ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.current_leader = CurrentLeader() if current_leader is EMPTY else current_leader
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        throttle_time_ms: int = 0
+        error_code: int = 0
+        current_leader: CurrentLeader = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class PartitionData(Message):
@@ -27,27 +27,15 @@ class PartitionData(Message):
         ("pre_vote", "bool", "2+", False),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_index: int = 0,
-        replica_epoch: int = 0,
-        replica_id: int = 0,
-        replica_directory_id: bytes = ZERO_UUID,
-        voter_directory_id: bytes = ZERO_UUID,
-        last_offset_epoch: int = 0,
-        last_offset: int = 0,
-        pre_vote: bool = False,
-    ) -> None:
-        self.partition_index = partition_index
-        self.replica_epoch = replica_epoch
-        self.replica_id = replica_id
-        self.replica_directory_id = replica_directory_id
-        self.voter_directory_id = voter_directory_id
-        self.last_offset_epoch = last_offset_epoch
-        self.last_offset = last_offset
-        self.pre_vote = pre_vote
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        replica_epoch: int = 0
+        replica_id: int = 0
+        replica_directory_id: bytes = ZERO_UUID
+        voter_directory_id: bytes = ZERO_UUID
+        last_offset_epoch: int = 0
+        last_offset: int = 0
+        pre_vote: bool = False
 
 
 class TopicData(Message):
@@ -57,10 +45,9 @@ class TopicData(Message):
         ("partitions", "[]PartitionData", "0+", ()),
     )
 
-    def __init__(self, *, topic_name: str = "", partitions: list[PartitionData] = EMPTY) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_name: str = ""
+        partitions: list[PartitionData] = EMPTY
 
 
 class VoteRequest(Message):
@@ -75,8 +62,7 @@ class VoteRequest(Message):
         ("topics", "[]TopicData", "0+", ()),
     )
 
-    def __init__(self, *, cluster_id: str | None = None, voter_id: int = -1, topics: list[TopicData] = EMPTY) -> None:
-        self.cluster_id = cluster_id
-        self.voter_id = voter_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        cluster_id: str | None = None
+        voter_id: int = -1
+        topics: list[TopicData] = EMPTY

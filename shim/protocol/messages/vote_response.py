@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class PartitionData(Message):
@@ -15,21 +15,12 @@ class PartitionData(Message):
         ("vote_granted", "bool", "0+", False),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_index: int = 0,
-        error_code: int = 0,
-        leader_id: int = 0,
-        leader_epoch: int = 0,
-        vote_granted: bool = False,
-    ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.vote_granted = vote_granted
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        error_code: int = 0
+        leader_id: int = 0
+        leader_epoch: int = 0
+        vote_granted: bool = False
 
 
 class TopicData(Message):
@@ -39,10 +30,9 @@ class TopicData(Message):
         ("partitions", "[]PartitionData", "0+", ()),
     )
 
-    def __init__(self, *, topic_name: str = "", partitions: list[PartitionData] = EMPTY) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_name: str = ""
+        partitions: list[PartitionData] = EMPTY
 
 
 class NodeEndpoint(Message):
@@ -53,11 +43,10 @@ class NodeEndpoint(Message):
         ("port", "uint16", "1+", 0),
     )
 
-    def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        node_id: int = 0
+        host: str = ""
+        port: int = 0
 
 
 class VoteResponse(Message):
@@ -72,14 +61,7 @@ class VoteResponse(Message):
         ("node_endpoints", "[]NodeEndpoint", "1+", (), "", False, 0, "1+"),
     )
 
-    def __init__(
-        self,
-        *,
-        error_code: int = 0,
-        topics: list[TopicData] = EMPTY,
-        node_endpoints: list[NodeEndpoint] = EMPTY,
-    ) -> None:
-        self.error_code = error_code
-        self.topics = [] if topics is EMPTY else topics
-        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        error_code: int = 0
+        topics: list[TopicData] = EMPTY
+        node_endpoints: list[NodeEndpoint] = EMPTY

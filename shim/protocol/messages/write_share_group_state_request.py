@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class StateBatch(Message):
@@ -14,19 +14,11 @@ class StateBatch(Message):
         ("delivery_count", "int16", "0+", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        first_offset: int = 0,
-        last_offset: int = 0,
-        delivery_state: int = 0,
-        delivery_count: int = 0,
-    ) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.delivery_state = delivery_state
-        self.delivery_count = delivery_count
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        first_offset: int = 0
+        last_offset: int = 0
+        delivery_state: int = 0
+        delivery_count: int = 0
 
 
 class PartitionData(Message):
@@ -40,23 +32,13 @@ class PartitionData(Message):
         ("state_batches", "[]StateBatch", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        partition: int = 0,
-        state_epoch: int = 0,
-        leader_epoch: int = 0,
-        start_offset: int = 0,
-        delivery_complete_count: int = -1,
-        state_batches: list[StateBatch] = EMPTY,
-    ) -> None:
-        self.partition = partition
-        self.state_epoch = state_epoch
-        self.leader_epoch = leader_epoch
-        self.start_offset = start_offset
-        self.delivery_complete_count = delivery_complete_count
-        self.state_batches = [] if state_batches is EMPTY else state_batches
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition: int = 0
+        state_epoch: int = 0
+        leader_epoch: int = 0
+        start_offset: int = 0
+        delivery_complete_count: int = -1
+        state_batches: list[StateBatch] = EMPTY
 
 
 class WriteStateData(Message):
@@ -66,10 +48,9 @@ class WriteStateData(Message):
         ("partitions", "[]PartitionData", "0+", ()),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[PartitionData] = EMPTY) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        partitions: list[PartitionData] = EMPTY
 
 
 class WriteShareGroupStateRequest(Message):
@@ -83,7 +64,6 @@ class WriteShareGroupStateRequest(Message):
         ("topics", "[]WriteStateData", "0+", ()),
     )
 
-    def __init__(self, *, group_id: str = "", topics: list[WriteStateData] = EMPTY) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        topics: list[WriteStateData] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class WritableTxnMarkerTopic(Message):
@@ -12,10 +12,9 @@ class WritableTxnMarkerTopic(Message):
         ("partition_indexes", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, name: str = "", partition_indexes: list[int] = EMPTY) -> None:
-        self.name = name
-        self.partition_indexes = [] if partition_indexes is EMPTY else partition_indexes
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partition_indexes: list[int] = EMPTY
 
 
 class WritableTxnMarker(Message):
@@ -36,23 +35,13 @@ class WritableTxnMarker(Message):
         ("transaction_version", "int8", "2+", 0, "", True),
     )
 
-    def __init__(
-        self,
-        *,
-        producer_id: int = 0,
-        producer_epoch: int = 0,
-        transaction_result: bool = False,
-        topics: list[WritableTxnMarkerTopic] = EMPTY,
-        coordinator_epoch: int = 0,
-        transaction_version: int = 0,
-    ) -> None:
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.transaction_result = transaction_result
-        self.topics = [] if topics is EMPTY else topics
-        self.coordinator_epoch = coordinator_epoch
-        self.transaction_version = transaction_version
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        producer_id: int = 0
+        producer_epoch: int = 0
+        transaction_result: bool = False
+        topics: list[WritableTxnMarkerTopic] = EMPTY
+        coordinator_epoch: int = 0
+        transaction_version: int = 0
 
 
 class WriteTxnMarkersRequest(Message):
@@ -63,6 +52,5 @@ class WriteTxnMarkersRequest(Message):
     FLEXIBLE_FROM = 1
     FIELDS = (("markers", "[]WritableTxnMarker", "0+", ()),)
 
-    def __init__(self, *, markers: list[WritableTxnMarker] = EMPTY) -> None:
-        self.markers = [] if markers is EMPTY else markers
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        markers: list[WritableTxnMarker] = EMPTY

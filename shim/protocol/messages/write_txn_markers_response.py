@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class WritableTxnMarkerPartitionResult(Message):
@@ -12,10 +12,9 @@ class WritableTxnMarkerPartitionResult(Message):
         ("error_code", "int16", "0+", 0),
     )
 
-    def __init__(self, *, partition_index: int = 0, error_code: int = 0) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_index: int = 0
+        error_code: int = 0
 
 
 class WritableTxnMarkerTopicResult(Message):
@@ -25,10 +24,9 @@ class WritableTxnMarkerTopicResult(Message):
         ("partitions", "[]WritableTxnMarkerPartitionResult", "0+", ()),
     )
 
-    def __init__(self, *, name: str = "", partitions: list[WritableTxnMarkerPartitionResult] = EMPTY) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partitions: list[WritableTxnMarkerPartitionResult] = EMPTY
 
 
 class WritableTxnMarkerResult(Message):
@@ -38,10 +36,9 @@ class WritableTxnMarkerResult(Message):
         ("topics", "[]WritableTxnMarkerTopicResult", "0+", ()),
     )
 
-    def __init__(self, *, producer_id: int = 0, topics: list[WritableTxnMarkerTopicResult] = EMPTY) -> None:
-        self.producer_id = producer_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        producer_id: int = 0
+        topics: list[WritableTxnMarkerTopicResult] = EMPTY
 
 
 class WriteTxnMarkersResponse(Message):
@@ -52,6 +49,5 @@ class WriteTxnMarkersResponse(Message):
     FLEXIBLE_FROM = 1
     FIELDS = (("markers", "[]WritableTxnMarkerResult", "0+", ()),)
 
-    def __init__(self, *, markers: list[WritableTxnMarkerResult] = EMPTY) -> None:
-        self.markers = [] if markers is EMPTY else markers
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        markers: list[WritableTxnMarkerResult] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class AbortTransactionRecord(Message):
@@ -13,6 +13,5 @@ class AbortTransactionRecord(Message):
     FLEXIBLE_FROM = 0
     FIELDS = (("reason", "string", "0+", None, "0+", False, 0, "0+"),)
 
-    def __init__(self, *, reason: str | None = None) -> None:
-        self.reason = reason
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        reason: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import ZERO_UUID, Message
+from shim.protocol.message import TYPE_CHECKING, ZERO_UUID, Message
 
 
 class AccessControlEntryRecord(Message):
@@ -31,24 +31,12 @@ class AccessControlEntryRecord(Message):
         ("permission_type", "int8", "0+", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        id: bytes = ZERO_UUID,
-        resource_type: int = 0,
-        resource_name: str = "",
-        pattern_type: int = 0,
-        principal: str = "",
-        host: str = "",
-        operation: int = 0,
-        permission_type: int = 0,
-    ) -> None:
-        self.id = id
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.pattern_type = pattern_type
-        self.principal = principal
-        self.host = host
-        self.operation = operation
-        self.permission_type = permission_type
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        id: bytes = ZERO_UUID
+        resource_type: int = 0
+        resource_name: str = ""
+        pattern_type: int = 0
+        principal: str = ""
+        host: str = ""
+        operation: int = 0
+        permission_type: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class BeginTransactionRecord(Message):
@@ -13,6 +13,5 @@ class BeginTransactionRecord(Message):
     FLEXIBLE_FROM = 0
     FIELDS = (("name", "string", "0+", None, "0+", False, 0, "0+"),)
 
-    def __init__(self, *, name: str | None = None) -> None:
-        self.name = name
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str | None = None

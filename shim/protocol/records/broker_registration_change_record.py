@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class BrokerRegistrationChangeRecord(Message):
@@ -20,20 +20,10 @@ class BrokerRegistrationChangeRecord(Message):
         ("cordoned_log_dirs", "[]uuid", "3+", None, "3+", False, 3, "3+"),
     )
 
-    def __init__(
-        self,
-        *,
-        broker_id: int = 0,
-        broker_epoch: int = 0,
-        fenced: int = 0,
-        in_controlled_shutdown: int = 0,
-        log_dirs: list[bytes] = EMPTY,
-        cordoned_log_dirs: list[bytes] | None = None,
-    ) -> None:
-        self.broker_id = broker_id
-        self.broker_epoch = broker_epoch
-        self.fenced = fenced
-        self.in_controlled_shutdown = in_controlled_shutdown
-        self.log_dirs = [] if log_dirs is EMPTY else log_dirs
-        self.cordoned_log_dirs = cordoned_log_dirs
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        broker_id: int = 0
+        broker_epoch: int = 0
+        fenced: int = 0
+        in_controlled_shutdown: int = 0
+        log_dirs: list[bytes] = EMPTY
+        cordoned_log_dirs: list[bytes] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class ClearElrRecord(Message):
@@ -13,6 +13,5 @@ class ClearElrRecord(Message):
     FLEXIBLE_FROM = 0
     FIELDS = (("topic_name", "string", "0+", ""),)
 
-    def __init__(self, *, topic_name: str = "") -> None:
-        self.topic_name = topic_name
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_name: str = ""

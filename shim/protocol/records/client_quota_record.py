@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class EntityData(Message):
@@ -12,10 +12,9 @@ class EntityData(Message):
         ("entity_name", "string", "0+", "", "0+"),
     )
 
-    def __init__(self, *, entity_type: str = "", entity_name: str | None = "") -> None:
-        self.entity_type = entity_type
-        self.entity_name = entity_name
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        entity_type: str = ""
+        entity_name: str | None = ""
 
 
 class ClientQuotaRecord(Message):
@@ -31,16 +30,8 @@ class ClientQuotaRecord(Message):
         ("remove", "bool", "0+", False),
     )
 
-    def __init__(
-        self,
-        *,
-        entity: list[EntityData] = EMPTY,
-        key: str = "",
-        value: float = 0.0,
-        remove: bool = False,
-    ) -> None:
-        self.entity = [] if entity is EMPTY else entity
-        self.key = key
-        self.value = value
-        self.remove = remove
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        entity: list[EntityData] = EMPTY
+        key: str = ""
+        value: float = 0.0
+        remove: bool = False

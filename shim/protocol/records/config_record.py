@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class ConfigRecord(Message):
@@ -18,16 +18,8 @@ class ConfigRecord(Message):
         ("value", "string", "0+", "", "0+"),
     )
 
-    def __init__(
-        self,
-        *,
-        resource_type: int = 0,
-        resource_name: str = "",
-        name: str = "",
-        value: str | None = "",
-    ) -> None:
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.name = name
-        self.value = value
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        resource_type: int = 0
+        resource_name: str = ""
+        name: str = ""
+        value: str | None = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class TopicPartitions(Message):
@@ -13,17 +13,10 @@ class TopicPartitions(Message):
         ("assignment_epochs", "[]int32", "0+", (), "0+", False, 0, "0+"),
     )
 
-    def __init__(
-        self,
-        *,
-        topic_id: bytes = ZERO_UUID,
-        partitions: list[int] = EMPTY,
-        assignment_epochs: list[int] | None = EMPTY,
-    ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.assignment_epochs = [] if assignment_epochs is EMPTY else assignment_epochs
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        partitions: list[int] = EMPTY
+        assignment_epochs: list[int] | None = EMPTY
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message):
@@ -46,20 +39,9 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
         ("partitions_pending_revocation", "[]TopicPartitions", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        member_epoch: int = 0,
-        previous_member_epoch: int = 0,
-        state: int = 0,
-        assigned_partitions: list[TopicPartitions] = EMPTY,
-        partitions_pending_revocation: list[TopicPartitions] = EMPTY,
-    ) -> None:
-        self.member_epoch = member_epoch
-        self.previous_member_epoch = previous_member_epoch
-        self.state = state
-        self.assigned_partitions = [] if assigned_partitions is EMPTY else assigned_partitions
-        self.partitions_pending_revocation = (
-            [] if partitions_pending_revocation is EMPTY else partitions_pending_revocation
-        )
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        member_epoch: int = 0
+        previous_member_epoch: int = 0
+        state: int = 0
+        assigned_partitions: list[TopicPartitions] = EMPTY
+        partitions_pending_revocation: list[TopicPartitions] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class ClassicProtocol(Message):
@@ -12,10 +12,9 @@ class ClassicProtocol(Message):
         ("metadata", "bytes", "0+", b""),
     )
 
-    def __init__(self, *, name: str = "", metadata: bytes = b"") -> None:
-        self.name = name
-        self.metadata = metadata
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        metadata: bytes = b""
 
 
 class ClassicMemberMetadata(Message):
@@ -25,10 +24,9 @@ class ClassicMemberMetadata(Message):
         ("supported_protocols", "[]ClassicProtocol", "0+", ()),
     )
 
-    def __init__(self, *, session_timeout_ms: int = 0, supported_protocols: list[ClassicProtocol] = EMPTY) -> None:
-        self.session_timeout_ms = session_timeout_ms
-        self.supported_protocols = [] if supported_protocols is EMPTY else supported_protocols
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        session_timeout_ms: int = 0
+        supported_protocols: list[ClassicProtocol] = EMPTY
 
 
 class ConsumerGroupMemberMetadataValue(Message):
@@ -59,28 +57,13 @@ class ConsumerGroupMemberMetadataValue(Message):
         ("classic_member_metadata", "ClassicMemberMetadata", "0+", (), "0+", False, 0, "0+"),
     )
 
-    def __init__(
-        self,
-        *,
-        instance_id: str | None = "",
-        rack_id: str | None = "",
-        client_id: str = "",
-        client_host: str = "",
-        subscribed_topic_names: list[str] = EMPTY,
-        subscribed_topic_regex: str | None = "",
-        rebalance_timeout_ms: int = -1,
-        server_assignor: str | None = "",
-        classic_member_metadata: ClassicMemberMetadata | None = EMPTY,
-    ) -> None:
-        self.instance_id = instance_id
-        self.rack_id = rack_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.subscribed_topic_names = [] if subscribed_topic_names is EMPTY else subscribed_topic_names
-        self.subscribed_topic_regex = subscribed_topic_regex
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.server_assignor = server_assignor
-        self.classic_member_metadata = (
-            ClassicMemberMetadata() if classic_member_metadata is EMPTY else classic_member_metadata
-        )
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        instance_id: str | None = ""
+        rack_id: str | None = ""
+        client_id: str = ""
+        client_host: str = ""
+        subscribed_topic_names: list[str] = EMPTY
+        subscribed_topic_regex: str | None = ""
+        rebalance_timeout_ms: int = -1
+        server_assignor: str | None = ""
+        classic_member_metadata: ClassicMemberMetadata | None = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class PartitionMetadata(Message):
@@ -12,10 +12,9 @@ class PartitionMetadata(Message):
         ("racks", "[]string", "0+", ()),
     )
 
-    def __init__(self, *, partition: int = 0, racks: list[str] = EMPTY) -> None:
-        self.partition = partition
-        self.racks = [] if racks is EMPTY else racks
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition: int = 0
+        racks: list[str] = EMPTY
 
 
 class TopicMetadata(Message):
@@ -27,19 +26,11 @@ class TopicMetadata(Message):
         ("partition_metadata", "[]PartitionMetadata", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        topic_id: bytes = ZERO_UUID,
-        topic_name: str = "",
-        num_partitions: int = 0,
-        partition_metadata: list[PartitionMetadata] = EMPTY,
-    ) -> None:
-        self.topic_id = topic_id
-        self.topic_name = topic_name
-        self.num_partitions = num_partitions
-        self.partition_metadata = [] if partition_metadata is EMPTY else partition_metadata
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        topic_name: str = ""
+        num_partitions: int = 0
+        partition_metadata: list[PartitionMetadata] = EMPTY
 
 
 class ConsumerGroupPartitionMetadataValue(Message):
@@ -50,6 +41,5 @@ class ConsumerGroupPartitionMetadataValue(Message):
     FLEXIBLE_FROM = 0
     FIELDS = (("topics", "[]TopicMetadata", "0+", ()),)
 
-    def __init__(self, *, topics: list[TopicMetadata] = EMPTY) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topics: list[TopicMetadata] = EMPTY

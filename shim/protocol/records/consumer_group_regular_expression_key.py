@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class ConsumerGroupRegularExpressionKey(Message):
@@ -15,7 +15,6 @@ class ConsumerGroupRegularExpressionKey(Message):
         ("regular_expression", "string", "0", ""),
     )
 
-    def __init__(self, *, group_id: str = "", regular_expression: str = "") -> None:
-        self.group_id = group_id
-        self.regular_expression = regular_expression
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        regular_expression: str = ""

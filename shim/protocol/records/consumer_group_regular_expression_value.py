@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class ConsumerGroupRegularExpressionValue(Message):
@@ -17,8 +17,7 @@ class ConsumerGroupRegularExpressionValue(Message):
         ("timestamp", "int64", "0+", 0),
     )
 
-    def __init__(self, *, topics: list[str] = EMPTY, version: int = 0, timestamp: int = 0) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.version = version
-        self.timestamp = timestamp
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topics: list[str] = EMPTY
+        version: int = 0
+        timestamp: int = 0

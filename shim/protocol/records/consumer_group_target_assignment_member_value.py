@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class TopicPartition(Message):
@@ -12,10 +12,9 @@ class TopicPartition(Message):
         ("partitions", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[int] = EMPTY) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        partitions: list[int] = EMPTY
 
 
 class ConsumerGroupTargetAssignmentMemberValue(Message):
@@ -26,6 +25,5 @@ class ConsumerGroupTargetAssignmentMemberValue(Message):
     FLEXIBLE_FROM = 0
     FIELDS = (("topic_partitions", "[]TopicPartition", "0+", ()),)
 
-    def __init__(self, *, topic_partitions: list[TopicPartition] = EMPTY) -> None:
-        self.topic_partitions = [] if topic_partitions is EMPTY else topic_partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_partitions: list[TopicPartition] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class ConsumerGroupTargetAssignmentMetadataValue(Message):
@@ -16,7 +16,6 @@ class ConsumerGroupTargetAssignmentMetadataValue(Message):
         ("assignment_timestamp", "int64", "0+", 0, "", True, 0, "0+"),
     )
 
-    def __init__(self, *, assignment_epoch: int = 0, assignment_timestamp: int = 0) -> None:
-        self.assignment_epoch = assignment_epoch
-        self.assignment_timestamp = assignment_timestamp
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        assignment_epoch: int = 0
+        assignment_timestamp: int = 0

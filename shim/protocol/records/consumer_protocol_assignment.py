@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class TopicPartition(Message):
@@ -12,10 +12,9 @@ class TopicPartition(Message):
         ("partitions", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, topic: str = "", partitions: list[int] = EMPTY) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic: str = ""
+        partitions: list[int] = EMPTY
 
 
 class ConsumerProtocolAssignment(Message):
@@ -27,7 +26,6 @@ class ConsumerProtocolAssignment(Message):
         ("user_data", "bytes", "0+", None, "0+"),
     )
 
-    def __init__(self, *, assigned_partitions: list[TopicPartition] = EMPTY, user_data: bytes | None = None) -> None:
-        self.assigned_partitions = [] if assigned_partitions is EMPTY else assigned_partitions
-        self.user_data = user_data
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        assigned_partitions: list[TopicPartition] = EMPTY
+        user_data: bytes | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class TopicPartition(Message):
@@ -12,10 +12,9 @@ class TopicPartition(Message):
         ("partitions", "[]int32", "1+", ()),
     )
 
-    def __init__(self, *, topic: str = "", partitions: list[int] = EMPTY) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic: str = ""
+        partitions: list[int] = EMPTY
 
 
 class ConsumerProtocolSubscription(Message):
@@ -30,18 +29,9 @@ class ConsumerProtocolSubscription(Message):
         ("rack_id", "string", "3+", None, "3+", True),
     )
 
-    def __init__(
-        self,
-        *,
-        topics: list[str] = EMPTY,
-        user_data: bytes | None = None,
-        owned_partitions: list[TopicPartition] = EMPTY,
-        generation_id: int = -1,
-        rack_id: str | None = None,
-    ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.user_data = user_data
-        self.owned_partitions = [] if owned_partitions is EMPTY else owned_partitions
-        self.generation_id = generation_id
-        self.rack_id = rack_id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topics: list[str] = EMPTY
+        user_data: bytes | None = None
+        owned_partitions: list[TopicPartition] = EMPTY
+        generation_id: int = -1
+        rack_id: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class ControlRecordTypeSchema(Message):
@@ -11,6 +11,5 @@ class ControlRecordTypeSchema(Message):
     MAX_VERSION = 0
     FIELDS = (("type", "int16", "0+", 0),)
 
-    def __init__(self, *, type: int = 0) -> None:
-        self.type = type
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        type: int = 0

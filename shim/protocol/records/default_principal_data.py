@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class DefaultPrincipalData(Message):
@@ -16,8 +16,7 @@ class DefaultPrincipalData(Message):
         ("token_authenticated", "bool", "0+", False),
     )
 
-    def __init__(self, *, type: str = "", name: str = "", token_authenticated: bool = False) -> None:
-        self.type = type
-        self.name = name
-        self.token_authenticated = token_authenticated
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        type: str = ""
+        name: str = ""
+        token_authenticated: bool = False

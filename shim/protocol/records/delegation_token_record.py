@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class DelegationTokenRecord(Message):
@@ -29,22 +29,11 @@ class DelegationTokenRecord(Message):
         ("token_id", "string", "0+", ""),
     )
 
-    def __init__(
-        self,
-        *,
-        owner: str = "",
-        requester: str = "",
-        renewers: list[str] = EMPTY,
-        issue_timestamp: int = 0,
-        max_timestamp: int = 0,
-        expiration_timestamp: int = 0,
-        token_id: str = "",
-    ) -> None:
-        self.owner = owner
-        self.requester = requester
-        self.renewers = [] if renewers is EMPTY else renewers
-        self.issue_timestamp = issue_timestamp
-        self.max_timestamp = max_timestamp
-        self.expiration_timestamp = expiration_timestamp
-        self.token_id = token_id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        owner: str = ""
+        requester: str = ""
+        renewers: list[str] = EMPTY
+        issue_timestamp: int = 0
+        max_timestamp: int = 0
+        expiration_timestamp: int = 0
+        token_id: str = ""

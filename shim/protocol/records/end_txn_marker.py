@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class EndTxnMarker(Message):
@@ -11,6 +11,5 @@ class EndTxnMarker(Message):
     MAX_VERSION = 0
     FIELDS = (("coordinator_epoch", "int32", "0+", 0),)
 
-    def __init__(self, *, coordinator_epoch: int = 0) -> None:
-        self.coordinator_epoch = coordinator_epoch
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        coordinator_epoch: int = 0

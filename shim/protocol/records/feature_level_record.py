@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class FeatureLevelRecord(Message):
@@ -16,7 +16,6 @@ class FeatureLevelRecord(Message):
         ("feature_level", "int16", "0+", 0),
     )
 
-    def __init__(self, *, name: str = "", feature_level: int = 0) -> None:
-        self.name = name
-        self.feature_level = feature_level
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        feature_level: int = 0

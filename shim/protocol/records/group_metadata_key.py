@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class GroupMetadataKey(Message):
@@ -12,6 +12,5 @@ class GroupMetadataKey(Message):
     MAX_VERSION = 0
     FIELDS = (("group", "string", "0", ""),)
 
-    def __init__(self, *, group: str = "") -> None:
-        self.group = group
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class MemberMetadata(Message):
@@ -27,27 +27,15 @@ class MemberMetadata(Message):
         ("assignment", "bytes", "0+", b""),
     )
 
-    def __init__(
-        self,
-        *,
-        member_id: str = "",
-        group_instance_id: str | None = None,
-        client_id: str = "",
-        client_host: str = "",
-        rebalance_timeout: int = -1,
-        session_timeout: int = 0,
-        subscription: bytes = b"",
-        assignment: bytes = b"",
-    ) -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.rebalance_timeout = rebalance_timeout
-        self.session_timeout = session_timeout
-        self.subscription = subscription
-        self.assignment = assignment
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        member_id: str = ""
+        group_instance_id: str | None = None
+        client_id: str = ""
+        client_host: str = ""
+        rebalance_timeout: int = -1
+        session_timeout: int = 0
+        subscription: bytes = b""
+        assignment: bytes = b""
 
 
 class GroupMetadataValue(Message):
@@ -65,20 +53,10 @@ class GroupMetadataValue(Message):
         ("members", "[]MemberMetadata", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        protocol_type: str = "",
-        generation: int = 0,
-        protocol: str | None = "",
-        leader: str | None = "",
-        current_state_timestamp: int = -1,
-        members: list[MemberMetadata] = EMPTY,
-    ) -> None:
-        self.protocol_type = protocol_type
-        self.generation = generation
-        self.protocol = protocol
-        self.leader = leader
-        self.current_state_timestamp = current_state_timestamp
-        self.members = [] if members is EMPTY else members
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        protocol_type: str = ""
+        generation: int = 0
+        protocol: str | None = ""
+        leader: str | None = ""
+        current_state_timestamp: int = -1
+        members: list[MemberMetadata] = EMPTY

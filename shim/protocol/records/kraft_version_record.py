@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class KRaftVersionRecord(Message):
@@ -15,7 +15,6 @@ class KRaftVersionRecord(Message):
         ("kraft_version", "int16", "0+", 0),
     )
 
-    def __init__(self, *, version: int = 0, kraft_version: int = 0) -> None:
-        self.version = version
-        self.kraft_version = kraft_version
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        version: int = 0
+        kraft_version: int = 0

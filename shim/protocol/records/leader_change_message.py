@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class Voter(Message):
@@ -12,10 +12,9 @@ class Voter(Message):
         ("voter_directory_id", "uuid", "1+", ZERO_UUID),
     )
 
-    def __init__(self, *, voter_id: int = 0, voter_directory_id: bytes = ZERO_UUID) -> None:
-        self.voter_id = voter_id
-        self.voter_directory_id = voter_directory_id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        voter_id: int = 0
+        voter_directory_id: bytes = ZERO_UUID
 
 
 class LeaderChangeMessage(Message):
@@ -30,16 +29,8 @@ class LeaderChangeMessage(Message):
         ("granting_voters", "[]Voter", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        version: int = 0,
-        leader_id: int = 0,
-        voters: list[Voter] = EMPTY,
-        granting_voters: list[Voter] = EMPTY,
-    ) -> None:
-        self.version = version
-        self.leader_id = leader_id
-        self.voters = [] if voters is EMPTY else voters
-        self.granting_voters = [] if granting_voters is EMPTY else granting_voters
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        version: int = 0
+        leader_id: int = 0
+        voters: list[Voter] = EMPTY
+        granting_voters: list[Voter] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class LegacyOffsetCommitValue(Message):
@@ -16,8 +16,7 @@ class LegacyOffsetCommitValue(Message):
         ("commit_timestamp", "int64", "0", 0),
     )
 
-    def __init__(self, *, offset: int = 0, metadata: str = "", commit_timestamp: int = 0) -> None:
-        self.offset = offset
-        self.metadata = metadata
-        self.commit_timestamp = commit_timestamp
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        offset: int = 0
+        metadata: str = ""
+        commit_timestamp: int = 0

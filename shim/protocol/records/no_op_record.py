@@ -11,6 +11,3 @@ class NoOpRecord(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
-
-    def __init__(self) -> None:
-        self.unknown_tags = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class OffsetCommitKey(Message):
@@ -16,8 +16,7 @@ class OffsetCommitKey(Message):
         ("partition", "int32", "0", 0),
     )
 
-    def __init__(self, *, group: str = "", topic: str = "", partition: int = 0) -> None:
-        self.group = group
-        self.topic = topic
-        self.partition = partition
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group: str = ""
+        topic: str = ""
+        partition: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import ZERO_UUID, Message
+from shim.protocol.message import TYPE_CHECKING, ZERO_UUID, Message
 
 
 class OffsetCommitValue(Message):
@@ -20,20 +20,10 @@ class OffsetCommitValue(Message):
         ("topic_id", "uuid", "4+", ZERO_UUID, "", True, 0, "4+"),
     )
 
-    def __init__(
-        self,
-        *,
-        offset: int = 0,
-        leader_epoch: int = -1,
-        metadata: str = "",
-        commit_timestamp: int = 0,
-        expire_timestamp: int = -1,
-        topic_id: bytes = ZERO_UUID,
-    ) -> None:
-        self.offset = offset
-        self.leader_epoch = leader_epoch
-        self.metadata = metadata
-        self.commit_timestamp = commit_timestamp
-        self.expire_timestamp = expire_timestamp
-        self.topic_id = topic_id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        offset: int = 0
+        leader_epoch: int = -1
+        metadata: str = ""
+        commit_timestamp: int = 0
+        expire_timestamp: int = -1
+        topic_id: bytes = ZERO_UUID

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import ZERO_UUID, Message
+from shim.protocol.message import TYPE_CHECKING, ZERO_UUID, Message
 
 
 class PartitionChangeRecord(Message):
@@ -37,30 +37,15 @@ class PartitionChangeRecord(Message):
         ("last_known_elr", "[]int32", "2+", None, "2+", False, 7, "2+"),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_id: int = -1,
-        topic_id: bytes = ZERO_UUID,
-        isr: list[int] | None = None,
-        leader: int = -2,
-        replicas: list[int] | None = None,
-        removing_replicas: list[int] | None = None,
-        adding_replicas: list[int] | None = None,
-        leader_recovery_state: int = -1,
-        directories: list[bytes] | None = None,
-        eligible_leader_replicas: list[int] | None = None,
-        last_known_elr: list[int] | None = None,
-    ) -> None:
-        self.partition_id = partition_id
-        self.topic_id = topic_id
-        self.isr = isr
-        self.leader = leader
-        self.replicas = replicas
-        self.removing_replicas = removing_replicas
-        self.adding_replicas = adding_replicas
-        self.leader_recovery_state = leader_recovery_state
-        self.directories = directories
-        self.eligible_leader_replicas = eligible_leader_replicas
-        self.last_known_elr = last_known_elr
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_id: int = -1
+        topic_id: bytes = ZERO_UUID
+        isr: list[int] | None = None
+        leader: int = -2
+        replicas: list[int] | None = None
+        removing_replicas: list[int] | None = None
+        adding_replicas: list[int] | None = None
+        leader_recovery_state: int = -1
+        directories: list[bytes] | None = None
+        eligible_leader_replicas: list[int] | None = None
+        last_known_elr: list[int] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class PartitionRecord(Message):
@@ -41,34 +41,17 @@ class PartitionRecord(Message):
         ("last_known_elr", "[]int32", "2+", None, "2+", False, 2, "2+"),
     )
 
-    def __init__(
-        self,
-        *,
-        partition_id: int = -1,
-        topic_id: bytes = ZERO_UUID,
-        replicas: list[int] = EMPTY,
-        isr: list[int] = EMPTY,
-        removing_replicas: list[int] = EMPTY,
-        adding_replicas: list[int] = EMPTY,
-        leader: int = -1,
-        leader_recovery_state: int = 0,
-        leader_epoch: int = -1,
-        partition_epoch: int = -1,
-        directories: list[bytes] = EMPTY,
-        eligible_leader_replicas: list[int] | None = None,
-        last_known_elr: list[int] | None = None,
-    ) -> None:
-        self.partition_id = partition_id
-        self.topic_id = topic_id
-        self.replicas = [] if replicas is EMPTY else replicas
-        self.isr = [] if isr is EMPTY else isr
-        self.removing_replicas = [] if removing_replicas is EMPTY else removing_replicas
-        self.adding_replicas = [] if adding_replicas is EMPTY else adding_replicas
-        self.leader = leader
-        self.leader_recovery_state = leader_recovery_state
-        self.leader_epoch = leader_epoch
-        self.partition_epoch = partition_epoch
-        self.directories = [] if directories is EMPTY else directories
-        self.eligible_leader_replicas = eligible_leader_replicas
-        self.last_known_elr = last_known_elr
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        partition_id: int = -1
+        topic_id: bytes = ZERO_UUID
+        replicas: list[int] = EMPTY
+        isr: list[int] = EMPTY
+        removing_replicas: list[int] = EMPTY
+        adding_replicas: list[int] = EMPTY
+        leader: int = -1
+        leader_recovery_state: int = 0
+        leader_epoch: int = -1
+        partition_epoch: int = -1
+        directories: list[bytes] = EMPTY
+        eligible_leader_replicas: list[int] | None = None
+        last_known_elr: list[int] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class ProducerIdsRecord(Message):
@@ -17,8 +17,7 @@ class ProducerIdsRecord(Message):
         ("next_producer_id", "int64", "0+", 0),
     )
 
-    def __init__(self, *, broker_id: int = 0, broker_epoch: int = -1, next_producer_id: int = 0) -> None:
-        self.broker_id = broker_id
-        self.broker_epoch = broker_epoch
-        self.next_producer_id = next_producer_id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        broker_id: int = 0
+        broker_epoch: int = -1
+        next_producer_id: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class ProducerEntry(Message):
@@ -27,27 +27,15 @@ class ProducerEntry(Message):
         ("current_txn_first_offset", "int64", "1", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        producer_id: int = 0,
-        epoch: int = 0,
-        last_sequence: int = 0,
-        last_offset: int = 0,
-        offset_delta: int = 0,
-        timestamp: int = 0,
-        coordinator_epoch: int = 0,
-        current_txn_first_offset: int = 0,
-    ) -> None:
-        self.producer_id = producer_id
-        self.epoch = epoch
-        self.last_sequence = last_sequence
-        self.last_offset = last_offset
-        self.offset_delta = offset_delta
-        self.timestamp = timestamp
-        self.coordinator_epoch = coordinator_epoch
-        self.current_txn_first_offset = current_txn_first_offset
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        producer_id: int = 0
+        epoch: int = 0
+        last_sequence: int = 0
+        last_offset: int = 0
+        offset_delta: int = 0
+        timestamp: int = 0
+        coordinator_epoch: int = 0
+        current_txn_first_offset: int = 0
 
 
 class ProducerSnapshot(Message):
@@ -59,7 +47,6 @@ class ProducerSnapshot(Message):
         ("producer_entries", "[]ProducerEntry", "1", ()),
     )
 
-    def __init__(self, *, crc: int = 0, producer_entries: list[ProducerEntry] = EMPTY) -> None:
-        self.crc = crc
-        self.producer_entries = [] if producer_entries is EMPTY else producer_entries
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        crc: int = 0
+        producer_entries: list[ProducerEntry] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class BrokerEndpoint(Message):
@@ -14,12 +14,11 @@ class BrokerEndpoint(Message):
         ("security_protocol", "int16", "0+", 0),
     )
 
-    def __init__(self, *, name: str = "", host: str = "", port: int = 0, security_protocol: int = 0) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.security_protocol = security_protocol
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        host: str = ""
+        port: int = 0
+        security_protocol: int = 0
 
 
 class BrokerFeature(Message):
@@ -30,11 +29,10 @@ class BrokerFeature(Message):
         ("max_supported_version", "int16", "0+", 0),
     )
 
-    def __init__(self, *, name: str = "", min_supported_version: int = 0, max_supported_version: int = 0) -> None:
-        self.name = name
-        self.min_supported_version = min_supported_version
-        self.max_supported_version = max_supported_version
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        min_supported_version: int = 0
+        max_supported_version: int = 0
 
 
 class RegisterBrokerRecord(Message):
@@ -69,30 +67,15 @@ class RegisterBrokerRecord(Message):
         ("cordoned_log_dirs", "[]uuid", "4+", None, "4+", False, 1, "4+"),
     )
 
-    def __init__(
-        self,
-        *,
-        broker_id: int = 0,
-        is_migrating_zk_broker: bool = False,
-        incarnation_id: bytes = ZERO_UUID,
-        broker_epoch: int = 0,
-        end_points: list[BrokerEndpoint] = EMPTY,
-        features: list[BrokerFeature] = EMPTY,
-        rack: str | None = "",
-        fenced: bool = True,
-        in_controlled_shutdown: bool = False,
-        log_dirs: list[bytes] = EMPTY,
-        cordoned_log_dirs: list[bytes] | None = None,
-    ) -> None:
-        self.broker_id = broker_id
-        self.is_migrating_zk_broker = is_migrating_zk_broker
-        self.incarnation_id = incarnation_id
-        self.broker_epoch = broker_epoch
-        self.end_points = [] if end_points is EMPTY else end_points
-        self.features = [] if features is EMPTY else features
-        self.rack = rack
-        self.fenced = fenced
-        self.in_controlled_shutdown = in_controlled_shutdown
-        self.log_dirs = [] if log_dirs is EMPTY else log_dirs
-        self.cordoned_log_dirs = cordoned_log_dirs
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        broker_id: int = 0
+        is_migrating_zk_broker: bool = False
+        incarnation_id: bytes = ZERO_UUID
+        broker_epoch: int = 0
+        end_points: list[BrokerEndpoint] = EMPTY
+        features: list[BrokerFeature] = EMPTY
+        rack: str | None = ""
+        fenced: bool = True
+        in_controlled_shutdown: bool = False
+        log_dirs: list[bytes] = EMPTY
+        cordoned_log_dirs: list[bytes] | None = None

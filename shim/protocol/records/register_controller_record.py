@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class ControllerEndpoint(Message):
@@ -14,12 +14,11 @@ class ControllerEndpoint(Message):
         ("security_protocol", "int16", "0+", 0),
     )
 
-    def __init__(self, *, name: str = "", host: str = "", port: int = 0, security_protocol: int = 0) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.security_protocol = security_protocol
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        host: str = ""
+        port: int = 0
+        security_protocol: int = 0
 
 
 class ControllerFeature(Message):
@@ -30,11 +29,10 @@ class ControllerFeature(Message):
         ("max_supported_version", "int16", "0+", 0),
     )
 
-    def __init__(self, *, name: str = "", min_supported_version: int = 0, max_supported_version: int = 0) -> None:
-        self.name = name
-        self.min_supported_version = min_supported_version
-        self.max_supported_version = max_supported_version
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        min_supported_version: int = 0
+        max_supported_version: int = 0
 
 
 class RegisterControllerRecord(Message):
@@ -51,18 +49,9 @@ class RegisterControllerRecord(Message):
         ("features", "[]ControllerFeature", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        controller_id: int = 0,
-        incarnation_id: bytes = ZERO_UUID,
-        zk_migration_ready: bool = False,
-        end_points: list[ControllerEndpoint] = EMPTY,
-        features: list[ControllerFeature] = EMPTY,
-    ) -> None:
-        self.controller_id = controller_id
-        self.incarnation_id = incarnation_id
-        self.zk_migration_ready = zk_migration_ready
-        self.end_points = [] if end_points is EMPTY else end_points
-        self.features = [] if features is EMPTY else features
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        controller_id: int = 0
+        incarnation_id: bytes = ZERO_UUID
+        zk_migration_ready: bool = False
+        end_points: list[ControllerEndpoint] = EMPTY
+        features: list[ControllerFeature] = EMPTY

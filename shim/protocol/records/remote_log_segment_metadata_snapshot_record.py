@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class SegmentLeaderEpochEntry(Message):
@@ -12,10 +12,9 @@ class SegmentLeaderEpochEntry(Message):
         ("offset", "int64", "0+", 0),
     )
 
-    def __init__(self, *, leader_epoch: int = 0, offset: int = 0) -> None:
-        self.leader_epoch = leader_epoch
-        self.offset = offset
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        leader_epoch: int = 0
+        offset: int = 0
 
 
 class RemoteLogSegmentMetadataSnapshotRecord(Message):
@@ -50,30 +49,15 @@ class RemoteLogSegmentMetadataSnapshotRecord(Message):
         ("txn_index_empty", "bool", "0+", False, "", False, 0, "0+"),
     )
 
-    def __init__(
-        self,
-        *,
-        segment_id: bytes = ZERO_UUID,
-        start_offset: int = 0,
-        end_offset: int = 0,
-        broker_id: int = 0,
-        max_timestamp_ms: int = 0,
-        event_timestamp_ms: int = 0,
-        segment_leader_epochs: list[SegmentLeaderEpochEntry] = EMPTY,
-        segment_size_in_bytes: int = 0,
-        custom_metadata: bytes | None = None,
-        remote_log_segment_state: int = 0,
-        txn_index_empty: bool = False,
-    ) -> None:
-        self.segment_id = segment_id
-        self.start_offset = start_offset
-        self.end_offset = end_offset
-        self.broker_id = broker_id
-        self.max_timestamp_ms = max_timestamp_ms
-        self.event_timestamp_ms = event_timestamp_ms
-        self.segment_leader_epochs = [] if segment_leader_epochs is EMPTY else segment_leader_epochs
-        self.segment_size_in_bytes = segment_size_in_bytes
-        self.custom_metadata = custom_metadata
-        self.remote_log_segment_state = remote_log_segment_state
-        self.txn_index_empty = txn_index_empty
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        segment_id: bytes = ZERO_UUID
+        start_offset: int = 0
+        end_offset: int = 0
+        broker_id: int = 0
+        max_timestamp_ms: int = 0
+        event_timestamp_ms: int = 0
+        segment_leader_epochs: list[SegmentLeaderEpochEntry] = EMPTY
+        segment_size_in_bytes: int = 0
+        custom_metadata: bytes | None = None
+        remote_log_segment_state: int = 0
+        txn_index_empty: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class TopicIdPartitionEntry(Message):
@@ -13,11 +13,10 @@ class TopicIdPartitionEntry(Message):
         ("partition", "int32", "0+", 0),
     )
 
-    def __init__(self, *, name: str = "", id: bytes = ZERO_UUID, partition: int = 0) -> None:
-        self.name = name
-        self.id = id
-        self.partition = partition
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        id: bytes = ZERO_UUID
+        partition: int = 0
 
 
 class RemoteLogSegmentIdEntry(Message):
@@ -27,10 +26,9 @@ class RemoteLogSegmentIdEntry(Message):
         ("id", "uuid", "0+", ZERO_UUID),
     )
 
-    def __init__(self, *, topic_id_partition: TopicIdPartitionEntry = EMPTY, id: bytes = ZERO_UUID) -> None:
-        self.topic_id_partition = TopicIdPartitionEntry() if topic_id_partition is EMPTY else topic_id_partition
-        self.id = id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id_partition: TopicIdPartitionEntry = EMPTY
+        id: bytes = ZERO_UUID
 
 
 class RemoteLogSegmentMetadataUpdateRecord(Message):
@@ -53,20 +51,9 @@ class RemoteLogSegmentMetadataUpdateRecord(Message):
         ("remote_log_segment_state", "int8", "0+", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        remote_log_segment_id: RemoteLogSegmentIdEntry = EMPTY,
-        broker_id: int = 0,
-        event_timestamp_ms: int = 0,
-        custom_metadata: bytes | None = None,
-        remote_log_segment_state: int = 0,
-    ) -> None:
-        self.remote_log_segment_id = (
-            RemoteLogSegmentIdEntry() if remote_log_segment_id is EMPTY else remote_log_segment_id
-        )
-        self.broker_id = broker_id
-        self.event_timestamp_ms = event_timestamp_ms
-        self.custom_metadata = custom_metadata
-        self.remote_log_segment_state = remote_log_segment_state
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        remote_log_segment_id: RemoteLogSegmentIdEntry = EMPTY
+        broker_id: int = 0
+        event_timestamp_ms: int = 0
+        custom_metadata: bytes | None = None
+        remote_log_segment_state: int = 0

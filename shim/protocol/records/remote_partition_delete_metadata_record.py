@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class TopicIdPartitionEntry(Message):
@@ -13,11 +13,10 @@ class TopicIdPartitionEntry(Message):
         ("partition", "int32", "0+", 0),
     )
 
-    def __init__(self, *, name: str = "", id: bytes = ZERO_UUID, partition: int = 0) -> None:
-        self.name = name
-        self.id = id
-        self.partition = partition
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        id: bytes = ZERO_UUID
+        partition: int = 0
 
 
 class RemotePartitionDeleteMetadataRecord(Message):
@@ -33,16 +32,8 @@ class RemotePartitionDeleteMetadataRecord(Message):
         ("remote_partition_delete_state", "int8", "0+", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        topic_id_partition: TopicIdPartitionEntry = EMPTY,
-        broker_id: int = 0,
-        event_timestamp_ms: int = 0,
-        remote_partition_delete_state: int = 0,
-    ) -> None:
-        self.topic_id_partition = TopicIdPartitionEntry() if topic_id_partition is EMPTY else topic_id_partition
-        self.broker_id = broker_id
-        self.event_timestamp_ms = event_timestamp_ms
-        self.remote_partition_delete_state = remote_partition_delete_state
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id_partition: TopicIdPartitionEntry = EMPTY
+        broker_id: int = 0
+        event_timestamp_ms: int = 0
+        remote_partition_delete_state: int = 0

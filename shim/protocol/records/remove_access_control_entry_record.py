@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import ZERO_UUID, Message
+from shim.protocol.message import TYPE_CHECKING, ZERO_UUID, Message
 
 
 class RemoveAccessControlEntryRecord(Message):
@@ -13,6 +13,5 @@ class RemoveAccessControlEntryRecord(Message):
     FLEXIBLE_FROM = 0
     FIELDS = (("id", "uuid", "0+", ZERO_UUID),)
 
-    def __init__(self, *, id: bytes = ZERO_UUID) -> None:
-        self.id = id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        id: bytes = ZERO_UUID

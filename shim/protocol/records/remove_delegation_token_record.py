@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class RemoveDelegationTokenRecord(Message):
@@ -13,6 +13,5 @@ class RemoveDelegationTokenRecord(Message):
     FLEXIBLE_FROM = 0
     FIELDS = (("token_id", "string", "0+", ""),)
 
-    def __init__(self, *, token_id: str = "") -> None:
-        self.token_id = token_id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        token_id: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import ZERO_UUID, Message
+from shim.protocol.message import TYPE_CHECKING, ZERO_UUID, Message
 
 
 class RemoveTopicRecord(Message):
@@ -13,6 +13,5 @@ class RemoveTopicRecord(Message):
     FLEXIBLE_FROM = 0
     FIELDS = (("topic_id", "uuid", "0+", ZERO_UUID),)
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID) -> None:
-        self.topic_id = topic_id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID

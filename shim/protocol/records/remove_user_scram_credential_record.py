@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class RemoveUserScramCredentialRecord(Message):
@@ -16,7 +16,6 @@ class RemoveUserScramCredentialRecord(Message):
         ("mechanism", "int8", "0+", 0),
     )
 
-    def __init__(self, *, name: str = "", mechanism: int = 0) -> None:
-        self.name = name
-        self.mechanism = mechanism
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        mechanism: int = 0

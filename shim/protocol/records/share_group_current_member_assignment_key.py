@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class ShareGroupCurrentMemberAssignmentKey(Message):
@@ -15,7 +15,6 @@ class ShareGroupCurrentMemberAssignmentKey(Message):
         ("member_id", "string", "0", ""),
     )
 
-    def __init__(self, *, group_id: str = "", member_id: str = "") -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        member_id: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class TopicPartitions(Message):
@@ -12,10 +12,9 @@ class TopicPartitions(Message):
         ("partitions", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, partitions: list[int] = EMPTY) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        partitions: list[int] = EMPTY
 
 
 class ShareGroupCurrentMemberAssignmentValue(Message):
@@ -31,16 +30,8 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
         ("assigned_partitions", "[]TopicPartitions", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        member_epoch: int = 0,
-        previous_member_epoch: int = 0,
-        state: int = 0,
-        assigned_partitions: list[TopicPartitions] = EMPTY,
-    ) -> None:
-        self.member_epoch = member_epoch
-        self.previous_member_epoch = previous_member_epoch
-        self.state = state
-        self.assigned_partitions = [] if assigned_partitions is EMPTY else assigned_partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        member_epoch: int = 0
+        previous_member_epoch: int = 0
+        state: int = 0
+        assigned_partitions: list[TopicPartitions] = EMPTY

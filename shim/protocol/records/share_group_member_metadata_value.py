@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class ShareGroupMemberMetadataValue(Message):
@@ -18,16 +18,8 @@ class ShareGroupMemberMetadataValue(Message):
         ("subscribed_topic_names", "[]string", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        rack_id: str | None = "",
-        client_id: str = "",
-        client_host: str = "",
-        subscribed_topic_names: list[str] = EMPTY,
-    ) -> None:
-        self.rack_id = rack_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.subscribed_topic_names = [] if subscribed_topic_names is EMPTY else subscribed_topic_names
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        rack_id: str | None = ""
+        client_id: str = ""
+        client_host: str = ""
+        subscribed_topic_names: list[str] = EMPTY

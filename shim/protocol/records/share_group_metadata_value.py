@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class ShareGroupMetadataValue(Message):
@@ -16,7 +16,6 @@ class ShareGroupMetadataValue(Message):
         ("metadata_hash", "int64", "0+", 0),
     )
 
-    def __init__(self, *, epoch: int = 0, metadata_hash: int = 0) -> None:
-        self.epoch = epoch
-        self.metadata_hash = metadata_hash
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        epoch: int = 0
+        metadata_hash: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class TopicPartitionsInfo(Message):
@@ -13,11 +13,10 @@ class TopicPartitionsInfo(Message):
         ("partitions", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, topic_name: str = "", partitions: list[int] = EMPTY) -> None:
-        self.topic_id = topic_id
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        topic_name: str = ""
+        partitions: list[int] = EMPTY
 
 
 class TopicInfo(Message):
@@ -27,10 +26,9 @@ class TopicInfo(Message):
         ("topic_name", "string", "0+", ""),
     )
 
-    def __init__(self, *, topic_id: bytes = ZERO_UUID, topic_name: str = "") -> None:
-        self.topic_id = topic_id
-        self.topic_name = topic_name
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic_id: bytes = ZERO_UUID
+        topic_name: str = ""
 
 
 class ShareGroupStatePartitionMetadataValue(Message):
@@ -45,14 +43,7 @@ class ShareGroupStatePartitionMetadataValue(Message):
         ("deleting_topics", "[]TopicInfo", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        initializing_topics: list[TopicPartitionsInfo] = EMPTY,
-        initialized_topics: list[TopicPartitionsInfo] = EMPTY,
-        deleting_topics: list[TopicInfo] = EMPTY,
-    ) -> None:
-        self.initializing_topics = [] if initializing_topics is EMPTY else initializing_topics
-        self.initialized_topics = [] if initialized_topics is EMPTY else initialized_topics
-        self.deleting_topics = [] if deleting_topics is EMPTY else deleting_topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        initializing_topics: list[TopicPartitionsInfo] = EMPTY
+        initialized_topics: list[TopicPartitionsInfo] = EMPTY
+        deleting_topics: list[TopicInfo] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import ZERO_UUID, Message
+from shim.protocol.message import TYPE_CHECKING, ZERO_UUID, Message
 
 
 class ShareSnapshotKey(Message):
@@ -16,8 +16,7 @@ class ShareSnapshotKey(Message):
         ("partition", "int32", "0", 0),
     )
 
-    def __init__(self, *, group_id: str = "", topic_id: bytes = ZERO_UUID, partition: int = 0) -> None:
-        self.group_id = group_id
-        self.topic_id = topic_id
-        self.partition = partition
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""
+        topic_id: bytes = ZERO_UUID
+        partition: int = 0

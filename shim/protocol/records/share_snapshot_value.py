@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class StateBatch(Message):
@@ -14,19 +14,11 @@ class StateBatch(Message):
         ("delivery_count", "int16", "0+", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        first_offset: int = 0,
-        last_offset: int = 0,
-        delivery_state: int = 0,
-        delivery_count: int = 0,
-    ) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.delivery_state = delivery_state
-        self.delivery_count = delivery_count
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        first_offset: int = 0
+        last_offset: int = 0
+        delivery_state: int = 0
+        delivery_count: int = 0
 
 
 class ShareSnapshotValue(Message):
@@ -55,24 +47,12 @@ class ShareSnapshotValue(Message):
         ("state_batches", "[]StateBatch", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        snapshot_epoch: int = 0,
-        state_epoch: int = 0,
-        leader_epoch: int = 0,
-        start_offset: int = 0,
-        delivery_complete_count: int = -1,
-        create_timestamp: int = 0,
-        write_timestamp: int = 0,
-        state_batches: list[StateBatch] = EMPTY,
-    ) -> None:
-        self.snapshot_epoch = snapshot_epoch
-        self.state_epoch = state_epoch
-        self.leader_epoch = leader_epoch
-        self.start_offset = start_offset
-        self.delivery_complete_count = delivery_complete_count
-        self.create_timestamp = create_timestamp
-        self.write_timestamp = write_timestamp
-        self.state_batches = [] if state_batches is EMPTY else state_batches
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        snapshot_epoch: int = 0
+        state_epoch: int = 0
+        leader_epoch: int = 0
+        start_offset: int = 0
+        delivery_complete_count: int = -1
+        create_timestamp: int = 0
+        write_timestamp: int = 0
+        state_batches: list[StateBatch] = EMPTY

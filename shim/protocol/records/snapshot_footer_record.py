@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class SnapshotFooterRecord(Message):
@@ -12,6 +12,5 @@ class SnapshotFooterRecord(Message):
     FLEXIBLE_FROM = 0
     FIELDS = (("version", "int16", "0+", 0),)
 
-    def __init__(self, *, version: int = 0) -> None:
-        self.version = version
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        version: int = 0

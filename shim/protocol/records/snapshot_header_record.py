@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class SnapshotHeaderRecord(Message):
@@ -15,7 +15,6 @@ class SnapshotHeaderRecord(Message):
         ("last_contained_log_timestamp", "int64", "0+", 0),
     )
 
-    def __init__(self, *, version: int = 0, last_contained_log_timestamp: int = 0) -> None:
-        self.version = version
-        self.last_contained_log_timestamp = last_contained_log_timestamp
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        version: int = 0
+        last_contained_log_timestamp: int = 0

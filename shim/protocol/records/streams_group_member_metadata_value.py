@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class Endpoint(Message):
@@ -12,10 +12,9 @@ class Endpoint(Message):
         ("port", "uint16", "0+", 0),
     )
 
-    def __init__(self, *, host: str = "", port: int = 0) -> None:
-        self.host = host
-        self.port = port
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        host: str = ""
+        port: int = 0
 
 
 class KeyValue(Message):
@@ -25,10 +24,9 @@ class KeyValue(Message):
         ("value", "string", "0+", ""),
     )
 
-    def __init__(self, *, key: str = "", value: str = "") -> None:
-        self.key = key
-        self.value = value
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        key: str = ""
+        value: str = ""
 
 
 class StreamsGroupMemberMetadataValue(Message):
@@ -59,26 +57,13 @@ class StreamsGroupMemberMetadataValue(Message):
         ("client_tags", "[]KeyValue", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        instance_id: str | None = "",
-        rack_id: str | None = "",
-        client_id: str = "",
-        client_host: str = "",
-        rebalance_timeout_ms: int = -1,
-        topology_epoch: int = 0,
-        process_id: str = "",
-        user_endpoint: Endpoint | None = None,
-        client_tags: list[KeyValue] = EMPTY,
-    ) -> None:
-        self.instance_id = instance_id
-        self.rack_id = rack_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.topology_epoch = topology_epoch
-        self.process_id = process_id
-        self.user_endpoint = user_endpoint
-        self.client_tags = [] if client_tags is EMPTY else client_tags
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        instance_id: str | None = ""
+        rack_id: str | None = ""
+        client_id: str = ""
+        client_host: str = ""
+        rebalance_timeout_ms: int = -1
+        topology_epoch: int = 0
+        process_id: str = ""
+        user_endpoint: Endpoint | None = None
+        client_tags: list[KeyValue] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class LastAssignmentConfig(Message):
@@ -12,10 +12,9 @@ class LastAssignmentConfig(Message):
         ("value", "string", "0+", ""),
     )
 
-    def __init__(self, *, key: str = "", value: str = "") -> None:
-        self.key = key
-        self.value = value
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        key: str = ""
+        value: str = ""
 
 
 class StreamsGroupMetadataValue(Message):
@@ -31,16 +30,8 @@ class StreamsGroupMetadataValue(Message):
         ("last_assignment_configs", "[]LastAssignmentConfig", "0+", (), "0+", False, 1, "0+"),
     )
 
-    def __init__(
-        self,
-        *,
-        epoch: int = 0,
-        metadata_hash: int = 0,
-        validated_topology_epoch: int = -1,
-        last_assignment_configs: list[LastAssignmentConfig] | None = EMPTY,
-    ) -> None:
-        self.epoch = epoch
-        self.metadata_hash = metadata_hash
-        self.validated_topology_epoch = validated_topology_epoch
-        self.last_assignment_configs = [] if last_assignment_configs is EMPTY else last_assignment_configs
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        epoch: int = 0
+        metadata_hash: int = 0
+        validated_topology_epoch: int = -1
+        last_assignment_configs: list[LastAssignmentConfig] | None = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class TaskIds(Message):
@@ -12,10 +12,9 @@ class TaskIds(Message):
         ("partitions", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, subtopology_id: str = "", partitions: list[int] = EMPTY) -> None:
-        self.subtopology_id = subtopology_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        subtopology_id: str = ""
+        partitions: list[int] = EMPTY
 
 
 class StreamsGroupTargetAssignmentMemberValue(Message):
@@ -30,14 +29,7 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
         ("warmup_tasks", "[]TaskIds", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        active_tasks: list[TaskIds] = EMPTY,
-        standby_tasks: list[TaskIds] = EMPTY,
-        warmup_tasks: list[TaskIds] = EMPTY,
-    ) -> None:
-        self.active_tasks = [] if active_tasks is EMPTY else active_tasks
-        self.standby_tasks = [] if standby_tasks is EMPTY else standby_tasks
-        self.warmup_tasks = [] if warmup_tasks is EMPTY else warmup_tasks
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        active_tasks: list[TaskIds] = EMPTY
+        standby_tasks: list[TaskIds] = EMPTY
+        warmup_tasks: list[TaskIds] = EMPTY

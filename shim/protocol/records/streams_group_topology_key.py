@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class StreamsGroupTopologyKey(Message):
@@ -12,6 +12,5 @@ class StreamsGroupTopologyKey(Message):
     MAX_VERSION = 0
     FIELDS = (("group_id", "string", "0", ""),)
 
-    def __init__(self, *, group_id: str = "") -> None:
-        self.group_id = group_id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        group_id: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class TopicConfig(Message):
@@ -12,10 +12,9 @@ class TopicConfig(Message):
         ("value", "string", "0+", ""),
     )
 
-    def __init__(self, *, key: str = "", value: str = "") -> None:
-        self.key = key
-        self.value = value
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        key: str = ""
+        value: str = ""
 
 
 class TopicInfo(Message):
@@ -27,19 +26,11 @@ class TopicInfo(Message):
         ("topic_configs", "[]TopicConfig", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        name: str = "",
-        partitions: int = 0,
-        replication_factor: int = 0,
-        topic_configs: list[TopicConfig] = EMPTY,
-    ) -> None:
-        self.name = name
-        self.partitions = partitions
-        self.replication_factor = replication_factor
-        self.topic_configs = [] if topic_configs is EMPTY else topic_configs
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        partitions: int = 0
+        replication_factor: int = 0
+        topic_configs: list[TopicConfig] = EMPTY
 
 
 class CopartitionGroup(Message):
@@ -50,17 +41,10 @@ class CopartitionGroup(Message):
         ("repartition_source_topics", "[]int16", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        source_topics: list[int] = EMPTY,
-        source_topic_regex: list[int] = EMPTY,
-        repartition_source_topics: list[int] = EMPTY,
-    ) -> None:
-        self.source_topics = [] if source_topics is EMPTY else source_topics
-        self.source_topic_regex = [] if source_topic_regex is EMPTY else source_topic_regex
-        self.repartition_source_topics = [] if repartition_source_topics is EMPTY else repartition_source_topics
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        source_topics: list[int] = EMPTY
+        source_topic_regex: list[int] = EMPTY
+        repartition_source_topics: list[int] = EMPTY
 
 
 class Subtopology(Message):
@@ -83,25 +67,14 @@ class Subtopology(Message):
         ("copartition_groups", "[]CopartitionGroup", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        subtopology_id: str = "",
-        source_topics: list[str] = EMPTY,
-        source_topic_regex: list[str] = EMPTY,
-        state_changelog_topics: list[TopicInfo] = EMPTY,
-        repartition_sink_topics: list[str] = EMPTY,
-        repartition_source_topics: list[TopicInfo] = EMPTY,
-        copartition_groups: list[CopartitionGroup] = EMPTY,
-    ) -> None:
-        self.subtopology_id = subtopology_id
-        self.source_topics = [] if source_topics is EMPTY else source_topics
-        self.source_topic_regex = [] if source_topic_regex is EMPTY else source_topic_regex
-        self.state_changelog_topics = [] if state_changelog_topics is EMPTY else state_changelog_topics
-        self.repartition_sink_topics = [] if repartition_sink_topics is EMPTY else repartition_sink_topics
-        self.repartition_source_topics = [] if repartition_source_topics is EMPTY else repartition_source_topics
-        self.copartition_groups = [] if copartition_groups is EMPTY else copartition_groups
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        subtopology_id: str = ""
+        source_topics: list[str] = EMPTY
+        source_topic_regex: list[str] = EMPTY
+        state_changelog_topics: list[TopicInfo] = EMPTY
+        repartition_sink_topics: list[str] = EMPTY
+        repartition_source_topics: list[TopicInfo] = EMPTY
+        copartition_groups: list[CopartitionGroup] = EMPTY
 
 
 class StreamsGroupTopologyValue(Message):
@@ -115,7 +88,6 @@ class StreamsGroupTopologyValue(Message):
         ("subtopologies", "[]Subtopology", "0+", ()),
     )
 
-    def __init__(self, *, epoch: int = 0, subtopologies: list[Subtopology] = EMPTY) -> None:
-        self.epoch = epoch
-        self.subtopologies = [] if subtopologies is EMPTY else subtopologies
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        epoch: int = 0
+        subtopologies: list[Subtopology] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import ZERO_UUID, Message
+from shim.protocol.message import TYPE_CHECKING, ZERO_UUID, Message
 
 
 class TopicRecord(Message):
@@ -16,7 +16,6 @@ class TopicRecord(Message):
         ("topic_id", "uuid", "0+", ZERO_UUID),
     )
 
-    def __init__(self, *, name: str = "", topic_id: bytes = ZERO_UUID) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        topic_id: bytes = ZERO_UUID

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class TransactionLogKey(Message):
@@ -12,6 +12,5 @@ class TransactionLogKey(Message):
     MAX_VERSION = 0
     FIELDS = (("transactional_id", "string", "0", ""),)
 
-    def __init__(self, *, transactional_id: str = "") -> None:
-        self.transactional_id = transactional_id
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        transactional_id: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class PartitionsSchema(Message):
@@ -12,10 +12,9 @@ class PartitionsSchema(Message):
         ("partition_ids", "[]int32", "0+", ()),
     )
 
-    def __init__(self, *, topic: str = "", partition_ids: list[int] = EMPTY) -> None:
-        self.topic = topic
-        self.partition_ids = [] if partition_ids is EMPTY else partition_ids
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        topic: str = ""
+        partition_ids: list[int] = EMPTY
 
 
 class TransactionLogValue(Message):
@@ -50,30 +49,15 @@ class TransactionLogValue(Message):
         ("client_transaction_version", "int16", "1+", 0, "", False, 2, "1+"),
     )
 
-    def __init__(
-        self,
-        *,
-        producer_id: int = 0,
-        previous_producer_id: int = -1,
-        next_producer_id: int = -1,
-        producer_epoch: int = 0,
-        next_producer_epoch: int = -1,
-        transaction_timeout_ms: int = 0,
-        transaction_status: int = 0,
-        transaction_partitions: list[PartitionsSchema] | None = EMPTY,
-        transaction_last_update_timestamp_ms: int = 0,
-        transaction_start_timestamp_ms: int = 0,
-        client_transaction_version: int = 0,
-    ) -> None:
-        self.producer_id = producer_id
-        self.previous_producer_id = previous_producer_id
-        self.next_producer_id = next_producer_id
-        self.producer_epoch = producer_epoch
-        self.next_producer_epoch = next_producer_epoch
-        self.transaction_timeout_ms = transaction_timeout_ms
-        self.transaction_status = transaction_status
-        self.transaction_partitions = [] if transaction_partitions is EMPTY else transaction_partitions
-        self.transaction_last_update_timestamp_ms = transaction_last_update_timestamp_ms
-        self.transaction_start_timestamp_ms = transaction_start_timestamp_ms
-        self.client_transaction_version = client_transaction_version
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        producer_id: int = 0
+        previous_producer_id: int = -1
+        next_producer_id: int = -1
+        producer_epoch: int = 0
+        next_producer_epoch: int = -1
+        transaction_timeout_ms: int = 0
+        transaction_status: int = 0
+        transaction_partitions: list[PartitionsSchema] | None = EMPTY
+        transaction_last_update_timestamp_ms: int = 0
+        transaction_start_timestamp_ms: int = 0
+        client_transaction_version: int = 0

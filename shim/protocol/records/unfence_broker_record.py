@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class UnfenceBrokerRecord(Message):
@@ -16,7 +16,6 @@ class UnfenceBrokerRecord(Message):
         ("epoch", "int64", "0+", 0),
     )
 
-    def __init__(self, *, id: int = 0, epoch: int = 0) -> None:
-        self.id = id
-        self.epoch = epoch
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        id: int = 0
+        epoch: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class UserScramCredentialRecord(Message):
@@ -20,20 +20,10 @@ class UserScramCredentialRecord(Message):
         ("iterations", "int32", "0+", 0),
     )
 
-    def __init__(
-        self,
-        *,
-        name: str = "",
-        mechanism: int = 0,
-        salt: bytes = b"",
-        stored_key: bytes = b"",
-        server_key: bytes = b"",
-        iterations: int = 0,
-    ) -> None:
-        self.name = name
-        self.mechanism = mechanism
-        self.salt = salt
-        self.stored_key = stored_key
-        self.server_key = server_key
-        self.iterations = iterations
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        mechanism: int = 0
+        salt: bytes = b""
+        stored_key: bytes = b""
+        server_key: bytes = b""
+        iterations: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, ZERO_UUID, Message
+from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class Endpoint(Message):
@@ -13,11 +13,10 @@ class Endpoint(Message):
         ("port", "uint16", "0+", 0),
     )
 
-    def __init__(self, *, name: str = "", host: str = "", port: int = 0) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        name: str = ""
+        host: str = ""
+        port: int = 0
 
 
 class KRaftVersionFeature(Message):
@@ -27,10 +26,9 @@ class KRaftVersionFeature(Message):
         ("max_supported_version", "int16", "0+", 0),
     )
 
-    def __init__(self, *, min_supported_version: int = 0, max_supported_version: int = 0) -> None:
-        self.min_supported_version = min_supported_version
-        self.max_supported_version = max_supported_version
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        min_supported_version: int = 0
+        max_supported_version: int = 0
 
 
 class Voter(Message):
@@ -42,19 +40,11 @@ class Voter(Message):
         ("kraft_version_feature", "KRaftVersionFeature", "0+", ()),
     )
 
-    def __init__(
-        self,
-        *,
-        voter_id: int = 0,
-        voter_directory_id: bytes = ZERO_UUID,
-        endpoints: list[Endpoint] = EMPTY,
-        kraft_version_feature: KRaftVersionFeature = EMPTY,
-    ) -> None:
-        self.voter_id = voter_id
-        self.voter_directory_id = voter_directory_id
-        self.endpoints = [] if endpoints is EMPTY else endpoints
-        self.kraft_version_feature = KRaftVersionFeature() if kraft_version_feature is EMPTY else kraft_version_feature
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        voter_id: int = 0
+        voter_directory_id: bytes = ZERO_UUID
+        endpoints: list[Endpoint] = EMPTY
+        kraft_version_feature: KRaftVersionFeature = EMPTY
 
 
 class VotersRecord(Message):
@@ -67,7 +57,6 @@ class VotersRecord(Message):
         ("voters", "[]Voter", "0+", ()),
     )
 
-    def __init__(self, *, version: int = 0, voters: list[Voter] = EMPTY) -> None:
-        self.version = version
-        self.voters = [] if voters is EMPTY else voters
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        version: int = 0
+        voters: list[Voter] = EMPTY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from shim.protocol.message import TYPE_CHECKING, Message
 
 
 class ZkMigrationStateRecord(Message):
@@ -13,6 +13,5 @@ class ZkMigrationStateRecord(Message):
     FLEXIBLE_FROM = 0
     FIELDS = (("zk_migration_state", "int8", "0+", 0),)
 
-    def __init__(self, *, zk_migration_state: int = 0) -> None:
-        self.zk_migration_state = zk_migration_state
-        self.unknown_tags = None
+    if TYPE_CHECKING:
+        zk_migration_state: int = 0
