@@ -46,8 +46,8 @@ NEVER = 0x7FFF
 class Message:
     """One message or nested struct: compared and printed by its fields, encoded and decoded by ``cext.messages``.
 
-    ``Class(field=value, ...)`` takes every field as a keyword; the annotations in a class are for readers and type checkers
-    alone, the defaults come from ``FIELDS``.
+    ``Class(field=value, ...)`` takes every field as a keyword; the annotations in a class are for readers and type
+    checkers alone, the defaults come from ``FIELDS``.
     """
 
     __slots__ = ("unknown_tags",)

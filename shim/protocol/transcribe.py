@@ -208,7 +208,8 @@ def module(definition: Definition) -> str:
         bodies.append(_class(struct, [Field(f) for f in raw], [], is_response))
     bodies.append(_class(name, [Field(f) for f in definition["fields"]], head, is_response))
     text = "".join("\n\n" + "\n".join(body) + "\n" for body in bodies)
-    words = [word for word in ("EMPTY", "TYPE_CHECKING", "ZERO_UUID", "Buffer", "Message", "Records") if re.search(rf"\b{word}\b", text)]
+    shared = ("EMPTY", "TYPE_CHECKING", "ZERO_UUID", "Buffer", "Message", "Records")
+    words = [word for word in shared if re.search(rf"\b{word}\b", text)]
     span = f"version {low}" if low == high else f"versions {low}-{high}"
     return (
         f'"""{definition["name"]}, {span}. Written by shim.protocol.transcribe: change nothing here."""\n\n'
