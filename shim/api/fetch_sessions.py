@@ -10,13 +10,13 @@ new one replaces one unused for two minutes, or a smaller one that is older than
 from __future__ import annotations
 
 import logging
-import random
 
 from shim.errors import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from random import Random
 
     from shim.protocol.messages.fetch_request import FetchPartition, FetchRequest
     from shim.protocol.messages.fetch_response import PartitionData
@@ -113,12 +113,13 @@ class Plan:
 class FetchSessions:
     """All sessions of one broker, the least recently used first."""
 
-    __slots__ = ("_random", "_sessions", "slots")
+    __slots__ = ("_random", "_seed", "_sessions", "slots")
 
     def __init__(self, slots: int, seed: int | None = None) -> None:
         self.slots = slots
         self._sessions: dict[int, FetchSession] = {}
-        self._random = random.Random(seed)
+        self._seed = seed
+        self._random: Random | None = None
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -151,6 +152,10 @@ class FetchSessions:
         """A new session's id, or NO_SESSION when there is no room for one of this size."""
         if len(self._sessions) >= self.slots and not self._evict(len(partitions), now_ms):
             return NO_SESSION
+        if self._random is None:
+            from random import Random  # late: it costs a start five milliseconds
+
+            self._random = Random(self._seed)
         session_id = NO_SESSION
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = self._random.randint(1, MAX_SESSION_ID)

@@ -1,0 +1,83 @@
+"""OffsetCommit (key 8), versions 2-10.
+
+Stores offsets of a member, or of anybody when the group has no members. Unknown partitions have their own code.
+v2-4 may say how long to keep them. v6 carries the leader epoch. v7 static members (KIP-345). v8 is flexible. v9 is the
+first that members of the consumer protocol may use, and may answer GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH. v10 names
+topics by id: UNKNOWN_TOPIC_ID.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode
+from shim.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
+from shim.protocol.messages.offset_commit_response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from shim.broker import Context
+    from shim.metadata.image import Image
+    from shim.protocol.messages.offset_commit_request import OffsetCommitRequestPartition
+
+KEY, MIN, MAX = 8, 2, 10
+REQUEST, RESPONSE = OffsetCommitRequest, OffsetCommitResponse
+
+FIRST_WITH_IDS = 10
+
+
+def handle(context: Context, request: OffsetCommitRequest) -> OffsetCommitResponse:
+    by_id = context.api_version >= FIRST_WITH_IDS
+    refused, request.topics = _split(context.broker.metadata.image, request.topics, by_id)
+    if not request.topics:
+        return OffsetCommitResponse(topics=refused)
+    response = context.broker.groups.commit_offsets(request, context.api_version)
+    if refused:
+        by_name = {(topic.name, topic.topic_id): topic for topic in refused}
+        for topic in response.topics:
+            same = by_name.get((topic.name, topic.topic_id))
+            if same is None:
+                refused.append(topic)
+            else:
+                same.partitions += topic.partitions
+        response.topics = refused
+    return response
+
+
+def _split(
+    image: Image, topics: Iterable[OffsetCommitRequestTopic], by_id: bool
+) -> tuple[list[OffsetCommitResponseTopic], list[OffsetCommitRequestTopic]]:
+    """(answers for what does not exist, what does)."""
+    refused: list[OffsetCommitResponseTopic] = []
+    known: list[OffsetCommitRequestTopic] = []
+    for topic in topics:
+        found = image.topics_by_id.get(bytes(topic.topic_id)) if by_id else image.topics.get(topic.name)
+        if found is None:
+            code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refused.append(_refusal(topic, topic.partitions, code))
+            continue
+        topic.name, topic.topic_id = found.name, found.topic_id
+        count = len(found.partitions)
+        missing = [each for each in topic.partitions if not 0 <= each.partition_index < count]
+        if missing:
+            refused.append(_refusal(topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            topic.partitions = [each for each in topic.partitions if 0 <= each.partition_index < count]
+        if topic.partitions:
+            known.append(topic)
+    return refused, known
+
+
+def _refusal(
+    topic: OffsetCommitRequestTopic, partitions: Iterable[OffsetCommitRequestPartition], code: ErrorCode
+) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code) for each in partitions
+        ],
+    )

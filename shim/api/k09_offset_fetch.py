@@ -1,0 +1,138 @@
+"""OffsetFetch (key 9), versions 1-10.
+
+The committed offsets of a group: of named partitions, or of all (null topics, v2). A partition without one has offset
+-1. v5 the leader epoch. v6 is flexible. v7 requireStable (KIP-447): UNSTABLE_OFFSET_COMMIT where a transaction is open
+(B16, D14). v8 several groups (KIP-709). v9 names the member, which is checked in consumer groups: STALE_MEMBER_EPOCH,
+UNKNOWN_MEMBER_ID. v10 names topics by id: UNKNOWN_TOPIC_ID; all-topics answers leave out topics without one.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.protocol.message import ZERO_UUID
+from shim.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from shim.protocol.messages.offset_fetch_response import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+    from shim.metadata.image import Image
+
+KEY, MIN, MAX = 9, 1, 10
+REQUEST, RESPONSE = OffsetFetchRequest, OffsetFetchResponse
+
+FIRST_WITH_TOP_ERROR = 2
+FIRST_WITH_GROUPS = 8
+FIRST_WITH_IDS = 10
+
+
+def handle(context: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    version = context.api_version
+    if version >= FIRST_WITH_GROUPS:
+        return OffsetFetchResponse(groups=[_fetch(context, group, request.require_stable) for group in request.groups])
+    topics = None
+    if request.topics is not None:
+        topics = [
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
+        ]
+    group = _fetch(context, OffsetFetchRequestGroup(group_id=request.group_id, topics=topics), request.require_stable)
+    if group.error_code and version < FIRST_WITH_TOP_ERROR:
+        group.topics = _errors(topics or [], ErrorCode(group.error_code))
+    return OffsetFetchResponse(
+        error_code=group.error_code,
+        topics=[
+            OffsetFetchResponseTopic(name=topic.name, partitions=[_plain(each) for each in topic.partitions])
+            for topic in group.topics
+        ],
+    )
+
+
+def _plain(partition: OffsetFetchResponsePartitions) -> OffsetFetchResponsePartition:
+    return OffsetFetchResponsePartition(
+        partition_index=partition.partition_index,
+        committed_offset=partition.committed_offset,
+        committed_leader_epoch=partition.committed_leader_epoch,
+        metadata=partition.metadata,
+        error_code=partition.error_code,
+    )
+
+
+def _fetch(context: Context, group: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
+    broker = context.broker
+    image = broker.metadata.image
+    by_id = context.api_version >= FIRST_WITH_IDS
+    unknown: list[OffsetFetchRequestTopics] = []
+    if by_id and group.topics is not None:
+        unknown = _name_topics(image, group)
+    try:
+        answer = broker.groups.fetch_offsets(group, require_stable)
+    except KafkaError as error:
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error.code)
+    if by_id and group.topics is None:
+        answer.topics = [topic for topic in answer.topics if topic.name in image.topics]
+        for topic in answer.topics:
+            topic.topic_id = image.topics[topic.name].topic_id
+    answer.topics += _errors(unknown, ErrorCode.UNKNOWN_TOPIC_ID)
+    return answer
+
+
+def _name_topics(image: Image, group: OffsetFetchRequestGroup) -> list[OffsetFetchRequestTopics]:
+    """Gives topics their names; takes those out that do not exist, and answers them."""
+    unknown = []
+    known = []
+    for topic in group.topics or ():
+        found = image.topics_by_id.get(bytes(topic.topic_id))
+        if found is None or topic.topic_id == ZERO_UUID:
+            unknown.append(topic)
+        else:
+            topic.name = found.name
+            known.append(topic)
+    group.topics = known
+    return unknown
+
+
+def _errors(topics: list[OffsetFetchRequestTopics], code: ErrorCode) -> list[OffsetFetchResponseTopics]:
+    return [
+        OffsetFetchResponseTopics(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=[
+                OffsetFetchResponsePartitions(partition_index=partition, committed_offset=-1, error_code=code)
+                for partition in topic.partition_indexes
+            ],
+        )
+        for topic in topics
+    ]
+
+
+def failed(request: OffsetFetchRequest, version: int, code: ErrorCode, message: str | None) -> OffsetFetchResponse:
+    """The error in each group (v8), at the top, or in each partition (v1)."""
+    if version >= FIRST_WITH_GROUPS:
+        groups = [OffsetFetchResponseGroup(group_id=group.group_id, error_code=code) for group in request.groups]
+        return OffsetFetchResponse(groups=groups)
+    if version >= FIRST_WITH_TOP_ERROR:
+        return OffsetFetchResponse(error_code=code)
+    return OffsetFetchResponse(
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartition(partition_index=each, committed_offset=-1, error_code=code)
+                    for each in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics or ()
+        ]
+    )

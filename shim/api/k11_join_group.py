@@ -1,0 +1,42 @@
+"""JoinGroup (key 11), versions 0-9.
+
+Enters a classic group and waits until the rebalance's join phase is over; the leader's answer lists all members.
+v1 rebalance timeout apart from the session's. v4 a new dynamic member gets its id with MEMBER_ID_REQUIRED first
+(KIP-394). v5 static members (KIP-345). v6 is flexible. v7 the protocol type is answered; the protocol may be null.
+v8 the client's reason (KIP-800), which only logs would show. v9 SkipAssignment (KIP-814).
+"""
+
+from __future__ import annotations
+
+from shim.group.client import Client
+from shim.protocol.messages.join_group_request import JoinGroupRequest
+from shim.protocol.messages.join_group_response import JoinGroupResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from shim.broker import Context
+
+KEY, MIN, MAX = 11, 0, 9
+REQUEST, RESPONSE = JoinGroupRequest, JoinGroupResponse
+
+FIRST_WITH_NULL_PROTOCOL = 7
+
+
+def handle(context: Context, request: JoinGroupRequest) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
+    client = Client(context.client_id or "", f"/{context.peer_host}")
+    response = context.broker.groups.join_group(request, context.api_version, client)
+    if isinstance(response, JoinGroupResponse):
+        return _as_known(response, context.api_version)
+    return _wait(response, context.api_version)
+
+
+async def _wait(parked: Awaitable[JoinGroupResponse], version: int) -> JoinGroupResponse:
+    return _as_known(await parked, version)
+
+
+def _as_known(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
+    if version < FIRST_WITH_NULL_PROTOCOL and response.protocol_name is None:
+        response.protocol_name = ""
+    return response

@@ -1,0 +1,20 @@
+"""Heartbeat (key 12), versions 0-4.
+
+A classic member is alive. REBALANCE_IN_PROGRESS tells it to join again. v3 static members (KIP-345). v4 is flexible.
+"""
+
+from __future__ import annotations
+
+from shim.protocol.messages.heartbeat_request import HeartbeatRequest
+from shim.protocol.messages.heartbeat_response import HeartbeatResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+
+KEY, MIN, MAX = 12, 0, 4
+REQUEST, RESPONSE = HeartbeatRequest, HeartbeatResponse
+
+
+def handle(context: Context, request: HeartbeatRequest) -> HeartbeatResponse:
+    return context.broker.groups.heartbeat(request)

@@ -1,0 +1,42 @@
+"""LeaveGroup (key 13), versions 0-5.
+
+Removes members; in a batch, also by instance id, since v3 (KIP-345). Each has its own code; up to v2 there is one
+member, and its code is the answer's. v4 is flexible. v5 carries a reason (KIP-800), which only logs would show.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+from shim.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+
+KEY, MIN, MAX = 13, 0, 5
+REQUEST, RESPONSE = LeaveGroupRequest, LeaveGroupResponse
+
+FIRST_WITH_MEMBERS = 3
+
+
+def handle(context: Context, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    has_members = context.api_version >= FIRST_WITH_MEMBERS
+    if not has_members:
+        request.members = [MemberIdentity(member_id=request.member_id)]
+    try:
+        response = context.broker.groups.leave_group(request)
+    except KafkaError as error:
+        if error.code is not ErrorCode.UNKNOWN_MEMBER_ID or not has_members:
+            raise
+        return LeaveGroupResponse(
+            members=[
+                MemberResponse(
+                    member_id=each.member_id, group_instance_id=each.group_instance_id, error_code=error.code
+                )
+                for each in request.members
+            ]
+        )
+    if not has_members and not response.error_code:
+        return LeaveGroupResponse(error_code=response.members[0].error_code)
+    return response

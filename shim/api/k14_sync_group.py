@@ -1,0 +1,29 @@
+"""SyncGroup (key 14), versions 0-5.
+
+A classic member gets its assignment; the leader's request brings everybody's, the others' wait for it. v3 static
+members (KIP-345). v4 is flexible. v5 names the protocol and its type, and must (KIP-559): else
+INCONSISTENT_GROUP_PROTOCOL.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode
+from shim.protocol.messages.sync_group_request import SyncGroupRequest
+from shim.protocol.messages.sync_group_response import SyncGroupResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from shim.broker import Context
+
+KEY, MIN, MAX = 14, 0, 5
+REQUEST, RESPONSE = SyncGroupRequest, SyncGroupResponse
+
+FIRST_WITH_PROTOCOL = 5
+
+
+def handle(context: Context, request: SyncGroupRequest) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
+    if context.api_version >= FIRST_WITH_PROTOCOL and None in (request.protocol_type, request.protocol_name):
+        return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    return context.broker.groups.sync_group(request)

@@ -1,0 +1,34 @@
+"""DescribeGroups (key 15), versions 0-6.
+
+State and members of classic groups; a stable group's members show metadata and assignment. An unknown group, or one of
+another kind, is Dead; from v6 with GROUP_ID_NOT_FOUND and a message (KIP-1043). v3 authorized operations (KIP-430).
+v4 static members. v5 is flexible.
+"""
+
+from __future__ import annotations
+
+from shim.group.describe import described_classic
+from shim.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from shim.protocol.messages.describe_groups_response import DescribeGroupsResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+
+KEY, MIN, MAX = 15, 0, 6
+REQUEST, RESPONSE = DescribeGroupsRequest, DescribeGroupsResponse
+
+FIRST_WITH_OPERATIONS = 3
+# READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: what may be done to a group (bits of AclOperation).
+GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
+
+
+def handle(context: Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    version = context.api_version
+    groups = context.broker.groups
+    described = [described_classic(group_id, groups.find(group_id), version) for group_id in request.groups]
+    if version >= FIRST_WITH_OPERATIONS and request.include_authorized_operations:
+        for group in described:
+            if not group.error_code:
+                group.authorized_operations = GROUP_OPERATIONS
+    return DescribeGroupsResponse(groups=described)

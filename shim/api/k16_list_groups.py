@@ -1,0 +1,23 @@
+"""ListGroups (key 16), versions 0-5.
+
+All groups with their protocol type. v3 is flexible. v4 states, and a filter by them (KIP-518); v5 types, and a filter
+by them (KIP-848).
+"""
+
+from __future__ import annotations
+
+from shim.group.describe import listed
+from shim.protocol.messages.list_groups_request import ListGroupsRequest
+from shim.protocol.messages.list_groups_response import ListGroupsResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+
+KEY, MIN, MAX = 16, 0, 5
+REQUEST, RESPONSE = ListGroupsRequest, ListGroupsResponse
+
+
+def handle(context: Context, request: ListGroupsRequest) -> ListGroupsResponse:
+    groups = context.broker.groups.all_groups()
+    return ListGroupsResponse(groups=listed(groups, request.states_filter, request.types_filter))

@@ -1,0 +1,30 @@
+"""DeleteGroups (key 42), versions 0-2.
+
+Removes groups without members, with their offsets. Each has its own code: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP. v2 is
+flexible.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from shim.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+
+KEY, MIN, MAX = 42, 0, 2
+REQUEST, RESPONSE = DeleteGroupsRequest, DeleteGroupsResponse
+
+
+def handle(context: Context, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+    response = DeleteGroupsResponse()
+    for group_id in dict.fromkeys(request.groups_names):
+        code = ErrorCode.NONE
+        try:
+            context.broker.groups.delete_group(group_id)
+        except KafkaError as error:
+            code = error.code
+        response.results.append(DeletableGroupResult(group_id=group_id, error_code=code))
+    return response

@@ -1,0 +1,49 @@
+"""OffsetDelete (key 47), version 0.
+
+Removes committed offsets of a group (KIP-496). GROUP_SUBSCRIBED_TO_TOPIC for topics that its members use; a group with
+members of an unknown kind is refused as a whole with NON_EMPTY_GROUP. Unknown partitions have their own code.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode
+from shim.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestTopic
+from shim.protocol.messages.offset_delete_response import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+
+KEY, MIN, MAX = 47, 0, 0
+REQUEST, RESPONSE = OffsetDeleteRequest, OffsetDeleteResponse
+
+
+def handle(context: Context, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    image = context.broker.metadata.image
+    refused: dict[str, OffsetDeleteResponseTopic] = {}
+    known = []
+    for topic in request.topics:
+        exist = []
+        for partition in topic.partitions:
+            if image.partition(topic.name, partition.partition_index) is not None:
+                exist.append(partition)
+                continue
+            answer = refused.setdefault(topic.name, OffsetDeleteResponseTopic(name=topic.name))
+            answer.partitions.append(
+                OffsetDeleteResponsePartition(
+                    partition_index=partition.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                )
+            )
+        if exist:
+            known.append(OffsetDeleteRequestTopic(name=topic.name, partitions=exist))
+    request.topics = known
+    response = context.broker.groups.delete_offsets(request)
+    for answered in response.topics:
+        if answered.name in refused:
+            answered.partitions = refused.pop(answered.name).partitions + answered.partitions
+    response.topics += refused.values()
+    return response

@@ -1,0 +1,34 @@
+"""ConsumerGroupHeartbeat (key 68), versions 0-1.
+
+The consumer protocol's one request (KIP-848): joins with epoch 0, stays, leaves with -1 (a static member for now with
+-2). The answer carries the assignment when it changed. v1 regular expressions, and member ids made by the client
+(KIP-1082). UNSUPPORTED_VERSION when `group.coordinator.rebalance.protocols` leaves the protocol out, or group.version
+is 0.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.group.client import Client
+from shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from shim.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Broker, Context
+
+KEY, MIN, MAX = 68, 0, 1
+REQUEST, RESPONSE = ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+
+
+def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
+    check_protocol(context.broker)
+    client = Client(context.client_id or "", f"/{context.peer_host}")
+    return context.broker.groups.consumer_group_heartbeat(request, context.api_version, client)
+
+
+def check_protocol(broker: Broker) -> None:
+    """Raises UNSUPPORTED_VERSION when this broker does not have the consumer protocol."""
+    is_enabled = "consumer" in broker.config.group_coordinator_rebalance_protocols
+    if not is_enabled or broker.metadata.feature("group.version") < 1:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "the consumer protocol is not enabled")

@@ -1,0 +1,36 @@
+"""ConsumerGroupDescribe (key 69), versions 0-1.
+
+Epochs, members, and current and target assignments of groups of the consumer protocol (KIP-848); GROUP_ID_NOT_FOUND for
+any other. v1 tells which members use the classic protocol.
+"""
+
+from __future__ import annotations
+
+from shim.api.k15_describe_groups import GROUP_OPERATIONS
+from shim.api.k68_consumer_group_heartbeat import check_protocol
+from shim.errors import ErrorCode
+from shim.group.describe import described_consumer
+from shim.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from shim.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+
+KEY, MIN, MAX = 69, 0, 1
+REQUEST, RESPONSE = ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+
+
+def handle(context: Context, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
+    check_protocol(context.broker)
+    groups = context.broker.groups
+    response = ConsumerGroupDescribeResponse()
+    for group_id in request.group_ids:
+        if not group_id:
+            response.groups.append(DescribedGroup(group_id="", error_code=ErrorCode.INVALID_GROUP_ID))
+            continue
+        group = described_consumer(group_id, groups.find(group_id), groups.surroundings)
+        if request.include_authorized_operations and not group.error_code:
+            group.authorized_operations = GROUP_OPERATIONS
+        response.groups.append(group)
+    return response

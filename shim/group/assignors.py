@@ -1,0 +1,171 @@
+"""The server-side assignors `uniform` and `range` (KIP-848): who gets which partition.
+
+Pure and deterministic; results equal those of Apache Kafka's classes on the same input, down to the order in which Java
+walks its maps. `uniform` spreads partitions evenly and moves as few as it can; `range` gives each member a run of
+partitions of each topic, the same for topics with the same count, so that they can be joined.
+Source: `org.apache.kafka.coordinator.group.assignor`.
+"""
+
+from __future__ import annotations
+
+from shim.group.java_order import copied_table_size, order_ints, order_uuids
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shim.group.consumer_member import Partitions
+
+    Assignor = Callable[["GroupSpec"], dict[str, Partitions]]
+
+
+class MemberSpec:
+    """What an assignor knows of a member. `topic_ids`: existing topics only; `assignment`: its target so far."""
+
+    __slots__ = ("assignment", "instance_id", "topic_ids")
+
+    def __init__(self, topic_ids: set[bytes], instance_id: str | None, assignment: Partitions) -> None:
+        self.topic_ids = topic_ids
+        self.instance_id = instance_id
+        self.assignment = assignment
+
+
+class GroupSpec:
+    """What an assignor knows of a group: members by id in Java's order, whether all want the same topics, which
+    partitions are in somebody's target so far, and how many partitions each topic has."""
+
+    __slots__ = ("assigned", "is_homogeneous", "members", "partition_counts")
+
+    def __init__(
+        self,
+        members: dict[str, MemberSpec],
+        is_homogeneous: bool,
+        assigned: set[tuple[bytes, int]],
+        partition_counts: dict[bytes, int],
+    ) -> None:
+        self.members = members
+        self.is_homogeneous = is_homogeneous
+        self.assigned = assigned
+        self.partition_counts = partition_counts
+
+
+# --- range
+
+
+class _Range:
+    """One topic while its partitions are given out in runs."""
+
+    __slots__ = ("count", "extra", "members", "next")
+
+    def __init__(self, count: int, members: int) -> None:
+        self.count = count
+        self.members = members
+        self.next = 0
+        self.extra = count % members
+
+    def take(self) -> range:
+        size = self.count // self.members
+        if self.extra > 0:
+            self.extra -= 1
+            size += 1
+        start = self.next
+        self.next = min(start + size, self.count)
+        return range(start, self.next)
+
+
+def assign_range(spec: GroupSpec) -> dict[str, Partitions]:
+    """`range`: static members first, by instance id, then the others by member id."""
+
+    def place(member_id: str) -> tuple[bool, bytes]:
+        instance_id = spec.members[member_id].instance_id
+        # Java compares strings by UTF-16 unit.
+        return instance_id is None, (member_id if instance_id is None else instance_id).encode("utf-16-be")
+
+    subscribers: dict[bytes, int] = {}
+    for member in spec.members.values():
+        for topic_id in member.topic_ids:
+            subscribers[topic_id] = subscribers.get(topic_id, 0) + 1
+    topics = {topic_id: _Range(spec.partition_counts[topic_id], count) for topic_id, count in subscribers.items()}
+    result: dict[str, Partitions] = {}
+    for member_id in sorted(spec.members, key=place):
+        mine: Partitions = {}
+        for topic_id in spec.members[member_id].topic_ids:
+            taken = topics[topic_id].take()
+            if taken:
+                mine[topic_id] = set(taken)
+        result[member_id] = mine
+    return result
+
+
+# --- uniform
+
+
+def assign_uniform(spec: GroupSpec) -> dict[str, Partitions]:
+    """`uniform`."""
+    if not spec.members:
+        return {}
+    if spec.is_homogeneous:
+        return _assign_same(spec)
+    from shim.group.assignor_mixed import assign_mixed
+
+    return assign_mixed(spec)
+
+
+def _assign_same(spec: GroupSpec) -> dict[str, Partitions]:
+    """All members want the same topics: revoke what is above a member's quota, then fill up in order."""
+    wanted = next(iter(spec.members.values())).topic_ids
+    if not wanted:
+        return {}
+    unassigned: list[tuple[bytes, int]] = []
+    total = 0
+    for topic_id in order_uuids(wanted, copied_table_size(len(wanted))):
+        count = spec.partition_counts[topic_id]
+        unassigned.extend((topic_id, each) for each in range(count) if (topic_id, each) not in spec.assigned)
+        total += count
+    result, unfilled = _keep_up_to_quota(spec, wanted, total, unassigned)
+    at = 0
+    for member_id, room in unfilled:
+        mine = result[member_id]
+        for topic_id, partition in unassigned[at : at + room]:
+            mine.setdefault(topic_id, set()).add(partition)
+        at = min(at + room, len(unassigned))
+    return result
+
+
+def _keep_up_to_quota(
+    spec: GroupSpec, wanted: set[bytes], total: int, unassigned: list[tuple[bytes, int]]
+) -> tuple[dict[str, Partitions], list[tuple[str, int]]]:
+    """(what each member keeps, who has how much room); what is taken away is added to `unassigned`."""
+    members = len(spec.members)
+    quota_each, extras = divmod(total, members)
+    result: dict[str, Partitions] = {}
+    unfilled: list[tuple[str, int]] = []
+    for index, (member_id, member) in enumerate(spec.members.items()):
+        has_extra = extras > 0
+        room = quota_each + has_extra
+        kept: Partitions = {}
+        for topic_id in order_uuids(member.assignment):
+            if topic_id not in wanted:
+                continue
+            partitions = member.assignment[topic_id]
+            if len(partitions) <= room:
+                kept[topic_id] = set(partitions)
+                room -= len(partitions)
+                continue
+            ordered = order_ints(partitions, copied_table_size(len(partitions)))
+            if room:
+                kept[topic_id] = set(ordered[:room])
+            unassigned.extend((topic_id, each) for each in ordered[room:])
+            room = 0
+        if room > 0 and has_extra and members - index > extras:
+            # There are members enough after this one to take the extra partitions: do not move one to it.
+            room -= 1
+            has_extra = False
+        if room > 0:
+            unfilled.append((member_id, room))
+        extras -= has_extra
+        result[member_id] = kept
+    return result, unfilled
+
+
+ASSIGNORS: dict[str, Assignor] = {"uniform": assign_uniform, "range": assign_range}

@@ -1,0 +1,449 @@
+"""A group of the classic protocol: its members, its state and the answers that follow from them.
+
+What requests do to it is in `classic_join`, `classic_sync` and `classic_leave`; everything that moves the state machine
+goes through `ClassicGroup.enter`. Nothing here reads a clock or waits. Only `replay` builds a group from its record: in
+memory it holds more (who waits, every protocol that a member knows), so live requests change it directly, after their
+record was appended.
+
+Empty: no members; offsets may remain.
+    JoinGroup begins a rebalance. SyncGroup, Heartbeat, LeaveGroup: UNKNOWN_MEMBER_ID. OffsetCommit without a generation
+    is taken from anybody.
+PreparingRebalance: waits for all members to join.
+    JoinGroup parks. SyncGroup, Heartbeat: REBALANCE_IN_PROGRESS. OffsetCommit is taken from members. LeaveGroup removes
+    the member, which may end the wait.
+CompletingRebalance: waits for the leader's assignment.
+    JoinGroup answers the generation again, or begins a new rebalance when the member's metadata changed. SyncGroup
+    parks; the leader's ends the wait. Heartbeat is taken. OffsetCommit: REBALANCE_IN_PROGRESS. LeaveGroup removes the
+    member and begins a new rebalance.
+Stable: everybody can have an assignment.
+    JoinGroup of the leader, or with changed metadata, begins a rebalance; others get the generation again. SyncGroup
+    answers the assignment. Heartbeat and OffsetCommit are taken. LeaveGroup as above.
+Dead: deleted.
+    All get COORDINATOR_NOT_AVAILABLE.
+
+In each: UNKNOWN_MEMBER_ID for a member that is not there, FENCED_INSTANCE_ID when another one has its instance id,
+ILLEGAL_GENERATION for another generation.
+
+Source: KIP-62, KIP-345, KIP-394 and `org.apache.kafka.coordinator.group.classic`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from shim.errors import ErrorCode, KafkaError
+from shim.group import embedded
+from shim.group.java_order import order_strings
+from shim.group.records import GROUP_METADATA_VERSION, Record
+from shim.protocol.records.group_metadata_key import GroupMetadataKey
+from shim.protocol.records.group_metadata_value import GroupMetadataValue, MemberMetadata
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from shim.group.client import Client
+    from shim.group.decision import Token
+
+# (name, metadata) in the member's order of preference.
+Protocols = list[tuple[str, bytes]]
+
+
+class State(Enum):
+    """The states, by the names that Kafka's tools show."""
+
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+ALLOWED_FROM = {
+    State.EMPTY: (State.PREPARING,),
+    State.PREPARING: (State.STABLE, State.COMPLETING, State.EMPTY),
+    State.COMPLETING: (State.PREPARING,),
+    State.STABLE: (State.COMPLETING,),
+    State.DEAD: tuple(State),
+}
+
+
+class ClassicMember:
+    """One member. `awaiting_join` and `awaiting_sync` are its parked requests."""
+
+    __slots__ = (
+        "assignment",
+        "awaiting_join",
+        "awaiting_sync",
+        "client_host",
+        "client_id",
+        "instance_id",
+        "is_new",
+        "member_id",
+        "protocols",
+        "rebalance_timeout_ms",
+        "session_timeout_ms",
+    )
+
+    def __init__(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        client: Client,
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        protocols: Protocols,
+        assignment: bytes = b"",
+    ) -> None:
+        # For its life.
+        self.member_id = member_id
+        self.instance_id = instance_id
+        self.client_id = client.client_id
+        self.client_host = client.host
+        # From its last join.
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.session_timeout_ms = session_timeout_ms
+        self.protocols = protocols
+        # Of this generation.
+        self.assignment = assignment
+        self.awaiting_join: Token | None = None
+        self.awaiting_sync: Token | None = None
+        # Until its first join is answered it is removed when its (long) timer ends, although it waits (KAFKA-7610).
+        self.is_new = False
+
+    def metadata(self, protocol: str | None) -> bytes:
+        """What it said for this protocol; empty when it does not know it."""
+        for name, metadata in self.protocols:
+            if name == protocol:
+                return metadata
+        return b""
+
+    @property
+    def is_waiting(self) -> bool:
+        """A parked request stands for a heartbeat."""
+        return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
+
+
+class ClassicGroup:
+    """One group. Owned by `Groups`; changed by the rules in `classic_*` alone."""
+
+    TYPE = "classic"
+
+    __slots__ = (
+        "generation_id",
+        "group_id",
+        "leader_id",
+        "members",
+        "new_member_added",
+        "pending_joins",
+        "pending_syncs",
+        "previous_state",
+        "protocol",
+        "protocol_type",
+        "state",
+        "state_ms",
+        "static_members",
+        "subscribed_topics",
+    )
+
+    def __init__(self, group_id: str, now_ms: int, state: State = State.EMPTY) -> None:
+        self.group_id = group_id
+        self.state = state
+        self.previous_state = state
+        # When this state began; -1: an old record did not say.
+        self.state_ms = now_ms
+        self.generation_id = 0
+        # None until the first member; stays when the group is empty again.
+        self.protocol_type: str | None = None
+        self.protocol: str | None = None
+        self.leader_id: str | None = None
+        self.members: dict[str, ClassicMember] = {}
+        # instance id -> member id
+        self.static_members: dict[str, str] = {}
+        # Ids given out with MEMBER_ID_REQUIRED that have not come back.
+        self.pending_joins: dict[str, None] = {}
+        # Members of this generation that have not synced.
+        self.pending_syncs: set[str] = set()
+        # During the initial delay: somebody joined since it was last extended.
+        self.new_member_added = False
+        # None: not a consumer group, or unreadable; then every topic counts as subscribed.
+        self.subscribed_topics: frozenset[str] | None = None
+
+    # --- state
+
+    def enter(self, state: State, now_ms: int) -> None:
+        """Move the state machine."""
+        if self.state not in ALLOWED_FROM[state]:
+            raise AssertionError(f"{self.group_id}: {self.state.name} -> {state.name}")
+        self.previous_state = self.state
+        self.state = state
+        self.state_ms = now_ms
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value
+
+    @property
+    def is_empty(self) -> bool:
+        return self.state is State.EMPTY
+
+    @property
+    def is_simple(self) -> bool:
+        """Only offsets, committed without a group."""
+        return self.protocol_type is None and self.is_empty and not self.pending_joins
+
+    @property
+    def can_rebalance(self) -> bool:
+        return self.state in ALLOWED_FROM[State.PREPARING]
+
+    @property
+    def awaiting_join_count(self) -> int:
+        return sum(1 for member in self.members.values() if member.awaiting_join is not None)
+
+    @property
+    def has_all_joined(self) -> bool:
+        return not self.pending_joins and all(member.awaiting_join is not None for member in self.members.values())
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The longest of its members'."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    # --- members
+
+    def add(self, member: ClassicMember, protocol_type: str) -> None:
+        """Take a member in; the first one decides the protocol type and leads."""
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+        if not self.members:
+            self.protocol_type = protocol_type
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+        self.members[member.member_id] = member
+        self.pending_joins.pop(member.member_id, None)
+
+    def remove(self, member_id: str) -> None:
+        """Forget a member or a pending id; the leader's place goes to the oldest of the rest."""
+        member = self.members.pop(member_id, None)
+        if member is not None and member.instance_id is not None:
+            self.static_members.pop(member.instance_id, None)
+        if self.leader_id == member_id:
+            self.leader_id = next(iter(self.members), None)
+        self.pending_joins.pop(member_id, None)
+        self.pending_syncs.discard(member_id)
+
+    def replace_static(self, instance_id: str, old_id: str, new_id: str, client: Client) -> ClassicMember:
+        """A static member came back under a new member id and keeps its place and assignment."""
+        old = self.members[old_id]
+        new = ClassicMember(
+            new_id, instance_id, client, old.rebalance_timeout_ms, old.session_timeout_ms, old.protocols, old.assignment
+        )
+        # The same place in the order: who leads next must not change by a restart.
+        self.members = {
+            (new_id if member_id == old_id else member_id): (new if member_id == old_id else member)
+            for member_id, member in self.members.items()
+        }
+        if self.leader_id == old_id:
+            self.leader_id = new_id
+        self.static_members[instance_id] = new_id
+        return new
+
+    def elect_joined_leader(self) -> bool:
+        """Give the lead to somebody who joined, when the leader has not; False when nobody has."""
+        if self.leader_id is None:
+            return False
+        if self.members[self.leader_id].awaiting_join is not None:
+            return True
+        for member in self.members.values():
+            if member.awaiting_join is not None:
+                self.leader_id = member.member_id
+                return True
+        return False
+
+    def check_member(self, member_id: str, instance_id: str | None) -> ClassicMember:
+        """The member that sends a request. Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+        if instance_id is not None:
+            current = self.static_members.get(instance_id)
+            if current is None:
+                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+            if current != member_id:
+                raise KafkaError(ErrorCode.FENCED_INSTANCE_ID)
+        member = self.members.get(member_id)
+        if member is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return member
+
+    # --- protocols
+
+    def _common_protocols(self) -> set[str]:
+        """What every member knows."""
+        members = iter(self.members.values())
+        common = {name for name, _ in next(members).protocols}
+        for member in members:
+            common &= {name for name, _ in member.protocols}
+        return common
+
+    def supports(self, protocol_type: str, protocols: Protocols) -> bool:
+        """Whether a member with these protocols can join."""
+        if self.is_empty:
+            return bool(protocol_type) and bool(protocols)
+        if self.protocol_type != protocol_type:
+            return False
+        if not self.members:
+            return bool(protocols)
+        common = self._common_protocols()
+        return any(name in common for name, _ in protocols)
+
+    def select_protocol(self) -> str:
+        """Each member votes for its first protocol that all know; a tie goes to the first in a HashMap's order."""
+        common = self._common_protocols()
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            choice = next(name for name, _ in member.protocols if name in common)
+            votes[choice] = votes.get(choice, 0) + 1
+        return max(order_strings(votes), key=votes.__getitem__)
+
+    def start_generation(self, now_ms: int) -> None:
+        """The join phase is over."""
+        self.generation_id += 1
+        self.protocol = self.select_protocol() if self.members else None
+        self.subscribed_topics = self._find_subscribed_topics()
+        self.enter(State.COMPLETING if self.members else State.EMPTY, now_ms)
+        self.pending_syncs.clear()
+
+    # --- topics
+
+    @property
+    def uses_consumer_protocol(self) -> bool:
+        return self.protocol_type == embedded.PROTOCOL_TYPE
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether this topic's offsets are in use."""
+        if self.subscribed_topics is None:
+            return self.uses_consumer_protocol
+        return topic in self.subscribed_topics
+
+    def _find_subscribed_topics(self) -> frozenset[str] | None:
+        if not self.uses_consumer_protocol:
+            return None
+        if not self.members:
+            return frozenset()
+        if self.protocol is None:
+            return None
+        found: set[str] = set()
+        for member in self.members.values():
+            try:
+                found.update(embedded.read_topics(member.metadata(self.protocol)))
+            except embedded.EmbeddedError:
+                return None
+        return frozenset(found)
+
+    def refresh_subscribed_topics(self) -> None:
+        """After members were put in without a generation."""
+        self.subscribed_topics = self._find_subscribed_topics()
+
+    # --- offsets
+
+    def check_commit(self, member_id: str, instance_id: str | None, generation_id: int, transactional: bool) -> None:
+        """Whether this member may commit. Raises as the table of states says."""
+        if self.state is State.DEAD:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if generation_id < 0 and self.is_empty:
+            return
+        if generation_id >= 0 or member_id or instance_id is not None:
+            self.check_member(member_id, instance_id)
+            if generation_id != self.generation_id:
+                raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        elif not transactional and not self.is_empty:
+            # A transactional commit of a producer that knows no group (before KIP-447) is taken.
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if not transactional and self.state is State.COMPLETING:
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+    def check_offset_delete(self) -> None:
+        """Only a group whose subscriptions are known may lose offsets while it has members."""
+        if self.state is State.DEAD:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+        if not self.is_empty and not self.uses_consumer_protocol:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+
+    def check_delete(self) -> None:
+        """Only an empty group may go."""
+        if self.state is State.DEAD:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+        if not self.is_empty:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+
+    def offset_expiry_base(self, commit_ms: int) -> int | None:
+        """From when an offset's retention counts; None: it does not expire now (KIP-211)."""
+        if self.protocol_type is None:
+            return commit_ms
+        if self.is_empty:
+            return commit_ms if self.state_ms < 0 else self.state_ms
+        if self.uses_consumer_protocol and self.subscribed_topics is not None and self.state is State.STABLE:
+            return commit_ms
+        return None
+
+    # --- records
+
+    def record(self, assignments: Mapping[str, bytes]) -> Record:
+        """The group with these assignments by member id."""
+        value = GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation_id,
+            protocol=self.protocol,
+            leader=self.leader_id,
+            current_state_timestamp=self.state_ms,
+            members=[
+                MemberMetadata(
+                    member_id=member.member_id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout=member.rebalance_timeout_ms,
+                    session_timeout=member.session_timeout_ms,
+                    subscription=member.metadata(self.protocol),
+                    assignment=assignments.get(member.member_id, b""),
+                )
+                for member in self.members.values()
+            ],
+        )
+        return Record(GroupMetadataKey(group=self.group_id), value, GROUP_METADATA_VERSION)
+
+    def empty_record(self) -> Record:
+        """A group that exists, without a generation."""
+        value = GroupMetadataValue(protocol=None, leader=None, current_state_timestamp=self.state_ms)
+        return Record(GroupMetadataKey(group=self.group_id), value, GROUP_METADATA_VERSION)
+
+    def tombstones(self) -> list[Record]:
+        """What removes the group (its offsets apart)."""
+        return [Record(GroupMetadataKey(group=self.group_id))]
+
+    @classmethod
+    def replay(cls, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
+        """The group as its last record tells it."""
+        from shim.group.client import Client
+
+        group = cls(group_id, value.current_state_timestamp, State.STABLE if value.members else State.EMPTY)
+        group.generation_id = value.generation
+        group.protocol = value.protocol
+        for found in value.members:
+            member = ClassicMember(
+                found.member_id,
+                found.group_instance_id,
+                Client(found.client_id, found.client_host),
+                found.session_timeout if found.rebalance_timeout == -1 else found.rebalance_timeout,
+                found.session_timeout,
+                [(value.protocol or "", bytes(found.subscription))],
+                bytes(found.assignment),
+            )
+            group.add(member, value.protocol_type)
+        group.protocol_type = value.protocol_type or None
+        group.leader_id = value.leader
+        group.refresh_subscribed_topics()
+        return group
+
+
+def protocols_of(requested: Iterable[object]) -> Protocols:
+    """The protocols of a JoinGroup request, copied out of its buffer."""
+    return [(protocol.name, bytes(protocol.metadata)) for protocol in requested]  # type: ignore[attr-defined]

@@ -1,0 +1,352 @@
+"""JoinGroup of the classic protocol, and the join phase up to a new generation (key 11).
+
+A new dynamic member first gets its id with MEMBER_ID_REQUIRED (KIP-394, v4) and comes back with it; a static member is
+known by its instance id (KIP-345) and takes the place of an earlier one. A join parks until all known members have
+joined or the rebalance timeout is over; then everybody is answered with the new generation, the leader with all
+members' metadata. Each function answers a `Decision`, or adds to one.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.group.classic import ClassicGroup, ClassicMember, State, protocols_of
+from shim.group.decision import JOIN, SESSION, SYNC, Decision
+from shim.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
+from shim.protocol.messages.sync_group_response import SyncGroupResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.config import BrokerConfig
+    from shim.group.client import Client
+    from shim.group.decision import Token
+    from shim.group.surroundings import Surroundings
+    from shim.protocol.messages.join_group_request import JoinGroupRequest
+
+# How long a member may wait for its first join to be answered: clients that gave up must not stay for ever.
+NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
+# Ids given out that nobody came back with are forgotten after the session timeout they asked for; more than these at
+# once push out the oldest, so that a flood of first joins costs bounded memory.
+MAX_PENDING_JOINS = 10_000
+
+
+def join(
+    group: ClassicGroup,
+    is_new_group: bool,
+    request: JoinGroupRequest,
+    version: int,
+    client: Client,
+    token: Token,
+    surroundings: Surroundings,
+    now_ms: int,
+) -> Decision:
+    """One JoinGroup. `is_new_group`: the group was made for it, and is recorded even if nothing else is."""
+    decision = Decision()
+    decision.replayed = False
+    config = surroundings.config
+    if not _accepts(group, request.member_id, config.group_max_size):
+        group.remove(request.member_id)
+        decision.reply(token, _refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
+    elif group.state is State.DEAD:
+        decision.reply(token, _refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, request.member_id))
+    elif not group.supports(request.protocol_type, protocols_of(request.protocols)):
+        decision.reply(token, _refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
+    elif request.member_id == "":
+        _join_as_new(group, request, version, client, token, surroundings, decision, now_ms)
+    else:
+        _join_as_known(group, request, client, token, config, decision, now_ms)
+    if is_new_group and not decision.records:
+        decision.records.append(group.empty_record())
+    return decision
+
+
+def _accepts(group: ClassicGroup, member_id: str, max_size: int) -> bool:
+    if group.state in (State.EMPTY, State.DEAD):
+        return True
+    member = group.members.get(member_id)
+    if group.state is State.PREPARING:
+        # Who already waits stays; the others compete for the places left.
+        return (member is not None and member.awaiting_join is not None) or group.awaiting_join_count < max_size
+    return member is not None or len(group.members) < max_size
+
+
+def _refusal(code: ErrorCode, member_id: str) -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=None)
+
+
+def _join_as_new(
+    group: ClassicGroup,
+    request: JoinGroupRequest,
+    version: int,
+    client: Client,
+    token: Token,
+    surroundings: Surroundings,
+    decision: Decision,
+    now_ms: int,
+) -> None:
+    instance_id = request.group_instance_id
+    new_id = f"{client.client_id if instance_id is None else instance_id}-{surroundings.random_uuid()}"
+    if instance_id is not None:
+        old_id = group.static_members.get(instance_id)
+        if old_id is not None:
+            _rejoin_static(group, request, version, client, token, old_id, new_id, decision, now_ms)
+            return
+    elif version >= 4:
+        while len(group.pending_joins) >= MAX_PENDING_JOINS:
+            oldest = next(iter(group.pending_joins))
+            group.remove(oldest)
+            decision.cancel(group.group_id, SESSION, oldest)
+        group.pending_joins[new_id] = None
+        decision.schedule(group.group_id, SESSION, new_id, request.session_timeout_ms)
+        decision.reply(token, _refusal(ErrorCode.MEMBER_ID_REQUIRED, new_id))
+        return
+    _add(group, request, client, token, new_id, surroundings.config, decision, now_ms)
+
+
+def _join_as_known(
+    group: ClassicGroup,
+    request: JoinGroupRequest,
+    client: Client,
+    token: Token,
+    config: BrokerConfig,
+    decision: Decision,
+    now_ms: int,
+) -> None:
+    member_id = request.member_id
+    if member_id in group.pending_joins and request.group_instance_id is None:
+        _add(group, request, client, token, member_id, config, decision, now_ms)
+        return
+    try:
+        member = group.check_member(member_id, request.group_instance_id)
+    except KafkaError as error:
+        decision.reply(token, _refusal(error.code, member_id))
+        return
+    protocols = protocols_of(request.protocols)
+    must_rebalance = (
+        group.state is State.PREPARING
+        or member.protocols != protocols
+        or (group.state is State.STABLE and group.leader_id == member_id)
+    )
+    if group.state is State.EMPTY:
+        decision.reply(token, _refusal(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
+    elif must_rebalance:
+        _update(group, member, request, token, decision)
+        rebalance_or_complete(group, config, decision, now_ms)
+    else:
+        # It missed the answer of this generation's join, or only asks again.
+        with_members = group.state is State.COMPLETING and group.leader_id == member_id
+        decision.reply(token, joined(group, member_id, with_members))
+
+
+def _update(
+    group: ClassicGroup, member: ClassicMember, request: JoinGroupRequest, token: Token, decision: Decision
+) -> None:
+    member.protocols = protocols_of(request.protocols)
+    member.rebalance_timeout_ms = request.rebalance_timeout_ms
+    member.session_timeout_ms = request.session_timeout_ms
+    if member.awaiting_join is not None and member.awaiting_join is not token:
+        # The same member again while its first request still waits (its connection broke): the old one has no reader.
+        decision.reply(member.awaiting_join, _refusal(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id))
+    member.awaiting_join = token
+
+
+def _add(
+    group: ClassicGroup,
+    request: JoinGroupRequest,
+    client: Client,
+    token: Token,
+    member_id: str,
+    config: BrokerConfig,
+    decision: Decision,
+    now_ms: int,
+) -> None:
+    member = ClassicMember(
+        member_id,
+        request.group_instance_id,
+        client,
+        request.rebalance_timeout_ms,
+        request.session_timeout_ms,
+        protocols_of(request.protocols),
+    )
+    member.is_new = True
+    member.awaiting_join = token
+    if group.state is State.PREPARING and group.previous_state is State.EMPTY:
+        group.new_member_added = True
+    group.add(member, request.protocol_type)
+    decision.schedule(group.group_id, SESSION, member_id, NEW_MEMBER_JOIN_TIMEOUT_MS)
+    rebalance_or_complete(group, config, decision, now_ms)
+
+
+def _rejoin_static(
+    group: ClassicGroup,
+    request: JoinGroupRequest,
+    version: int,
+    client: Client,
+    token: Token,
+    old_id: str,
+    new_id: str,
+    decision: Decision,
+    now_ms: int,
+) -> None:
+    """A static member without its member id: restarted. In a stable group with the same protocol nothing moves."""
+    old = group.members[old_id]
+    was_leader = group.leader_id
+    protocols = protocols_of(request.protocols)
+
+    def replace() -> ClassicMember:
+        member = group.replace_static(old.instance_id or "", old_id, new_id, client)
+        member.protocols = protocols
+        member.rebalance_timeout_ms = request.rebalance_timeout_ms
+        member.session_timeout_ms = request.session_timeout_ms
+        return member
+
+    decision.cancel(group.group_id, SESSION, old_id)
+    decision.schedule(group.group_id, SESSION, new_id, request.session_timeout_ms)
+    decision.reply(old.awaiting_join, _refusal(ErrorCode.FENCED_INSTANCE_ID, old_id))
+    decision.reply(old.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
+    member = replace()
+    if group.state is State.STABLE:
+        if group.select_protocol() == group.protocol:
+            _answer_same_generation(group, member, old, version, token, was_leader, decision)
+        else:
+            member.awaiting_join = token
+            prepare_rebalance(group, None, decision, now_ms)
+        return
+    member.awaiting_join = token
+    if group.state is State.COMPLETING:
+        prepare_rebalance(group, None, decision, now_ms)
+    else:
+        complete_if_all_joined(group, decision, now_ms)
+
+
+def _answer_same_generation(
+    group: ClassicGroup,
+    member: ClassicMember,
+    old: ClassicMember,
+    version: int,
+    token: Token,
+    was_leader: str | None,
+    decision: Decision,
+) -> None:
+    decision.records.append(group.record({each.member_id: each.assignment for each in group.members.values()}))
+    response = joined(group, member.member_id, False)
+    if version >= 9:
+        # KIP-814: a leader learns that the assignment stands and that it need not make one.
+        is_leader = group.leader_id == member.member_id
+        response = joined(group, member.member_id, is_leader)
+        response.skip_assignment = is_leader
+    else:
+        # An older leader must not think that it leads, or it would assign anew.
+        response.leader = was_leader or ""
+    decision.reply(token, response)
+
+
+# --- the join phase
+
+
+def rebalance_or_complete(group: ClassicGroup, config: BrokerConfig | None, decision: Decision, now_ms: int) -> None:
+    """A member came, changed or went: begin a rebalance, or see whether the running one can end."""
+    if group.can_rebalance:
+        prepare_rebalance(group, config, decision, now_ms)
+    else:
+        complete_if_all_joined(group, decision, now_ms)
+
+
+def prepare_rebalance(group: ClassicGroup, config: BrokerConfig | None, decision: Decision, now_ms: int) -> None:
+    """Begin a join phase. `config` may be None where the group is not empty."""
+    if group.state is State.COMPLETING:
+        for member in group.members.values():
+            member.assignment = b""
+            if member.awaiting_sync is not None:
+                decision.reply(member.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+                member.awaiting_sync = None
+                decision.schedule(group.group_id, SESSION, member.member_id, member.session_timeout_ms)
+    group.pending_syncs.clear()
+    decision.cancel(group.group_id, SYNC)
+    is_initial = group.state is State.EMPTY
+    group.enter(State.PREPARING, now_ms)
+    if is_initial:
+        assert config is not None
+        decision.schedule(group.group_id, JOIN, "", config.group_initial_rebalance_delay_ms)
+    elif group.has_all_joined:
+        complete(group, decision, now_ms)
+    else:
+        decision.schedule(group.group_id, JOIN, "", group.rebalance_timeout_ms)
+
+
+def complete_if_all_joined(group: ClassicGroup, decision: Decision, now_ms: int) -> None:
+    """End the join phase when nobody is missing; the initial delay is waited out in any case."""
+    if group.state is State.PREPARING and group.previous_state is not State.EMPTY and group.has_all_joined:
+        complete(group, decision, now_ms)
+
+
+def complete(group: ClassicGroup, decision: Decision, now_ms: int) -> None:
+    """End the join phase: drop dynamic members that did not join, begin the generation, answer everybody."""
+    group_id = group.group_id
+    decision.cancel(group_id, JOIN)
+    missing = [
+        member.member_id
+        for member in group.members.values()
+        if member.awaiting_join is None and member.instance_id is None
+    ]
+    for member_id in missing:
+        group.remove(member_id)
+        decision.cancel(group_id, SESSION, member_id)
+    if group.members and not group.elect_joined_leader():
+        # Only static members, and none of them is here: they keep their places, and the group waits on.
+        decision.schedule(group_id, JOIN, "", group.rebalance_timeout_ms)
+        return
+    group.start_generation(now_ms)
+    if group.state is State.EMPTY:
+        decision.records.append(group.record({}))
+        return
+    for member in group.members.values():
+        is_leader = group.leader_id == member.member_id
+        decision.reply(member.awaiting_join, joined(group, member.member_id, is_leader))
+        member.awaiting_join = None
+        decision.schedule(group_id, SESSION, member.member_id, member.session_timeout_ms)
+        member.is_new = False
+        group.pending_syncs.add(member.member_id)
+    decision.schedule(group_id, SYNC, "", group.rebalance_timeout_ms)
+
+
+def joined(group: ClassicGroup, member_id: str, with_members: bool) -> JoinGroupResponse:
+    """The answer that tells a member this generation; the leader's lists everybody's metadata."""
+    members = []
+    if with_members:
+        members = [
+            JoinGroupResponseMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                metadata=member.metadata(group.protocol),
+            )
+            for member in group.members.values()
+        ]
+    return JoinGroupResponse(
+        generation_id=group.generation_id,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol,
+        leader=group.leader_id or "",
+        member_id=member_id,
+        members=members,
+    )
+
+
+# --- time
+
+
+def join_phase_over(group: ClassicGroup, config: BrokerConfig, now_ms: int) -> Decision:
+    """The timer JOIN: the rebalance timeout, or the initial delay, which goes on as long as members keep coming."""
+    decision = Decision()
+    decision.replayed = False
+    if group.state is not State.PREPARING:
+        return decision
+    if group.previous_state is State.EMPTY and group.new_member_added:
+        group.new_member_added = False
+        delay_ms = config.group_initial_rebalance_delay_ms
+        # From the first join on at most the rebalance timeout.
+        remaining_ms = group.rebalance_timeout_ms - (now_ms - group.state_ms)
+        if delay_ms > 0 and remaining_ms > 0:
+            decision.schedule(group.group_id, JOIN, "", min(delay_ms, remaining_ms))
+            return decision
+    complete(group, decision, now_ms)
+    return decision

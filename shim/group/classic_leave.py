@@ -1,0 +1,56 @@
+"""LeaveGroup of the classic protocol, batched since v3 (KIP-345) (key 13)."""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.group.classic import ClassicGroup, State
+from shim.group.classic_join import complete_if_all_joined, rebalance_or_complete
+from shim.group.classic_sync import remove_member
+from shim.group.decision import SESSION, Decision
+from shim.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.config import BrokerConfig
+    from shim.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+
+
+def leave(group: ClassicGroup, request: LeaveGroupRequest, config: BrokerConfig, now_ms: int) -> Decision:
+    """One LeaveGroup; each member has its own code in the answer."""
+    decision = Decision()
+    decision.replayed = False
+    if group.state is State.DEAD:
+        decision.response = LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return decision
+    members = []
+    for identity in request.members:
+        code = ErrorCode.NONE
+        try:
+            _leave_one(group, identity, decision)
+        except KafkaError as error:
+            code = error.code
+        members.append(
+            MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code)
+        )
+    decision.response = LeaveGroupResponse(members=members)
+    if any(member.error_code == ErrorCode.NONE for member in members):
+        if group.state in (State.STABLE, State.COMPLETING):
+            rebalance_or_complete(group, config, decision, now_ms)
+        elif group.state is State.PREPARING:
+            complete_if_all_joined(group, decision, now_ms)
+    return decision
+
+
+def _leave_one(group: ClassicGroup, identity: MemberIdentity, decision: Decision) -> None:
+    member_id, instance_id = identity.member_id, identity.group_instance_id
+    if member_id == "":
+        # An administrator removes a static member by its instance id.
+        member_id = group.static_members.get(instance_id, "") if instance_id is not None else ""
+        if not member_id:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        instance_id = None
+    elif member_id in group.pending_joins:
+        group.remove(member_id)
+        decision.cancel(group.group_id, SESSION, member_id)
+        return
+    remove_member(group, group.check_member(member_id, instance_id), decision)

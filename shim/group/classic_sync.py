@@ -1,0 +1,150 @@
+"""SyncGroup and Heartbeat of the classic protocol, and the timers that end a member's or a phase's time (keys 14, 12).
+
+A follower's sync parks until the leader's brings the assignment, which is recorded before anybody hears of it.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.group.classic import ClassicGroup, ClassicMember, State
+from shim.group.classic_join import complete, prepare_rebalance, rebalance_or_complete
+from shim.group.decision import SESSION, SYNC, Decision
+from shim.protocol.messages.heartbeat_response import HeartbeatResponse
+from shim.protocol.messages.join_group_response import JoinGroupResponse
+from shim.protocol.messages.sync_group_response import SyncGroupResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.config import BrokerConfig
+    from shim.group.decision import Token
+    from shim.protocol.messages.heartbeat_request import HeartbeatRequest
+    from shim.protocol.messages.sync_group_request import SyncGroupRequest
+
+
+def sync(group: ClassicGroup, request: SyncGroupRequest, token: Token, now_ms: int) -> Decision:
+    """One SyncGroup."""
+    decision = Decision()
+    decision.replayed = False
+    try:
+        member = _check_sync(group, request)
+    except KafkaError as error:
+        decision.reply(token, SyncGroupResponse(error_code=error.code))
+        return decision
+    if group.state is State.PREPARING:
+        decision.reply(token, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+    elif group.state is State.STABLE:
+        _synced(group, member, decision)
+        decision.reply(token, _assigned(group, member.assignment))
+    elif group.leader_id == member.member_id:
+        _assign(group, request, token, decision, now_ms)
+    else:
+        if member.awaiting_sync is not None:
+            decision.reply(member.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+        member.awaiting_sync = token
+        _synced(group, member, decision)
+    return decision
+
+
+def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> ClassicMember:
+    if group.state is State.DEAD:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    member = group.check_member(request.member_id, request.group_instance_id)
+    if request.generation_id != group.generation_id:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    for asked, known in ((request.protocol_type, group.protocol_type), (request.protocol_name, group.protocol)):
+        if asked is not None and known is not None and asked != known:
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    return member
+
+
+def _synced(group: ClassicGroup, member: ClassicMember, decision: Decision) -> None:
+    group.pending_syncs.discard(member.member_id)
+    if not group.pending_syncs:
+        decision.cancel(group.group_id, SYNC)
+
+
+def _assigned(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
+    return SyncGroupResponse(protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=assignment)
+
+
+def _assign(group: ClassicGroup, request: SyncGroupRequest, token: Token, decision: Decision, now_ms: int) -> None:
+    """The leader's sync: record its assignments, then answer everybody who waits. Who is left out gets none."""
+    given = {entry.member_id: bytes(entry.assignment) for entry in request.assignments}
+    decision.records.append(group.record(given))
+    waiting = []
+    for member in group.members.values():
+        waiter = token if member.member_id == request.member_id else member.awaiting_sync
+        if waiter is not None:
+            decision.reply(waiter, _assigned(group, given.get(member.member_id, b"")))
+            decision.schedule(group.group_id, SESSION, member.member_id, member.session_timeout_ms)
+            waiting.append(member)
+    if all(member_id == request.member_id for member_id in group.pending_syncs):
+        decision.cancel(group.group_id, SYNC)
+
+    def settle() -> None:
+        for member in group.members.values():
+            member.assignment = given.get(member.member_id, b"")
+        for member in waiting:
+            member.awaiting_sync = None
+        group.pending_syncs.discard(request.member_id)
+        group.enter(State.STABLE, now_ms)
+
+    decision.changes.append(settle)
+
+
+def heartbeat(group: ClassicGroup, request: HeartbeatRequest) -> Decision:
+    """One Heartbeat. Raises as the table of states says."""
+    if group.state is State.DEAD:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    member = group.check_member(request.member_id, request.group_instance_id)
+    if request.generation_id != group.generation_id:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    decision = Decision()
+    decision.schedule(group.group_id, SESSION, member.member_id, member.session_timeout_ms)
+    code = ErrorCode.REBALANCE_IN_PROGRESS if group.state is State.PREPARING else ErrorCode.NONE
+    decision.response = HeartbeatResponse(error_code=code)
+    return decision
+
+
+# --- time
+
+
+def session_over(group: ClassicGroup, member_id: str, config: BrokerConfig, now_ms: int) -> Decision:
+    """The timer SESSION of a member or of an id that was given out: gone, unless a parked request speaks for it."""
+    decision = Decision()
+    decision.replayed = False
+    if member_id in group.pending_joins:
+        group.remove(member_id)
+        if group.state is State.PREPARING and group.has_all_joined:
+            complete(group, decision, now_ms)
+        return decision
+    member = group.members.get(member_id)
+    if member is None or member.is_waiting:
+        return decision
+    remove_member(group, member, decision)
+    if group.state in (State.STABLE, State.COMPLETING):
+        rebalance_or_complete(group, config, decision, now_ms)
+    elif group.state is State.PREPARING and group.has_all_joined:
+        complete(group, decision, now_ms)
+    return decision
+
+
+def remove_member(group: ClassicGroup, member: ClassicMember, decision: Decision) -> None:
+    """Take a member out; what it waits for is answered with UNKNOWN_MEMBER_ID."""
+    decision.cancel(group.group_id, SESSION, member.member_id)
+    decision.reply(member.awaiting_join, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, protocol_name=None))
+    decision.reply(member.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+    group.remove(member.member_id)
+
+
+def sync_phase_over(group: ClassicGroup, now_ms: int) -> Decision:
+    """The timer SYNC: who has not synced within the rebalance timeout is removed (KAFKA-12890)."""
+    decision = Decision()
+    decision.replayed = False
+    if group.state not in (State.COMPLETING, State.STABLE) or not group.pending_syncs:
+        return decision
+    for member_id in list(group.pending_syncs):
+        group.remove(member_id)
+        decision.cancel(group.group_id, SESSION, member_id)
+    prepare_rebalance(group, None, decision, now_ms)
+    return decision

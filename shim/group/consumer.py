@@ -1,0 +1,399 @@
+"""A group of the consumer protocol (KIP-848): its members, epochs, target assignment and regular expressions.
+
+Every change comes through `apply_*`, which live requests and start-up share. Nothing here decides: that is done in
+`consumer_heartbeat`, `consumer_reconcile`, `consumer_target`, `consumer_regex` and `consumer_classic`.
+
+The group epoch grows when subscriptions, members or topics change; the assignment epoch follows when a new target
+assignment is computed; each member's epoch follows when it has revoked what the target takes from it. The state is a
+consequence:
+
+Empty: no members.
+    ConsumerGroupHeartbeat with epoch 0 joins, others get UNKNOWN_MEMBER_ID. OffsetCommit with an epoch below 0 is taken
+    from anybody.
+Assigning: the group epoch is ahead of the assignment epoch.
+    The next heartbeat computes the target, at most once per assignment interval.
+Reconciling: a member is not STABLE in the assignment epoch.
+    A heartbeat moves its member on.
+Stable: all members are.
+    A heartbeat answers nothing new.
+
+OffsetCommit is taken at the member's epoch, or at an older one in which the member had the partition.
+
+A member with a wrong epoch gets FENCED_MEMBER_EPOCH and must rejoin with 0; one epoch back is forgiven when the answer
+was lost.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.group import embedded
+from shim.group.consumer_member import UNRELEASED, ConsumerMember, Epochs, Partitions
+from shim.group.java_order import order_strings
+from shim.group.records import Record
+from shim.protocol.records.consumer_group_current_member_assignment_key import ConsumerGroupCurrentMemberAssignmentKey
+from shim.protocol.records.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
+from shim.protocol.records.consumer_group_metadata_key import ConsumerGroupMetadataKey
+from shim.protocol.records.consumer_group_metadata_value import ConsumerGroupMetadataValue
+from shim.protocol.records.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
+from shim.protocol.records.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
+from shim.protocol.records.consumer_group_target_assignment_member_key import ConsumerGroupTargetAssignmentMemberKey
+from shim.protocol.records.consumer_group_target_assignment_member_value import (
+    ConsumerGroupTargetAssignmentMemberValue,
+    TopicPartition,
+)
+from shim.protocol.records.consumer_group_target_assignment_metadata_key import ConsumerGroupTargetAssignmentMetadataKey
+from shim.protocol.records.consumer_group_target_assignment_metadata_value import (
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+MAX_INT64 = 0x7FFFFFFFFFFFFFFF
+
+
+class Resolved:
+    """What a regular expression matched, at which metadata version and time."""
+
+    __slots__ = ("timestamp_ms", "topics", "version")
+
+    def __init__(self, topics: frozenset[str], version: int, timestamp_ms: int) -> None:
+        self.topics = topics
+        self.version = version
+        self.timestamp_ms = timestamp_ms
+
+
+class ConsumerGroup:
+    """One group. Owned by `Groups`."""
+
+    TYPE = "consumer"
+
+    __slots__ = (
+        "assignment_epoch",
+        "assignment_ms",
+        "group_epoch",
+        "group_id",
+        "has_partition_metadata_record",
+        "members",
+        "metadata_hash",
+        "owners",
+        "refresh_deadline_ms",
+        "refresh_epoch",
+        "resolved",
+        "static_members",
+        "target",
+    )
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        # --- from records
+        self.group_epoch = 1
+        self.metadata_hash = 0
+        self.assignment_epoch = -1
+        # When the target was computed; 0: never, or unknown.
+        self.assignment_ms = 0
+        self.members: dict[str, ConsumerMember] = {}
+        self.target: dict[str, Partitions] = {}
+        self.resolved: dict[str, Resolved] = {}
+        # A record of Kafka before 4.0 that has to be deleted.
+        self.has_partition_metadata_record = False
+        # --- follows from the above
+        self.static_members: dict[str, str] = {}
+        # topic id -> partition -> epoch of the member that still holds it
+        self.owners: Epochs = {}
+        # --- memory: when the topics are looked at again, and the epoch that decision belongs to
+        self.refresh_deadline_ms = 0
+        self.refresh_epoch = 0
+
+    # --- questions
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    @property
+    def state_name(self) -> str:
+        if not self.members:
+            return "Empty"
+        if self.group_epoch > self.assignment_epoch:
+            return "Assigning"
+        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
+            return "Stable"
+        return "Reconciling"
+
+    @property
+    def protocol_type(self) -> str:
+        return embedded.PROTOCOL_TYPE
+
+    def member(self, member_id: str) -> ConsumerMember:
+        """Raises UNKNOWN_MEMBER_ID."""
+        found = self.members.get(member_id)
+        if found is None:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}."
+            )
+        return found
+
+    def static_member(self, instance_id: str | None) -> ConsumerMember | None:
+        """The member that owns this instance id."""
+        if instance_id is None:
+            return None
+        member_id = self.static_members.get(instance_id)
+        return None if member_id is None else self.members.get(member_id)
+
+    def target_of(self, member: ConsumerMember) -> Partitions:
+        """The target of a member, or of the static one whose place it takes."""
+        if member.instance_id is None:
+            return self.target.get(member.member_id, {})
+        previous = self.static_members.get(member.instance_id)
+        return {} if previous is None else self.target.get(previous, {})
+
+    def owner_epoch(self, topic_id: bytes, partition: int) -> int:
+        """The epoch of who holds this partition, -1: nobody."""
+        return self.owners.get(topic_id, {}).get(partition, -1)
+
+    def needs_refresh(self, now_ms: int) -> bool:
+        """Whether the topics have to be looked at again."""
+        return now_ms >= self.refresh_deadline_ms or self.group_epoch < self.refresh_epoch
+
+    def set_refresh(self, deadline_ms: int, epoch: int) -> None:
+        """Nothing to look at until then, if this epoch is really reached."""
+        self.refresh_deadline_ms = deadline_ms
+        self.refresh_epoch = epoch
+
+    def request_refresh(self) -> None:
+        """A topic changed."""
+        self.refresh_deadline_ms = 0
+        self.refresh_epoch = 0
+
+    def regex_counts(self, old: ConsumerMember | None = None, new: ConsumerMember | None = None) -> dict[str, int]:
+        """Members by regular expression, with `old` replaced by `new`."""
+        counts: dict[str, int] = {}
+        for member in self.members_with(old, new):
+            if member.regex is not None:
+                counts[member.regex] = counts.get(member.regex, 0) + 1
+        return counts
+
+    def members_with(self, old: ConsumerMember | None, new: ConsumerMember | None) -> list[ConsumerMember]:
+        """The members as if `new` had come in place of `old`, and of the static member whose instance id it has."""
+        gone = set()
+        if old is not None:
+            gone.add(old.member_id)
+        if new is not None:
+            gone.add(new.member_id)
+            if new.instance_id is not None:
+                gone.add(self.static_members.get(new.instance_id, ""))
+        members = [member for member in self.members.values() if member.member_id not in gone]
+        return members if new is None else [*members, new]
+
+    def subscribed_topics(self) -> set[str]:
+        """By name or by a resolved expression."""
+        found: set[str] = set()
+        for member in self.members.values():
+            found |= member.subscribed_topics
+        for resolved in self.resolved.values():
+            found |= resolved.topics
+        return found
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether this topic's offsets are in use."""
+        return any(topic in member.subscribed_topics for member in self.members.values()) or any(
+            topic in resolved.topics for resolved in self.resolved.values()
+        )
+
+    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
+        """What a member is subscribed to, its expression resolved."""
+        if member.regex is None:
+            return member.subscribed_topics
+        resolved = self.resolved.get(member.regex)
+        return member.subscribed_topics if resolved is None else member.subscribed_topics | resolved.topics
+
+    def preferred_assignor(
+        self, default: str, old: ConsumerMember | None = None, new: ConsumerMember | None = None
+    ) -> str:
+        """What most members ask for; a tie goes to the first in a HashMap's order."""
+        votes: dict[str, int] = {}
+        for member in self.members_with(old, new):
+            if member.server_assignor is not None:
+                votes[member.server_assignor] = votes.get(member.server_assignor, 0) + 1
+        return max(order_strings(votes), key=votes.__getitem__) if votes else default
+
+    # --- classic members
+
+    @property
+    def classic_count(self) -> int:
+        return sum(1 for member in self.members.values() if member.classic is not None)
+
+    def supports_classic(self, protocol_type: str, names: Iterable[str]) -> bool:
+        """Whether a classic member with these protocols can join: all classic members need one in common."""
+        if protocol_type != embedded.PROTOCOL_TYPE:
+            return False
+        if not self.members:
+            return any(True for _ in names)
+        known = [
+            {protocol.name for protocol in member.classic.supported_protocols}
+            for member in self.members.values()
+            if member.classic is not None
+        ]
+        return any(all(name in protocols for protocols in known) for name in names)
+
+    def waits_for_others(self, member: ConsumerMember) -> bool:
+        """Whether a partition of its target is still with somebody else."""
+        return member.state == UNRELEASED and any(
+            partition not in member.assigned.get(topic_id, {}) and self.owner_epoch(topic_id, partition) != -1
+            for topic_id, partitions in self.target.get(member.member_id, {}).items()
+            for partition in partitions
+        )
+
+    # --- offsets
+
+    def check_commit(
+        self, member_id: str, instance_id: str | None, epoch: int, transactional: bool, version: int
+    ) -> Callable[[bytes, int], None] | None:
+        """Whether this member may commit. Answers None, or a check for each (topic id, partition): an older epoch is
+        good for partitions that the member has had since then (KIP-1251)."""
+        if epoch < 0 and not self.members:
+            return None
+        if transactional and epoch == -1 and member_id == "" and instance_id is None:
+            return None
+        member = self.member(member_id)
+        if not transactional and not member.uses_classic and version < 9:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "consumer protocol members commit with version 9 or above")
+        if epoch == member.member_epoch:
+            return None
+        stale = ErrorCode.ILLEGAL_GENERATION if member.uses_classic else ErrorCode.STALE_MEMBER_EPOCH
+        if epoch > member.member_epoch:
+            raise KafkaError(stale, f"epoch {epoch} is ahead of the member's {member.member_epoch}")
+
+        def check(topic_id: bytes, partition: int) -> None:
+            since = member.assigned.get(topic_id, {}).get(partition)
+            if since is None:
+                since = member.pending_revocation.get(topic_id, {}).get(partition)
+            if since is None or epoch < since:
+                raise KafkaError(stale, f"the member has not had partition {partition} in epoch {epoch}")
+
+        return check
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> None:
+        """OffsetFetch v9+ names its member; others are not checked."""
+        if member_id is None and epoch < 0:
+            return
+        member = self.member(member_id or "")
+        if epoch != member.member_epoch:
+            code = ErrorCode.ILLEGAL_GENERATION if member.uses_classic else ErrorCode.STALE_MEMBER_EPOCH
+            raise KafkaError(code, f"epoch {epoch}, expected {member.member_epoch}")
+
+    def check_offset_delete(self) -> None:
+        """Always; topics in use are refused one by one."""
+
+    def check_delete(self) -> None:
+        """Only an empty group may go."""
+        if self.members:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+
+    def offset_expiry_base(self, commit_ms: int) -> int | None:
+        """From when an offset's retention counts."""
+        return commit_ms
+
+    # --- records
+
+    def epoch_record(self, epoch: int, metadata_hash: int) -> Record:
+        """A new group epoch."""
+        value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
+        return Record(ConsumerGroupMetadataKey(group_id=self.group_id), value)
+
+    def target_record(self, member_id: str, partitions: Partitions) -> Record:
+        """A member's target."""
+        value = ConsumerGroupTargetAssignmentMemberValue(
+            topic_partitions=[
+                TopicPartition(topic_id=topic_id, partitions=list(found)) for topic_id, found in partitions.items()
+            ]
+        )
+        return Record(ConsumerGroupTargetAssignmentMemberKey(group_id=self.group_id, member_id=member_id), value)
+
+    def target_epoch_record(self, epoch: int, computed_ms: int) -> Record:
+        """The targets of an epoch are complete."""
+        value = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=computed_ms)
+        return Record(ConsumerGroupTargetAssignmentMetadataKey(group_id=self.group_id), value)
+
+    def member_tombstones(self, member_id: str) -> list[Record]:
+        """What removes a member, in the order that replay needs."""
+        return [
+            Record(ConsumerGroupCurrentMemberAssignmentKey(group_id=self.group_id, member_id=member_id)),
+            Record(ConsumerGroupTargetAssignmentMemberKey(group_id=self.group_id, member_id=member_id)),
+            Record(ConsumerGroupMemberMetadataKey(group_id=self.group_id, member_id=member_id)),
+        ]
+
+    def regex_tombstone(self, regex: str) -> Record:
+        """What forgets an expression."""
+        return Record(ConsumerGroupRegularExpressionKey(group_id=self.group_id, regular_expression=regex))
+
+    def partition_metadata_tombstone(self) -> Record:
+        """What removes the record that Kafka before 4.0 kept."""
+        return Record(ConsumerGroupPartitionMetadataKey(group_id=self.group_id))
+
+    def tombstones(self, renamed: dict[str, str] | None = None) -> list[Record]:
+        """What removes the group (its offsets apart). `renamed`: member ids under which members were just written."""
+        group_id = self.group_id
+        ids = [(renamed or {}).get(member_id, member_id) for member_id in self.members]
+        return [
+            *(Record(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=each)) for each in ids),
+            *(Record(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=each)) for each in ids),
+            Record(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id)),
+            *(Record(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=each)) for each in ids),
+            *(self.regex_tombstone(regex) for regex in self.resolved),
+            self.partition_metadata_tombstone(),
+            Record(ConsumerGroupMetadataKey(group_id=group_id)),
+        ]
+
+    def all_records(self) -> list[Record]:
+        """What builds this group from nothing."""
+        members = list(self.members.values())
+        return [
+            *(member.metadata_record(self.group_id) for member in members),
+            self.epoch_record(self.group_epoch, self.metadata_hash),
+            *(self.target_record(member.member_id, self.target.get(member.member_id, {})) for member in members),
+            self.target_epoch_record(self.assignment_epoch, self.assignment_ms),
+            *(member.assignment_record(self.group_id) for member in members),
+        ]
+
+    # --- changes
+
+    def put_member(self, member: ConsumerMember) -> None:
+        """A member is new or changed."""
+        old = self.members.get(member.member_id)
+        if old is not None:
+            self._release(old)
+        self.members[member.member_id] = member
+        for partitions in (member.assigned, member.pending_revocation):
+            for topic_id, epochs in partitions.items():
+                self.owners.setdefault(topic_id, {}).update(dict.fromkeys(epochs, member.member_epoch))
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+
+    def drop_member(self, member_id: str) -> None:
+        """A member is gone."""
+        old = self.members.pop(member_id, None)
+        if old is None:
+            return
+        self._release(old)
+        if old.instance_id is not None and self.static_members.get(old.instance_id) == member_id:
+            del self.static_members[old.instance_id]
+
+    def _release(self, old: ConsumerMember) -> None:
+        for partitions in (old.assigned, old.pending_revocation):
+            for topic_id, epochs in partitions.items():
+                owned = self.owners.get(topic_id)
+                if owned is None:
+                    continue
+                for partition in epochs:
+                    # Somebody with another epoch may have it by now.
+                    if owned.get(partition) == old.member_epoch:
+                        del owned[partition]
+                if not owned:
+                    del self.owners[topic_id]
+
+    def put_target(self, member_id: str, value: ConsumerGroupTargetAssignmentMemberValue) -> None:
+        """A member's target changed."""
+        self.target[member_id] = {bytes(entry.topic_id): set(entry.partitions) for entry in value.topic_partitions}

@@ -1,0 +1,211 @@
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup of classic members in a consumer group (KIP-848's online migration).
+
+The server assigns for them too: the generation they see is their member epoch, nobody leads, and a heartbeat tells them
+with REBALANCE_IN_PROGRESS to join again when they have to give up or can get partitions.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.group import embedded
+from shim.group.classic import protocols_of
+from shim.group.consumer_heartbeat import bump_epoch, known_static, replace_static, step
+from shim.group.consumer_leave import fence_members
+from shim.group.consumer_member import UNRELEASED, UNREVOKED, ConsumerMember
+from shim.group.consumer_regex import UNCHANGED, update_regex
+from shim.group.consumer_target import update_target
+from shim.group.decision import JOIN, SESSION, SYNC, Decision
+from shim.group.migration import by_name, can_downgrade_for, classic_metadata, downgrade
+from shim.protocol.messages.heartbeat_response import HeartbeatResponse
+from shim.protocol.messages.join_group_response import JoinGroupResponse
+from shim.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
+from shim.protocol.messages.sync_group_response import SyncGroupResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.group.client import Client
+    from shim.group.consumer import ConsumerGroup
+    from shim.group.consumer_member import Partitions
+    from shim.group.decision import Token
+    from shim.group.surroundings import Surroundings
+    from shim.protocol.messages.heartbeat_request import HeartbeatRequest
+    from shim.protocol.messages.join_group_request import JoinGroupRequest
+    from shim.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+    from shim.protocol.messages.sync_group_request import SyncGroupRequest
+
+
+def join(
+    group: ConsumerGroup,
+    request: JoinGroupRequest,
+    version: int,
+    client: Client,
+    token: Token,
+    surroundings: Surroundings,
+    now_ms: int,
+) -> Decision:
+    """One JoinGroup. Raises the code of its answer."""
+    config = surroundings.config
+    if config.group_consumer_migration_policy.lower() == "disabled":
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "group migration is disabled")
+    decision = Decision()
+    is_unknown = request.member_id == ""
+    member_id = request.member_id or surroundings.random_member_id()
+    if len(group.members) >= config.group_consumer_max_size and member_id not in group.members:
+        raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED)
+    protocols = protocols_of(request.protocols)
+    if not protocols or not group.supports_classic(request.protocol_type, [name for name, _ in protocols]):
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if is_unknown and request.group_instance_id is None and version >= 4:
+        response = JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id, protocol_name=None)
+        decision.reply(token, response)
+        return decision
+    try:
+        subscription = embedded.read_subscription(protocols[0][1])
+    except embedded.EmbeddedError as error:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"malformed subscription: {error}") from error
+    owned = _owned(subscription, surroundings)
+    if request.group_instance_id is None:
+        member = group.members.get(member_id) or ConsumerMember(member_id)
+    else:
+        member = _static(group, member_id, request.group_instance_id, is_unknown, decision)
+    replaced = group.static_member(request.group_instance_id)
+    goes_back = replaced is not None and can_downgrade_for(group, replaced, config)
+    updated = member.copy(
+        instance_id=request.group_instance_id or member.instance_id,
+        rack_id=subscription.rack_id or member.rack_id,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        subscribed_topics=frozenset(subscription.topics),
+        subscribed_regex="",
+        client_id=client.client_id,
+        client_host=client.host,
+        classic=classic_metadata(request.session_timeout_ms, protocols),
+    )
+    if updated != member or member_id not in group.members:
+        decision.records.append(updated.metadata_record(group.group_id))
+    changed = updated.subscribed_topics != member.subscribed_topics
+    changed = update_regex(group, member, updated, surroundings, decision, now_ms) != UNCHANGED or changed
+    epoch, is_homogeneous = bump_epoch(group, member, updated, changed, surroundings, decision, now_ms)
+    if goes_back:
+        is_stale = group.assignment_epoch < epoch
+        if not is_stale:
+            target = group.target_of(updated)
+            updated = step(group, updated, group.assignment_epoch, target, changed, owned, surroundings, decision)
+        downgrade(group, (), updated, is_stale, surroundings, decision, now_ms)
+    else:
+        target_epoch, target = update_target(
+            group, epoch, member, updated, is_homogeneous, surroundings, decision.records, now_ms
+        )
+        updated = step(group, updated, target_epoch, target, changed, owned, surroundings, decision)
+        decision.cancel(group.group_id, JOIN, member_id)
+        decision.schedule(group.group_id, SESSION, member_id, request.session_timeout_ms)
+        decision.schedule(group.group_id, SYNC, member_id, request.rebalance_timeout_ms)
+    decision.reply(
+        token,
+        JoinGroupResponse(
+            member_id=member_id,
+            generation_id=updated.member_epoch,
+            protocol_type=embedded.PROTOCOL_TYPE,
+            protocol_name=protocols[0][0],
+        ),
+    )
+    return decision
+
+
+def _owned(subscription: embedded.Subscription, surroundings: Surroundings) -> Partitions:
+    topics = surroundings.image.topics
+    return {topics[name].topic_id: set(partitions) for name, partitions in subscription.owned.items() if name in topics}
+
+
+def _static(
+    group: ConsumerGroup, member_id: str, instance_id: str, is_unknown: bool, decision: Decision
+) -> ConsumerMember:
+    if not is_unknown:
+        return known_static(group, member_id, instance_id)
+    current = group.static_member(instance_id)
+    if current is None:
+        return ConsumerMember(member_id)
+    return replace_static(group, current, member_id, decision)
+
+
+def _check(group: ConsumerGroup, member_id: str, instance_id: str | None, generation_id: int) -> ConsumerMember:
+    """The classic member that sends a request."""
+    member = group.member(member_id) if instance_id is None else known_static(group, member_id, instance_id)
+    if member.classic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} does not use the classic protocol.")
+    if member.member_epoch != generation_id:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    return member
+
+
+def sync(group: ConsumerGroup, request: SyncGroupRequest, surroundings: Surroundings) -> Decision:
+    """One SyncGroup: never waits. Raises the code of its answer."""
+    decision = Decision()
+    member = _check(group, request.member_id, request.group_instance_id, request.generation_id)
+    assert member.classic is not None
+    name, metadata = member.classic_protocol()
+    if request.protocol_type not in (None, embedded.PROTOCOL_TYPE) or request.protocol_name not in (None, name):
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    member_id = member.member_id
+    if group.assignment_epoch > member.member_epoch and member.state != UNREVOKED:
+        # A member that never joins again must not hold up the others: this timer starts although the sync fails.
+        decision.schedule_if_absent(group.group_id, JOIN, member_id, member.rebalance_timeout_ms)
+        decision.response = SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+        return decision
+    decision.cancel(group.group_id, SYNC, member_id)
+    decision.schedule(group.group_id, SESSION, member_id, member.classic.session_timeout_ms)
+    partitions = by_name(member.assigned, surroundings)
+    decision.response = SyncGroupResponse(
+        protocol_type=request.protocol_type,
+        protocol_name=request.protocol_name,
+        assignment=embedded.write_assignment(partitions, embedded.read_version(bytes(metadata))),
+    )
+    return decision
+
+
+def heartbeat(group: ConsumerGroup, request: HeartbeatRequest) -> Decision:
+    """One Heartbeat. Raises the code of its answer."""
+    decision = Decision()
+    member = _check(group, request.member_id, request.group_instance_id, request.generation_id)
+    assert member.classic is not None
+    decision.schedule(group.group_id, SESSION, member.member_id, member.classic.session_timeout_ms)
+    code = ErrorCode.NONE
+    if (
+        member.member_epoch < group.assignment_epoch
+        or member.state == UNREVOKED
+        or (member.state == UNRELEASED and not group.waits_for_others(member))
+    ):
+        code = ErrorCode.REBALANCE_IN_PROGRESS
+        decision.schedule_if_absent(group.group_id, JOIN, member.member_id, member.rebalance_timeout_ms)
+    decision.response = HeartbeatResponse(error_code=code)
+    return decision
+
+
+def leave(group: ConsumerGroup, request: LeaveGroupRequest, surroundings: Surroundings, now_ms: int) -> Decision:
+    """One LeaveGroup; removes members of either protocol."""
+    decision = Decision()
+    leaving: dict[str, ConsumerMember] = {}
+    answers = []
+    for identity in request.members:
+        code = ErrorCode.NONE
+        try:
+            member = _leaving(group, identity)
+            leaving[member.member_id] = member
+        except KafkaError as error:
+            code = error.code
+        answers.append(
+            MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code)
+        )
+    fence_members(group, list(leaving.values()), surroundings, decision, now_ms)
+    decision.response = LeaveGroupResponse(members=answers)
+    return decision
+
+
+def _leaving(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
+    if identity.group_instance_id is None:
+        return group.member(identity.member_id)
+    if identity.member_id:
+        return known_static(group, identity.member_id, identity.group_instance_id)
+    member = group.static_member(identity.group_instance_id)
+    if member is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+    return member

@@ -1,0 +1,320 @@
+"""ConsumerGroupHeartbeat (KIP-848): join, stay, leave (key 68). The table of states is in `consumer`.
+
+One heartbeat joins or checks the member, records a changed subscription, moves the group epoch, computes a target
+assignment when one is due, and takes the member one step towards it.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.group.consumer import ConsumerGroup
+from shim.group.consumer_leave import fence_members
+from shim.group.consumer_member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH, UNREVOKED, ConsumerMember
+from shim.group.consumer_reconcile import reconcile
+from shim.group.consumer_regex import CHANGED_AND_RESOLVED, UNCHANGED, update_regex
+from shim.group.consumer_target import refresh_epoch, subscriptions_with, update_target
+from shim.group.decision import REBALANCE, SESSION, Decision
+from shim.protocol.messages.consumer_group_heartbeat_response import (
+    Assignment,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.group.client import Client
+    from shim.group.consumer_member import Epochs, Partitions
+    from shim.group.surroundings import Surroundings
+    from shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+
+
+def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: tuple[str, ...]) -> None:
+    """What is wrong whatever the group is. Raises INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
+    epoch = request.member_epoch
+    # From v1 the client makes its member id, so that a lost answer cannot leave an orphan (KIP-1082).
+    if version >= 1 or epoch > 0 or epoch == LEAVE_EPOCH:
+        _refuse_blank(request.member_id, "MemberId")
+    _refuse_blank(request.group_id, "GroupId")
+    _refuse_blank(request.instance_id, "InstanceId")
+    _refuse_blank(request.rack_id, "RackId")
+    if epoch == 0:
+        if request.rebalance_timeout_ms == -1:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "RebalanceTimeoutMs must be provided in first request.")
+        if request.topic_partitions is None or request.topic_partitions:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "TopicPartitions must be empty when (re-)joining.")
+        if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "A subscription must be given when (re-)joining.")
+    elif epoch == STATIC_LEAVE_EPOCH:
+        if request.instance_id is None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "InstanceId can't be null.")
+    elif epoch < STATIC_LEAVE_EPOCH:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "MemberEpoch is invalid.")
+    if request.server_assignor is not None and request.server_assignor not in assignors:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {', '.join(assignors)}.",
+        )
+
+
+def _refuse_blank(value: str | None, name: str) -> None:
+    if value is not None and not value.strip():
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} can't be empty.")
+
+
+def heartbeat(
+    group: ConsumerGroup,
+    request: ConsumerGroupHeartbeatRequest,
+    client: Client,
+    surroundings: Surroundings,
+    decision: Decision,
+    now_ms: int,
+) -> None:
+    """A heartbeat that does not leave. `decision` may hold what made the group for it."""
+    group_id = group.group_id
+    joins = request.member_epoch == 0
+    member_id = request.member_id
+    max_size = surroundings.config.group_consumer_max_size
+    if len(group.members) >= max_size and member_id not in group.members:
+        raise KafkaError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED, f"The consumer group has reached its maximum capacity of {max_size}."
+        )
+    member_id = member_id or surroundings.random_member_id()
+    owned = _owned(request)
+    if request.instance_id is None:
+        member = group.members.get(member_id) if joins else group.member(member_id)
+        member = member or ConsumerMember(member_id)
+        check_epoch(member, request.member_epoch, owned)
+    else:
+        member = _static_member(group, member_id, request, owned, decision)
+    updated = _updated(member, request, client)
+    topics_changed = updated.subscribed_topics != member.subscribed_topics
+    if updated != member or member_id not in group.members:
+        decision.records.append(updated.metadata_record(group_id))
+    regex_status = update_regex(group, member, updated, surroundings, decision, now_ms)
+    updated = _move(
+        group,
+        member,
+        updated,
+        topics_changed or regex_status == CHANGED_AND_RESOLVED,
+        topics_changed or regex_status != UNCHANGED,
+        owned,
+        surroundings,
+        decision,
+        now_ms,
+    )
+    decision.schedule(group_id, SESSION, member_id, surroundings.session_timeout_ms(group_id))
+    response = ConsumerGroupHeartbeatResponse(
+        member_id=member_id,
+        member_epoch=updated.member_epoch,
+        heartbeat_interval_ms=surroundings.heartbeat_interval_ms(group_id),
+    )
+    # A full request is a member that may have missed an answer: it is told all again.
+    is_full = (
+        request.rebalance_timeout_ms != -1
+        and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)
+        and owned is not None
+    )
+    if joins or is_full or updated.assigned != member.assigned:
+        response.assignment = _assignment(updated.assigned)
+    decision.response = response
+
+
+def _owned(request: ConsumerGroupHeartbeatRequest) -> Partitions | None:
+    if request.topic_partitions is None:
+        return None
+    owned: Partitions = {}
+    for entry in request.topic_partitions:
+        owned.setdefault(bytes(entry.topic_id), set()).update(entry.partitions)
+    return owned
+
+
+def _assignment(assigned: Epochs) -> Assignment:
+    return Assignment(
+        topic_partitions=[
+            TopicPartitions(topic_id=topic_id, partitions=list(epochs)) for topic_id, epochs in assigned.items()
+        ]
+    )
+
+
+def check_epoch(member: ConsumerMember, epoch: int, owned: Partitions | None) -> None:
+    """Epoch 0 rejoins; one epoch back is a retry, if it claims nothing that the member does not have. Raises
+    FENCED_MEMBER_EPOCH."""
+    if epoch in (0, member.member_epoch):
+        return
+    is_retry = (
+        epoch == member.previous_epoch < member.member_epoch
+        and owned is not None
+        and all(
+            topic_id in member.assigned and partitions <= member.assigned[topic_id].keys()
+            for topic_id, partitions in owned.items()
+        )
+    )
+    if not is_retry:
+        raise KafkaError(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"The member's epoch {epoch} is not the coordinator's {member.member_epoch}. "
+            "The member must abandon all its partitions and rejoin.",
+        )
+
+
+def _static_member(
+    group: ConsumerGroup,
+    member_id: str,
+    request: ConsumerGroupHeartbeatRequest,
+    owned: Partitions | None,
+    decision: Decision,
+) -> ConsumerMember:
+    instance_id = request.instance_id
+    assert instance_id is not None
+    current = group.static_member(instance_id)
+    if request.member_epoch != 0:
+        current = known_static(group, member_id, instance_id)
+        check_epoch(current, request.member_epoch, owned)
+        return current
+    if current is None:
+        return group.members.get(member_id) or ConsumerMember(member_id)
+    if not current.uses_classic and current.member_epoch != STATIC_LEAVE_EPOCH:
+        raise KafkaError(
+            ErrorCode.UNRELEASED_INSTANCE_ID, f"instance id {instance_id} is owned by member {current.member_id}"
+        )
+    return replace_static(group, current, member_id, decision)
+
+
+def known_static(group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember:
+    """The owner of an instance id, which must be this member. Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    current = group.static_member(instance_id)
+    if current is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if current.member_id != member_id:
+        raise KafkaError(
+            ErrorCode.FENCED_INSTANCE_ID, f"instance id {instance_id} belongs to member {current.member_id} now"
+        )
+    return current
+
+
+def replace_static(group: ConsumerGroup, old: ConsumerMember, member_id: str, decision: Decision) -> ConsumerMember:
+    """A static member came back: it takes place, target and assignment of the one before."""
+    new = old.copy(member_id=member_id, member_epoch=0, previous_epoch=0)
+    for kind in (SESSION, REBALANCE):
+        if old.member_id != member_id:
+            decision.cancel(group.group_id, kind, old.member_id)
+    decision.records += group.member_tombstones(old.member_id)
+    decision.records.append(new.metadata_record(group.group_id))
+    decision.records.append(group.target_record(member_id, group.target.get(old.member_id, {})))
+    decision.records.append(new.assignment_record(group.group_id))
+    return new
+
+
+def _updated(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, client: Client) -> ConsumerMember:
+    """The member with what the request says; null keeps what was said before."""
+    names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
+    timeout_ms = request.rebalance_timeout_ms
+    return member.copy(
+        instance_id=member.instance_id if request.instance_id is None else request.instance_id,
+        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        server_assignor=member.server_assignor if request.server_assignor is None else request.server_assignor,
+        subscribed_topics=member.subscribed_topics if names is None else frozenset(names),
+        subscribed_regex=member.subscribed_regex if regex is None else regex,
+        client_id=client.client_id,
+        client_host=client.host,
+        classic=None,
+    )
+
+
+def _move(
+    group: ConsumerGroup,
+    member: ConsumerMember,
+    updated: ConsumerMember,
+    bump: bool,
+    subscription_changed: bool,
+    owned: Partitions | None,
+    surroundings: Surroundings,
+    decision: Decision,
+    now_ms: int,
+) -> ConsumerMember:
+    """Group epoch, target, and the member's next step."""
+    epoch, is_homogeneous = bump_epoch(group, member, updated, bump, surroundings, decision, now_ms)
+    target_epoch, target = update_target(
+        group, epoch, member, updated, is_homogeneous, surroundings, decision.records, now_ms
+    )
+    return step(group, updated, target_epoch, target, subscription_changed, owned, surroundings, decision)
+
+
+def bump_epoch(
+    group: ConsumerGroup,
+    member: ConsumerMember,
+    updated: ConsumerMember,
+    bump: bool,
+    surroundings: Surroundings,
+    decision: Decision,
+    now_ms: int,
+) -> tuple[int, bool]:
+    """(group epoch, whether all want the same) after this request; looks at the topics when that is due."""
+    if not bump and not group.needs_refresh(now_ms):
+        if group.assignment_epoch >= group.group_epoch:
+            return group.group_epoch, True  # no target will be computed: nobody asks
+        return group.group_epoch, subscriptions_with(group).is_homogeneous
+    subscriptions = subscriptions_with(group, member, updated)
+    epoch, deadline_ms = refresh_epoch(group, bump, subscriptions, surroundings, decision.records, now_ms)
+    group_id = group.group_id
+    decision.refreshes.append((group_id, deadline_ms, epoch))
+    return epoch, subscriptions.is_homogeneous
+
+
+def step(
+    group: ConsumerGroup,
+    member: ConsumerMember,
+    target_epoch: int,
+    target: Partitions,
+    subscription_changed: bool,
+    owned: Partitions | None,
+    surroundings: Surroundings,
+    decision: Decision,
+) -> ConsumerMember:
+    """Take the member one step towards its target, and watch how long it takes to revoke."""
+    if not subscription_changed and member.is_reconciled_to(target_epoch):
+        return member
+    moved = reconcile(
+        member,
+        target_epoch,
+        target,
+        surroundings.topic_ids(group.topics_of(member)),
+        subscription_changed,
+        owned,
+        group.owner_epoch,
+    )
+    if moved == member:
+        return member
+    decision.records.append(moved.assignment_record(group.group_id))
+    if not moved.uses_classic:
+        if moved.state == UNREVOKED:
+            decision.schedule(group.group_id, REBALANCE, moved.member_id, moved.rebalance_timeout_ms)
+        else:
+            decision.cancel(group.group_id, REBALANCE, moved.member_id)
+    return moved
+
+
+def leave(
+    group: ConsumerGroup,
+    request: ConsumerGroupHeartbeatRequest,
+    surroundings: Surroundings,
+    now_ms: int,
+) -> Decision:
+    """Epoch -1: gone; -2: a static member that will be back, whose partitions wait for it until its session ends."""
+    decision = Decision()
+    if request.instance_id is None:
+        member = group.member(request.member_id)
+    else:
+        member = known_static(group, request.member_id, request.instance_id)
+    if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
+        away = member.copy(
+            member_epoch=STATIC_LEAVE_EPOCH,
+            pending_revocation={},
+            assigned={topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in member.assigned.items()},
+        )
+        decision.records.append(away.assignment_record(group.group_id))
+    else:
+        fence_members(group, [member], surroundings, decision, now_ms)
+    decision.response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
+    return decision

@@ -1,0 +1,62 @@
+"""Members of a consumer group that go: they left, their session ended, or they did not revoke in time."""
+
+from __future__ import annotations
+
+from shim.group.consumer_member import UNREVOKED
+from shim.group.consumer_target import Subscriptions
+from shim.group.decision import JOIN, REBALANCE, SESSION, SYNC, Decision
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.group.consumer import ConsumerGroup
+    from shim.group.consumer_member import ConsumerMember
+    from shim.group.surroundings import Surroundings
+
+
+def fence_members(
+    group: ConsumerGroup,
+    members: list[ConsumerMember],
+    surroundings: Surroundings,
+    decision: Decision,
+    now_ms: int,
+) -> None:
+    """Remove members and bump the group epoch. If only classic members remain, the group goes back to their protocol
+    when `group.consumer.migration.policy` allows."""
+    if not members:
+        return
+    from shim.group.migration import can_downgrade, downgrade
+
+    gone = {member.member_id for member in members}
+    for member_id in gone:
+        for kind in (SESSION, REBALANCE, JOIN, SYNC):
+            decision.cancel(group.group_id, kind, member_id)
+    if can_downgrade(group, gone, surroundings.config):
+        downgrade(group, gone, None, True, surroundings, decision, now_ms)
+        return
+    for member_id in gone:
+        decision.records += group.member_tombstones(member_id)
+    staying = [member for member in group.members.values() if member.member_id not in gone]
+    remaining = {member.regex for member in staying}
+    dropped = {member.regex for member in members if member.regex is not None} - remaining
+    decision.records += [group.regex_tombstone(regex) for regex in sorted(each for each in dropped if each)]
+    subscriptions = Subscriptions(group, staying, {each for each in dropped if each})
+    metadata_hash = surroundings.metadata_hash(subscriptions.counts)
+    decision.records.append(group.epoch_record(group.group_epoch + 1, metadata_hash))
+
+
+def session_over(group: ConsumerGroup, member_id: str, surroundings: Surroundings, now_ms: int) -> Decision:
+    """The timers SESSION, and JOIN and SYNC of a classic member that did not follow a rebalance."""
+    decision = Decision()
+    member = group.members.get(member_id)
+    if member is not None:
+        fence_members(group, [member], surroundings, decision, now_ms)
+    return decision
+
+
+def revocation_over(group: ConsumerGroup, member_id: str, surroundings: Surroundings, now_ms: int) -> Decision:
+    """The timer REBALANCE: the member still holds what it was to give up."""
+    decision = Decision()
+    member = group.members.get(member_id)
+    if member is not None and member.state == UNREVOKED:
+        fence_members(group, [member], surroundings, decision, now_ms)
+    return decision

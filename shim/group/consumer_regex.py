@@ -1,0 +1,126 @@
+"""Subscriptions by regular expression (KIP-848): RE2 syntax, matched against whole topic names, resolved per group.
+
+An expression is resolved right after the heartbeat that brought it was answered, and again by a later heartbeat when
+topics were created or `group.consumer.regex.refresh.interval.ms` is over; all expressions of a group at once, at most
+every ten seconds. What it matched is a record; a change bumps the group epoch. Matching costs bounded time (RE2).
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.group.consumer import MAX_INT64, ConsumerGroup, Resolved
+from shim.group.consumer_target import REFRESH_INTERVAL_MS, Subscriptions
+from shim.group.decision import REGEX, Decision
+from shim.group.records import Record
+from shim.protocol.records.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
+from shim.protocol.records.consumer_group_regular_expression_value import ConsumerGroupRegularExpressionValue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from shim.group.consumer_member import ConsumerMember
+    from shim.group.surroundings import Surroundings
+
+MIN_REFRESH_INTERVAL_MS = 10_000
+
+UNCHANGED = 0
+# It changed, what it matches is not known yet.
+CHANGED = 1
+CHANGED_AND_RESOLVED = 2
+
+
+def compile_regex(regex: str) -> Any:
+    """Raises INVALID_REGULAR_EXPRESSION."""
+    import re2  # type: ignore[import-untyped]
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(regex, options)
+    except re2.error as error:
+        text = error.args[0] if error.args else ""
+        reason = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
+        raise KafkaError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {reason}.",
+        ) from error
+
+
+def update_regex(
+    group: ConsumerGroup,
+    old: ConsumerMember,
+    new: ConsumerMember,
+    surroundings: Surroundings,
+    decision: Decision,
+    now_ms: int,
+) -> int:
+    """A member's expression may have changed: adds the tombstone of one that nobody has now, asks for a resolution
+    where one is due. Answers UNCHANGED, CHANGED or CHANGED_AND_RESOLVED."""
+    counts = group.regex_counts()
+    status = UNCHANGED
+    is_due = False
+    if old.subscribed_regex != new.subscribed_regex:
+        status = CHANGED
+        if old.regex is not None and counts.get(old.regex, 0) == 1:
+            decision.records.append(group.regex_tombstone(old.regex))
+        if new.regex is None:
+            if old.regex is not None:
+                status = CHANGED_AND_RESOLVED
+        elif counts.get(new.regex, 0) == 0:
+            compile_regex(new.regex)
+            is_due = True
+        elif new.regex in group.resolved:
+            status = CHANGED_AND_RESOLVED
+    if not is_due and not counts:
+        return status
+    newest = next(iter(group.resolved.values()), None)
+    last_refresh_ms = -MAX_INT64 if newest is None else newest.timestamp_ms
+    if now_ms <= last_refresh_ms + MIN_REFRESH_INTERVAL_MS:
+        return status
+    wanted = group.regex_counts(old, new)
+    is_due = (
+        is_due
+        or len(wanted) != len(group.resolved)
+        or (0 if newest is None else newest.version) < surroundings.newest_topics_version
+        or now_ms > last_refresh_ms + surroundings.config.group_consumer_regex_refresh_interval_ms
+    )
+    if is_due and wanted:
+        decision.schedule_if_absent(group.group_id, REGEX, "", 0)
+    return status
+
+
+def resolve(group: ConsumerGroup, surroundings: Surroundings, now_ms: int) -> Decision:
+    """Match every expression of the group against the topics of now."""
+    decision = Decision()
+    regexes = group.regex_counts()
+    if not regexes:
+        return decision
+    version = surroundings.image.last_offset
+    bump = False
+    found: dict[str, Resolved] = {}
+    for regex in regexes:
+        try:
+            pattern = compile_regex(regex)
+        except KafkaError:
+            topics: frozenset[str] = frozenset()
+        else:
+            topics = frozenset(name for name in surroundings.image.topics if pattern.fullmatch(name))
+        old = group.resolved.get(regex)
+        bump = bump or topics != (frozenset() if old is None else old.topics)
+        found[regex] = Resolved(topics, version, now_ms)
+        decision.records.append(
+            Record(
+                ConsumerGroupRegularExpressionKey(group_id=group.group_id, regular_expression=regex),
+                ConsumerGroupRegularExpressionValue(topics=sorted(topics), version=version, timestamp=now_ms),
+            )
+        )
+    topics_by_name = Subscriptions(group, group.members.values(), tuple(group.resolved)).counts
+    subscribed = set(topics_by_name).union(*(each.topics for each in found.values()))
+    subscribed.update(*(each.topics for regex, each in group.resolved.items() if regex not in found))
+    metadata_hash = surroundings.metadata_hash(subscribed)
+    if bump or metadata_hash != group.metadata_hash:
+        epoch = group.group_epoch + 1
+        decision.records.append(group.epoch_record(epoch, metadata_hash))
+        decision.refreshes.append((group.group_id, now_ms + REFRESH_INTERVAL_MS, epoch))
+    return decision

@@ -1,0 +1,71 @@
+"""What a rule answers: records to write, changes of memory, timers, replies. The shell carries it out in this order.
+
+The rules of all kinds of groups are pure: they read state, an event and the time, and answer a `Decision`. The shell
+(`shim.group.coordinator`) appends the records; if that fails nothing else happens, and everybody who would have got a
+reply gets the error. Then the records are applied, unless `replayed` is False: a classic group holds more than its
+record says (who waits, which protocols a member knows), so its rules bring `changes` instead, and only start-up builds
+it from records.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Protocol
+
+    from shim.group.classic import ClassicGroup
+    from shim.group.records import Record
+
+    class Token(Protocol):
+        """One request that waits for its response. `answer` is called once by the rules' side; more is ignored."""
+
+        def answer(self, response: Any) -> None: ...
+
+
+# Kinds of timers. A timer's key is (group id, kind, member id); the member id is "" where the group itself waits.
+SESSION = "session"
+REBALANCE = "rebalance"
+JOIN = "join"
+SYNC = "sync"
+REGEX = "regex"
+
+CANCEL = -1
+
+
+class Decision:
+    """The outcome of one event. Built by rules, carried out by the shell, or looked at by a test."""
+
+    __slots__ = ("changes", "records", "refreshes", "replacements", "replayed", "replies", "response", "timers")
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.replayed = True
+        # Changes of memory that belong to the records; run after the append.
+        self.changes: list[Callable[[], None]] = []
+        # Groups that stand for what the records say, where a group changes its protocol back.
+        self.replacements: list[ClassicGroup] = []
+        # (group id, when its topics are looked at again, the epoch for which that holds)
+        self.refreshes: list[tuple[str, int, int]] = []
+        # (group id, kind, member id, delay in ms or CANCEL, only if none is running)
+        self.timers: list[tuple[str, str, str, int, bool]] = []
+        self.replies: list[tuple[Token, Any]] = []
+        # The answer to the request itself, where it never waits.
+        self.response: Any = None
+
+    def schedule(self, group_id: str, kind: str, member_id: str, delay_ms: int) -> None:
+        """Start this timer, or move it."""
+        self.timers.append((group_id, kind, member_id, max(delay_ms, 0), False))
+
+    def schedule_if_absent(self, group_id: str, kind: str, member_id: str, delay_ms: int) -> None:
+        """Start this timer unless it runs."""
+        self.timers.append((group_id, kind, member_id, max(delay_ms, 0), True))
+
+    def cancel(self, group_id: str, kind: str, member_id: str = "") -> None:
+        """Stop this timer; not running is no error."""
+        self.timers.append((group_id, kind, member_id, CANCEL, False))
+
+    def reply(self, token: Token | None, response: Any) -> None:
+        """Answer a request; None where nobody waits."""
+        if token is not None:
+            self.replies.append((token, response))

@@ -1,0 +1,119 @@
+"""What administrators see of groups: ListGroups, DescribeGroups, ConsumerGroupDescribe (keys 16, 15, 69)."""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode
+from shim.group.classic import ClassicGroup, State
+from shim.group.consumer import ConsumerGroup
+from shim.protocol.messages import consumer_group_describe_response as consumer_describe
+from shim.protocol.messages.describe_groups_response import DescribedGroup, DescribedGroupMember
+from shim.protocol.messages.list_groups_response import ListedGroup
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from shim.group.consumer_member import ConsumerMember
+    from shim.group.groups import Group
+    from shim.group.surroundings import Surroundings
+
+
+def listed(groups: Iterable[Group], states: Iterable[str], types: Iterable[str]) -> list[ListedGroup]:
+    """The groups in one of these states and of one of these types; an empty filter lets all through (KIP-518, 848)."""
+    wanted_states = {state.lower().strip() for state in states}
+    wanted_types = {kind.lower() for kind in types}
+    return [
+        ListedGroup(
+            group_id=group.group_id,
+            protocol_type=group.protocol_type or "",
+            group_state=group.state_name,
+            group_type=group.TYPE,
+        )
+        for group in groups
+        if (not wanted_states or group.state_name.lower() in wanted_states)
+        and (not wanted_types or group.TYPE in wanted_types)
+    ]
+
+
+def described_classic(group_id: str, group: Group | None, version: int) -> DescribedGroup:
+    """A classic group; anything else is Dead, from v6 with GROUP_ID_NOT_FOUND (KIP-1043)."""
+    if not isinstance(group, ClassicGroup):
+        answer = DescribedGroup(group_id=group_id, group_state=State.DEAD.value)
+        if version >= 6:
+            reason = "not found" if group is None else "is not a classic group"
+            answer.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+            answer.error_message = f"Group {group_id} {reason}."
+        return answer
+    is_stable = group.state is State.STABLE
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state_name,
+        protocol_type=group.protocol_type or "",
+        protocol_data=(group.protocol or "") if is_stable else "",
+        members=[
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata(group.protocol) if is_stable else b"",
+                member_assignment=member.assignment,
+            )
+            for member in group.members.values()
+        ],
+    )
+
+
+def described_consumer(
+    group_id: str, group: Group | None, surroundings: Surroundings
+) -> consumer_describe.DescribedGroup:
+    """A group of the consumer protocol; anything else is GROUP_ID_NOT_FOUND."""
+    if not isinstance(group, ConsumerGroup):
+        reason = "not found" if group is None else "is not a consumer group"
+        return consumer_describe.DescribedGroup(
+            group_id=group_id,
+            error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+            error_message=f"Group {group_id} {reason}.",
+        )
+    return consumer_describe.DescribedGroup(
+        group_id=group_id,
+        group_state=group.state_name,
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=group.preferred_assignor(surroundings.config.group_consumer_assignors[0]),
+        members=[_member(group, member, surroundings) for member in group.members.values()],
+    )
+
+
+def _member(group: ConsumerGroup, member: ConsumerMember, surroundings: Surroundings) -> consumer_describe.Member:
+    held: dict[bytes, list[int]] = {}
+    for epochs in (member.assigned, member.pending_revocation):
+        for topic_id, partitions in epochs.items():
+            held.setdefault(topic_id, []).extend(partitions)
+    target = {topic_id: list(found) for topic_id, found in group.target.get(member.member_id, {}).items()}
+    return consumer_describe.Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=list(member.subscribed_topics),
+        subscribed_topic_regex=member.subscribed_regex,
+        assignment=_assignment(held, surroundings),
+        target_assignment=_assignment(target, surroundings),
+        member_type=0 if member.uses_classic else 1,
+    )
+
+
+def _assignment(partitions: dict[bytes, list[int]], surroundings: Surroundings) -> consumer_describe.Assignment:
+    topics = surroundings.image.topics_by_id
+    return consumer_describe.Assignment(
+        topic_partitions=[
+            consumer_describe.TopicPartitions(
+                topic_id=topic_id, topic_name=topics[topic_id].name, partitions=sorted(found)
+            )
+            for topic_id, found in partitions.items()
+            if topic_id in topics
+        ]
+    )

@@ -1,0 +1,65 @@
+"""The order in which Java's HashMap and HashSet give their entries.
+
+Kafka's assignors and votes walk such maps, so who gets what depends on it. It follows from the public hash functions and
+the table sizes (16, doubled beyond 3/4 full; hash spread by `h ^ h >>> 16`), stable since Java 8. Entries of one bucket
+keep the order in which they came in.
+"""
+
+from __future__ import annotations
+
+from shim.java_hash import java_string_hash
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import TypeVar
+
+    _K = TypeVar("_K", str, bytes, int)
+
+
+def uuid_hash(uuid: bytes) -> int:
+    """`org.apache.kafka.common.Uuid.hashCode`."""
+    xor = int.from_bytes(uuid[:8], "big") ^ int.from_bytes(uuid[8:], "big")
+    return (xor >> 32 ^ xor) & 0xFFFFFFFF
+
+
+def table_size(count: int, initial: int = 16) -> int:
+    """Buckets of a map that grew to `count` entries from `initial` buckets."""
+    size = initial
+    while count > size * 3 // 4:
+        size *= 2
+    return size
+
+
+def copied_table_size(count: int) -> int:
+    """Buckets of `new HashSet<>(collection)`: room for count / 0.75 + 1, at least 16, the next power of two."""
+    wanted = max(int(count / 0.75) + 1, 16)
+    return 1 << (wanted - 1).bit_length()
+
+
+def _ordered(keys: list[_K], hash_of: Callable[[_K], int], size: int) -> list[_K]:
+    mask = size - 1
+
+    def bucket(key: _K) -> int:
+        value = hash_of(key) & 0xFFFFFFFF
+        return (value ^ value >> 16) & mask
+
+    return sorted(keys, key=bucket)
+
+
+def order_strings(keys: Iterable[str], size: int = 0) -> list[str]:
+    """Strings in the order of a HashMap with `size` buckets (0: as it grows on insertion)."""
+    found = list(keys)
+    return _ordered(found, java_string_hash, size or table_size(len(found)))
+
+
+def order_uuids(keys: Iterable[bytes], size: int = 0) -> list[bytes]:
+    """Uuids in the order of a HashMap with `size` buckets (0: as it grows on insertion)."""
+    found = list(keys)
+    return _ordered(found, uuid_hash, size or table_size(len(found)))
+
+
+def order_ints(keys: Iterable[int], size: int = 0) -> list[int]:
+    """Small integers in the order of a HashSet: ascending until they exceed its buckets."""
+    found = list(keys)
+    return _ordered(sorted(found), int, size or table_size(len(found)))

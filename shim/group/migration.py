@@ -1,0 +1,221 @@
+"""Groups that change their protocol while they run: classic to consumer and back (`group.consumer.migration.policy`).
+
+A classic group of consumers is converted by the first member that joins with the consumer protocol; the others go on as
+classic members of a consumer group (`consumer_classic`). When the last consumer-protocol member leaves, or is replaced
+by a classic one of the same instance id, the group is converted back.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.group import embedded
+from shim.group.classic import ClassicGroup, ClassicMember, State
+from shim.group.classic_join import prepare_rebalance
+from shim.group.client import Client
+from shim.group.consumer import ConsumerGroup
+from shim.group.consumer_member import STABLE, ConsumerMember
+from shim.group.consumer_target import Subscriptions
+from shim.group.decision import JOIN, SESSION, SYNC, Decision
+from shim.protocol.messages.join_group_response import JoinGroupResponse
+from shim.protocol.messages.sync_group_response import SyncGroupResponse
+from shim.protocol.records.consumer_group_member_metadata_value import ClassicMemberMetadata, ClassicProtocol
+from shim.protocol.records.consumer_group_target_assignment_member_value import (
+    ConsumerGroupTargetAssignmentMemberValue,
+    TopicPartition,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from shim.config import BrokerConfig
+    from shim.group.classic import Protocols
+    from shim.group.consumer_member import Partitions
+    from shim.group.surroundings import Surroundings
+
+
+def classic_metadata(session_timeout_ms: int, protocols: Protocols) -> ClassicMemberMetadata:
+    """What is kept of a classic member in a consumer group."""
+    return ClassicMemberMetadata(
+        session_timeout_ms=session_timeout_ms,
+        supported_protocols=[ClassicProtocol(name=name, metadata=metadata) for name, metadata in protocols],
+    )
+
+
+# --- classic to consumer
+
+
+def check_upgrade(group: ClassicGroup, config: BrokerConfig) -> None:
+    """Raises GROUP_ID_NOT_FOUND where Kafka refuses."""
+    if config.group_consumer_migration_policy.lower() not in ("bidirectional", "upgrade"):
+        reason = "online upgrade is disabled"
+    elif not group.uses_consumer_protocol:
+        reason = "it is not a group of consumers"
+    elif len(group.members) > config.group_consumer_max_size:
+        reason = "it has more members than group.consumer.max.size"
+    else:
+        return
+    raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {group.group_id}: {reason}.")
+
+
+def upgrade(group: ClassicGroup, surroundings: Surroundings, decision: Decision) -> ConsumerGroup:
+    """The group as a consumer group, not registered yet: the records in `decision` will do that.
+
+    Raises GROUP_ID_NOT_FOUND when its members' bytes do not parse, or a custom assignor's data would be lost.
+    """
+    check_upgrade(group, surroundings.config)
+    group_id = group.group_id
+    try:
+        converted = _converted(group, surroundings)
+    except embedded.EmbeddedError as error:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {group_id}: {error}.") from error
+    for member in group.members.values():
+        decision.reply(
+            member.awaiting_join,
+            JoinGroupResponse(
+                error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id, protocol_name=None
+            ),
+        )
+        decision.reply(member.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+        decision.schedule(group_id, SESSION, member.member_id, member.session_timeout_ms)
+    for member_id in group.pending_joins:
+        decision.cancel(group_id, SESSION, member_id)
+    decision.cancel(group_id, JOIN)
+    decision.cancel(group_id, SYNC)
+    decision.records += group.tombstones()
+    decision.records += converted.all_records()
+    return converted
+
+
+def _converted(group: ClassicGroup, surroundings: Surroundings) -> ConsumerGroup:
+    converted = ConsumerGroup(group.group_id)
+    converted.group_epoch = converted.assignment_epoch = group.generation_id
+    for member in group.members.values():
+        assigned: dict[bytes, list[int]] = {}
+        if member.assignment:
+            by_name, user_data = embedded.read_assignment(member.assignment)
+            if user_data:
+                raise embedded.EmbeddedError("a custom assignor is in use")
+            for name, partitions in by_name.items():
+                topic = surroundings.image.topics.get(name)
+                if topic is not None:
+                    assigned[topic.topic_id] = partitions
+        subscription = embedded.read_subscription(member.metadata(group.protocol))
+        new = ConsumerMember(member.member_id).copy(
+            member_epoch=group.generation_id,
+            previous_epoch=group.generation_id,
+            state=STABLE,
+            instance_id=member.instance_id,
+            rack_id=subscription.rack_id or None,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            subscribed_topics=frozenset(subscription.topics),
+            assigned={
+                topic_id: dict.fromkeys(partitions, group.generation_id) for topic_id, partitions in assigned.items()
+            },
+            classic=classic_metadata(member.session_timeout_ms, member.protocols),
+        )
+        target = ConsumerGroupTargetAssignmentMemberValue(
+            topic_partitions=[
+                TopicPartition(topic_id=topic_id, partitions=partitions) for topic_id, partitions in assigned.items()
+            ]
+        )
+        converted.put_target(member.member_id, target)
+        converted.put_member(new)
+    names = Subscriptions(converted, converted.members.values()).counts
+    converted.metadata_hash = surroundings.metadata_hash(names)
+    return converted
+
+
+# --- consumer to classic
+
+
+def _allows_downgrade(config: BrokerConfig) -> bool:
+    return config.group_consumer_migration_policy.lower() in ("bidirectional", "downgrade")
+
+
+def can_downgrade(group: ConsumerGroup, leaving: Collection[str], config: BrokerConfig) -> bool:
+    """Whether only classic members remain, some do, and policy and size allow it."""
+    staying = [member for member in group.members.values() if member.member_id not in leaving]
+    return (
+        bool(staying)
+        and all(member.uses_classic for member in staying)
+        and _allows_downgrade(config)
+        and len(staying) <= config.group_max_size
+    )
+
+
+def can_downgrade_for(group: ConsumerGroup, replaced: ConsumerMember, config: BrokerConfig) -> bool:
+    """The same, when a classic member takes the place of the last consumer-protocol one."""
+    return (
+        not replaced.uses_classic
+        and all(member.uses_classic for member in group.members.values() if member is not replaced)
+        and _allows_downgrade(config)
+        and len(group.members) <= config.group_max_size
+    )
+
+
+def downgrade(
+    group: ConsumerGroup,
+    leaving: Collection[str],
+    joining: ConsumerMember | None,
+    rebalance: bool,
+    surroundings: Surroundings,
+    decision: Decision,
+    now_ms: int,
+) -> None:
+    """Replace the group by a classic one of its classic members; `joining` takes the place of the static member with
+    its instance id."""
+    replaced = None if joining is None else group.static_member(joining.instance_id)
+    staying = [
+        member
+        for member in group.members.values()
+        if member.member_id not in leaving and (replaced is None or member.member_id != replaced.member_id)
+    ]
+    if joining is not None:
+        staying.append(joining)
+    classic = ClassicGroup(group.group_id, now_ms, State.STABLE)
+    classic.generation_id = group.group_epoch
+    for member in staying:
+        assert member.classic is not None
+        classic.add(_classic_member(member), embedded.PROTOCOL_TYPE)
+    classic.protocol = classic.select_protocol()
+    classic.refresh_subscribed_topics()
+    for each in classic.members.values():
+        is_joining = joining is not None and each.member_id == joining.member_id
+        source = replaced.member_id if is_joining and replaced is not None else each.member_id
+        target = group.target.get(source, {})
+        each.assignment = _assignment_bytes(target, each.metadata(classic.protocol), surroundings)
+        decision.schedule(group.group_id, SESSION, each.member_id, each.session_timeout_ms)
+        decision.cancel(group.group_id, JOIN, each.member_id)
+        decision.cancel(group.group_id, SYNC, each.member_id)
+    renamed = {replaced.member_id: joining.member_id} if replaced is not None and joining is not None else {}
+    decision.records += group.tombstones(renamed)
+    decision.records.append(classic.record({each.member_id: each.assignment for each in classic.members.values()}))
+    decision.replayed = False
+    decision.replacements.append(classic)
+    if rebalance:
+        prepare_rebalance(classic, surroundings.config, decision, now_ms)
+
+
+def _classic_member(member: ConsumerMember) -> ClassicMember:
+    assert member.classic is not None
+    return ClassicMember(
+        member.member_id,
+        member.instance_id,
+        Client(member.client_id, member.client_host),
+        member.rebalance_timeout_ms,
+        member.classic.session_timeout_ms,
+        [(protocol.name, bytes(protocol.metadata)) for protocol in member.classic.supported_protocols],
+    )
+
+
+def _assignment_bytes(target: Partitions, metadata: bytes, surroundings: Surroundings) -> bytes:
+    return embedded.write_assignment(by_name(target, surroundings), embedded.read_version(metadata))
+
+
+def by_name(partitions: Mapping[bytes, Iterable[int]], surroundings: Surroundings) -> dict[str, list[int]]:
+    """Partitions by topic name, topics that are gone left out."""
+    topics = surroundings.image.topics_by_id
+    return {topics[topic_id].name: list(found) for topic_id, found in partitions.items() if topic_id in topics}

@@ -1,0 +1,292 @@
+"""OffsetCommit, TxnOffsetCommit, OffsetFetch, OffsetDelete: who may, and what it writes or answers (keys 8, 28, 9, 47).
+
+Topics and partitions are known to exist when these are called (the handlers look that up); a partition's own failure is
+its code in the answer, a group's failure is raised.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.group.classic import ClassicGroup, State
+from shim.group.consumer import ConsumerGroup
+from shim.group.decision import SESSION, Decision
+from shim.group.records import Committed
+from shim.protocol.message import ZERO_UUID
+from shim.protocol.messages.offset_commit_response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from shim.protocol.messages.offset_fetch_response import (
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shim.group.groups import Groups
+    from shim.protocol.messages.offset_commit_request import OffsetCommitRequest
+    from shim.protocol.messages.offset_delete_request import OffsetDeleteRequest
+    from shim.protocol.messages.offset_delete_response import OffsetDeleteResponse
+    from shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
+    from shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+    from shim.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
+
+    Check = Callable[[bytes, int], None]
+
+# (topic, partition, offset to write; None deletes it)
+Changes = list[tuple[str, int, Committed | None]]
+
+
+def utf16_length(text: str) -> int:
+    """How long Java thinks a string is."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _is_too_long(metadata: str | None, limit: int) -> bool:
+    return metadata is not None and len(metadata) * 2 > limit and utf16_length(metadata) > limit
+
+
+def commit(
+    groups: Groups, request: OffsetCommitRequest, version: int, metadata_limit: int, now_ms: int
+) -> tuple[Changes, OffsetCommitResponse, Decision]:
+    """One OffsetCommit: (what to write, the answer once it is written, timers). Raises the group's code."""
+    decision = Decision()
+    check = _check_commit(groups, request, version, decision)
+    expire_ms = -1 if request.retention_time_ms == -1 else now_ms + request.retention_time_ms
+    changes: Changes = []
+    response = OffsetCommitResponse()
+    for topic in request.topics:
+        answers = []
+        for partition in topic.partitions:
+            code = ErrorCode.NONE
+            if _is_too_long(partition.committed_metadata, metadata_limit):
+                code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                if check is not None:
+                    check(topic.topic_id, partition.partition_index)
+                committed = Committed(
+                    partition.committed_offset,
+                    partition.committed_leader_epoch,
+                    partition.committed_metadata or "",
+                    now_ms,
+                    expire_ms,
+                    bytes(topic.topic_id),
+                )
+                changes.append((topic.name, partition.partition_index, committed))
+            answers.append(OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code))
+        response.topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
+    return changes, response, decision
+
+
+def _check_commit(groups: Groups, request: OffsetCommitRequest, version: int, decision: Decision) -> Check | None:
+    group_id, member_id = request.group_id, request.member_id
+    epoch = request.generation_id_or_member_epoch
+    group = groups.by_id.get(group_id)
+    if group is None:
+        if epoch < 0:
+            return None  # its record makes a simple group
+        code = ErrorCode.GROUP_ID_NOT_FOUND if version >= 9 else ErrorCode.ILLEGAL_GENERATION
+        raise KafkaError(code, f"Group {group_id} not found.")
+    if isinstance(group, ConsumerGroup):
+        return group.check_commit(member_id, request.group_instance_id, epoch, False, version)
+    group.check_commit(member_id, request.group_instance_id, epoch, False)
+    if group.state in (State.STABLE, State.PREPARING):
+        # A commit is a sign of life (KAFKA-4682).
+        member = group.members[member_id]
+        decision.schedule(group_id, SESSION, member_id, member.session_timeout_ms)
+    return None
+
+
+def commit_transactional(
+    groups: Groups,
+    request: TxnOffsetCommitRequest,
+    topic_id_of: Callable[[str], bytes],
+    metadata_limit: int,
+    now_ms: int,
+) -> tuple[Changes, TxnOffsetCommitResponse]:
+    """One TxnOffsetCommit whose transaction is verified. Raises the group's code."""
+    from shim.protocol.messages.txn_offset_commit_response import (
+        TxnOffsetCommitResponse,
+        TxnOffsetCommitResponsePartition,
+        TxnOffsetCommitResponseTopic,
+    )
+
+    check = _check_transactional(groups, request)
+    changes: Changes = []
+    response = TxnOffsetCommitResponse()
+    for topic in request.topics:
+        topic_id = topic_id_of(topic.name)
+        answers = []
+        for partition in topic.partitions:
+            code = ErrorCode.NONE
+            if _is_too_long(partition.committed_metadata, metadata_limit):
+                code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                if check is not None:
+                    _check_epoch(check, topic_id, partition.partition_index)
+                committed = Committed(
+                    partition.committed_offset,
+                    partition.committed_leader_epoch,
+                    partition.committed_metadata or "",
+                    now_ms,
+                )
+                changes.append((topic.name, partition.partition_index, committed))
+            answers.append(TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code))
+        response.topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=answers))
+    return changes, response
+
+
+def _check_epoch(check: Check, topic_id: bytes, partition: int) -> None:
+    if topic_id == ZERO_UUID:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    # This API has no STALE_MEMBER_EPOCH.
+    try:
+        check(topic_id, partition)
+    except KafkaError as error:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION, error.message) from error
+
+
+def _check_transactional(groups: Groups, request: TxnOffsetCommitRequest) -> Check | None:
+    group = groups.by_id.get(request.group_id)
+    if group is None:
+        if request.generation_id < 0:
+            return None
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    if isinstance(group, ClassicGroup):
+        group.check_commit(request.member_id, request.group_instance_id, request.generation_id, True)
+        return None
+    try:
+        return group.check_commit(request.member_id, request.group_instance_id, request.generation_id, True, 0)
+    except KafkaError as error:
+        if error.code is ErrorCode.STALE_MEMBER_EPOCH:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION, error.message) from error
+        raise
+
+
+def fetch(groups: Groups, request: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
+    """The offsets of one group, named partitions or (topics None) all. With `require_stable`, UNSTABLE_OFFSET_COMMIT
+    where a transaction is open (KIP-447); in the all-topics form a partition with only a pending commit is absent
+    (B16, D14). Raises the group's code; an unknown group has no offsets."""
+    group = groups.by_id.get(request.group_id)
+    is_known = group is not None
+    if isinstance(group, ConsumerGroup):
+        group.check_fetch(request.member_id, request.member_epoch)
+    elif group is not None and group.state is State.DEAD:
+        is_known = False
+    group_id = request.group_id
+    offsets = groups.offsets
+    by_topic = offsets.of_group(group_id) if is_known else {}
+    response = OffsetFetchResponseGroup(group_id=group_id)
+    if request.topics is None:
+        wanted = [(topic, ZERO_UUID, list(found)) for topic, found in by_topic.items()]
+    else:
+        wanted = [(topic.name, topic.topic_id, topic.partition_indexes) for topic in request.topics]
+    for name, topic_id, partitions in wanted:
+        found = by_topic.get(name, {})
+        answers = []
+        for partition in partitions:
+            if require_stable and offsets.has_pending(group_id, name, partition):
+                answers.append(_no_offset(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT))
+                continue
+            committed = found.get(partition)
+            if committed is None or _is_other_topic(committed.topic_id, topic_id):
+                answers.append(_no_offset(partition, ErrorCode.NONE))
+                continue
+            answers.append(
+                OffsetFetchResponsePartitions(
+                    partition_index=partition,
+                    committed_offset=committed.offset,
+                    committed_leader_epoch=committed.leader_epoch,
+                    metadata=committed.metadata,
+                )
+            )
+        response.topics.append(OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=answers))
+    return response
+
+
+def _is_other_topic(committed: bytes, asked: bytes) -> bool:
+    """A topic of the same name that was deleted since; zero is not known."""
+    return ZERO_UUID not in (committed, asked) and committed != asked
+
+
+def _no_offset(partition: int, code: ErrorCode) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(partition_index=partition, committed_offset=-1, error_code=code)
+
+
+def delete(groups: Groups, request: OffsetDeleteRequest) -> tuple[Changes, OffsetDeleteResponse]:
+    """One OffsetDelete (KIP-496): topics that the group is subscribed to are refused. Raises the group's code."""
+    from shim.protocol.messages.offset_delete_response import (
+        OffsetDeleteResponse,
+        OffsetDeleteResponsePartition,
+        OffsetDeleteResponseTopic,
+    )
+
+    group = groups.by_id.get(request.group_id)
+    if group is None:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
+    group.check_offset_delete()
+    changes: Changes = []
+    response = OffsetDeleteResponse()
+    for topic in request.topics:
+        code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed(topic.name) else ErrorCode.NONE
+        answers = []
+        for partition in topic.partitions:
+            index = partition.partition_index
+            answers.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
+            is_there = groups.offsets.get(request.group_id, topic.name, index) is not None
+            if code is ErrorCode.NONE and (is_there or groups.offsets.has_pending(request.group_id, topic.name, index)):
+                changes.append((topic.name, index, None))
+        response.topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=answers))
+    return changes, response
+
+
+# --- expiry
+
+
+def expired(groups: Groups, group_id: str, retention_ms: int, now_ms: int) -> tuple[Changes, bool]:
+    """(offsets of a group that are over, whether none is left then). Offsets of subscribed topics and of open
+    transactions stay (KIP-211)."""
+    group = groups.by_id[group_id]
+    offsets = groups.offsets
+    by_topic = offsets.of_group(group_id)
+    is_free = not offsets.has_any_pending(group_id)
+    changes: Changes = []
+    for topic, partitions in by_topic.items():
+        if group.is_subscribed(topic):
+            is_free = False
+            continue
+        for partition, committed in partitions.items():
+            if _is_expired(group.offset_expiry_base(committed.commit_ms), committed, retention_ms, now_ms) and not (
+                offsets.has_pending(group_id, topic, partition)
+            ):
+                changes.append((topic, partition, None))
+            else:
+                is_free = False
+    return changes, is_free
+
+
+def _is_expired(base_ms: int | None, committed: Committed, retention_ms: int, now_ms: int) -> bool:
+    if base_ms is None:
+        return False
+    if committed.expire_ms != -1:
+        return now_ms >= committed.expire_ms
+    return now_ms - base_ms >= retention_ms
+
+
+def of_deleted_topic(groups: Groups, topic: str, topic_id: bytes) -> dict[str, Changes]:
+    """By group: the offsets that go with a deleted topic."""
+    found: dict[str, Changes] = {}
+    for group_id in list(groups.offsets.group_ids()):
+        for partition, committed in groups.offsets.of_group(group_id).get(topic, {}).items():
+            if committed.topic_id in (ZERO_UUID, topic_id):
+                found.setdefault(group_id, []).append((topic, partition, None))
+    for group_id, name, partition, committed in groups.offsets.pending_topics():
+        if name == topic and committed.topic_id in (ZERO_UUID, topic_id):
+            change = (topic, partition, None)
+            if change not in found.setdefault(group_id, []):
+                found[group_id].append(change)
+    return found

@@ -1,0 +1,114 @@
+"""Committed offsets of all groups, and those of open transactions, which nobody sees until their marker.
+
+A plain store: `put`, `remove`, `complete` follow records, live and at start-up alike. When a transaction commits, the
+higher record offset wins, so a plain commit made meanwhile is not undone (B16).
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from shim.group.records import Committed
+
+    # topic -> partition -> offset
+    ByTopic = dict[str, dict[int, Committed]]
+
+NO_PRODUCER_ID = -1
+
+
+class Offsets:
+    """Owned by `Groups`."""
+
+    __slots__ = ("_by_group", "_open", "_pending")
+
+    def __init__(self) -> None:
+        self._by_group: dict[str, ByTopic] = {}
+        # (producer id) -> (group, topic, partition) -> offset
+        self._pending: dict[int, dict[tuple[str, str, int], Committed]] = {}
+        # group -> (topic, partition) -> producer ids with a pending commit there
+        self._open: dict[str, dict[tuple[str, int], set[int]]] = {}
+
+    # --- questions
+
+    def of_group(self, group_id: str) -> ByTopic:
+        """The offsets of a group; empty when it has none. Not to be changed."""
+        return self._by_group.get(group_id, {})
+
+    def get(self, group_id: str, topic: str, partition: int) -> Committed | None:
+        """One committed offset."""
+        return self._by_group.get(group_id, {}).get(topic, {}).get(partition)
+
+    def group_ids(self) -> Iterator[str]:
+        """Groups with committed offsets."""
+        return iter(self._by_group)
+
+    def has_pending(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether an open transaction has a commit for it."""
+        return (topic, partition) in self._open.get(group_id, ())
+
+    def has_any_pending(self, group_id: str) -> bool:
+        """Whether an open transaction has a commit for the group."""
+        return group_id in self._open
+
+    def pending_partitions(self, group_id: str) -> list[tuple[str, int]]:
+        """(topic, partition) with a commit of an open transaction."""
+        return list(self._open.get(group_id, ()))
+
+    def pending_topics(self) -> Iterator[tuple[str, str, int, Committed]]:
+        """(group, topic, partition, offset) of all open transactions."""
+        for pending in self._pending.values():
+            for (group_id, topic, partition), committed in pending.items():
+                yield group_id, topic, partition, committed
+
+    # --- changes
+
+    def put(self, group_id: str, topic: str, partition: int, committed: Committed, producer_id: int) -> None:
+        """A commit; with a producer id it is pending."""
+        if producer_id == NO_PRODUCER_ID:
+            self._by_group.setdefault(group_id, {}).setdefault(topic, {})[partition] = committed
+            return
+        self._pending.setdefault(producer_id, {})[group_id, topic, partition] = committed
+        self._open.setdefault(group_id, {}).setdefault((topic, partition), set()).add(producer_id)
+
+    def remove(self, group_id: str, topic: str, partition: int) -> None:
+        """A tombstone: what was committed and what is pending goes."""
+        by_topic = self._by_group.get(group_id)
+        if by_topic is not None and topic in by_topic:
+            by_topic[topic].pop(partition, None)
+            if not by_topic[topic]:
+                del by_topic[topic]
+            if not by_topic:
+                del self._by_group[group_id]
+        for producer_id in self._open.get(group_id, {}).get((topic, partition), ()):
+            self._pending[producer_id].pop((group_id, topic, partition), None)
+        self._close(group_id, topic, partition)
+
+    def _close(self, group_id: str, topic: str, partition: int) -> None:
+        by_partition = self._open.get(group_id)
+        if by_partition is not None:
+            by_partition.pop((topic, partition), None)
+            if not by_partition:
+                del self._open[group_id]
+
+    def complete(self, producer_id: int, commit: bool) -> list[str]:
+        """The producer's transaction ended on the partition that holds these groups; answers the groups that got
+        offsets by it."""
+        pending = self._pending.pop(producer_id, None)
+        if pending is None:
+            return []
+        groups: dict[str, None] = {}
+        for (group_id, topic, partition), committed in pending.items():
+            producers = self._open.get(group_id, {}).get((topic, partition))
+            if producers is not None:
+                producers.discard(producer_id)
+                if not producers:
+                    self._close(group_id, topic, partition)
+            if not commit:
+                continue
+            current = self.get(group_id, topic, partition)
+            if current is None or committed.record_offset > current.record_offset:
+                self._by_group.setdefault(group_id, {}).setdefault(topic, {})[partition] = committed
+                groups[group_id] = None
+        return list(groups)

@@ -1,0 +1,43 @@
+"""A JoinGroup or SyncGroup that may wait: the token that rules hold, and what its handler awaits."""
+
+from __future__ import annotations
+
+import asyncio
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from shim.errors import ErrorCode
+
+
+class Parked:
+    """One request. The first answer counts. When its connection is gone nobody awaits it, and its member goes on in the
+    group until its session ends, as if the answer were on its way."""
+
+    __slots__ = ("_failure", "_future", "response")
+
+    def __init__(self, failure: Callable[[ErrorCode], Any]) -> None:
+        self._failure = failure
+        self._future: asyncio.Future[Any] | None = None
+        self.response: Any = None
+
+    def answer(self, response: Any) -> None:
+        """The response, given by rules."""
+        if self.response is not None:
+            return
+        self.response = response
+        if self._future is not None and not self._future.done():
+            self._future.set_result(response)
+
+    def fail(self, code: ErrorCode) -> None:
+        """The response could not be recorded, or the broker stops."""
+        self.answer(self._failure(code))
+
+    async def wait(self) -> Any:
+        """The response, as soon as it is there."""
+        if self.response is None:
+            self._future = asyncio.get_running_loop().create_future()
+            await self._future
+        return self.response

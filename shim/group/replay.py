@@ -1,0 +1,84 @@
+"""Reading one partition of `__consumer_offsets` into `Groups`.
+
+Only the newest record of a key counts, as after compaction, so a busy partition costs one dict entry for each record
+and is decoded once for each key. Offsets of transactions count when their marker is found; those without one are
+pending.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from cext import records as cext_records
+from shim.group import records
+from shim.group.groups import Groups
+from shim.group.offsets import NO_PRODUCER_ID
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.storage.log import PartitionLog
+
+    # key bytes -> (offset of the record, value bytes)
+    Newest = dict[bytes, tuple[int, bytes]]
+
+logger = logging.getLogger("shim.group")
+
+
+def replay(log: PartitionLog) -> Groups:
+    """The groups that a partition's log holds. Records that this version cannot read are skipped with a warning."""
+    newest, pending = _newest(log)
+    groups = Groups()
+    for key, (offset, value) in newest.items():
+        _apply(groups, log, key, value, offset, NO_PRODUCER_ID)
+    for producer_id, commits in pending.items():
+        for key, (offset, value) in commits.items():
+            _apply(groups, log, key, value, offset, producer_id)
+    return groups
+
+
+def _newest(log: PartitionLog) -> tuple[Newest, dict[int, Newest]]:
+    newest: Newest = {}
+    pending: dict[int, Newest] = {}
+    for buffer, batch in log.batches():
+        if batch.is_control:
+            for record in cext_records.iterate(buffer):
+                _end_transaction(newest, pending.pop(batch.producer_id, {}), record.key, record.value)
+        elif batch.is_transactional:
+            commits = pending.setdefault(batch.producer_id, {})
+            for record in cext_records.iterate(buffer):
+                if record.key is not None and record.value is not None:
+                    commits[record.key] = record.offset, record.value
+        else:
+            for record in cext_records.iterate(buffer):
+                key, value = record.key, record.value
+                if key is None:
+                    continue
+                if value is not None:
+                    newest[key] = record.offset, value
+                    continue
+                newest.pop(key, None)
+                for commits in pending.values():
+                    commits.pop(key, None)
+    return newest, pending
+
+
+def _end_transaction(newest: Newest, commits: Newest, key: bytes | None, value: bytes | None) -> None:
+    try:
+        commit, _ = cext_records.parse_marker(key or b"", value or b"")
+    except ValueError:
+        return
+    if commit:
+        for each, (offset, committed) in commits.items():
+            if each not in newest or offset > newest[each][0]:
+                newest[each] = offset, committed
+
+
+def _apply(groups: Groups, log: PartitionLog, key: bytes, value: bytes, offset: int, producer_id: int) -> None:
+    try:
+        if records.record_type_of(key) <= records.OFFSET_COMMIT:
+            group_id, topic, partition = records.decode_offset_key(key)
+            groups.commit(group_id, topic, partition, records.decode_offset(value, offset), producer_id)
+        else:
+            groups.apply(records.decode(key, value))
+    except records.RecordError as error:
+        logger.warning("skipping a record of %s-%d at %d: %s", log.topic, log.partition, offset, error)

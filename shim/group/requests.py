@@ -1,0 +1,58 @@
+"""Checks of requests that need no group, and the answers to those that fail."""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode
+from shim.protocol.messages.join_group_response import JoinGroupResponse
+from shim.protocol.messages.sync_group_response import SyncGroupResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.config import BrokerConfig
+    from shim.protocol.messages.join_group_request import JoinGroupRequest
+    from shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+    from shim.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
+
+
+def check_join(request: JoinGroupRequest, config: BrokerConfig) -> JoinGroupResponse | None:
+    """The refusal of a JoinGroup that no group could take; None when it is fine so far."""
+    code = ErrorCode.NONE
+    if not request.group_id:
+        code = ErrorCode.INVALID_GROUP_ID
+    elif not (config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms):
+        code = ErrorCode.INVALID_SESSION_TIMEOUT
+    if code is ErrorCode.NONE:
+        return None
+    return JoinGroupResponse(error_code=code, member_id=request.member_id, protocol_name=None)
+
+
+def join_failure(code: ErrorCode) -> JoinGroupResponse:
+    """JoinGroup failed."""
+    return JoinGroupResponse(error_code=code, protocol_name=None)
+
+
+def sync_failure(code: ErrorCode) -> SyncGroupResponse:
+    """SyncGroup failed."""
+    return SyncGroupResponse(error_code=code)
+
+
+def txn_commit_failure(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:
+    """TxnOffsetCommit failed as a whole: each partition says so."""
+    from shim.protocol.messages.txn_offset_commit_response import (
+        TxnOffsetCommitResponse,
+        TxnOffsetCommitResponsePartition,
+        TxnOffsetCommitResponseTopic,
+    )
+
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

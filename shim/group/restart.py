@@ -1,0 +1,31 @@
+"""What a group does when it was read from the log: sessions begin anew, as nobody knows how long the broker was away."""
+
+from __future__ import annotations
+
+from shim.group.classic import ClassicGroup
+from shim.group.classic_join import prepare_rebalance
+from shim.group.consumer_member import UNREVOKED
+from shim.group.decision import REBALANCE, SESSION, Decision
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.group.groups import Group
+    from shim.group.surroundings import Surroundings
+
+
+def resume(group: Group, surroundings: Surroundings, now_ms: int) -> Decision:
+    """The timers of its members; a classic group over `group.max.size` rebalances, so that members can commit."""
+    decision = Decision()
+    group_id = group.group_id
+    if isinstance(group, ClassicGroup):
+        decision.replayed = False
+        for member in group.members.values():
+            decision.schedule(group_id, SESSION, member.member_id, member.session_timeout_ms)
+        if len(group.members) > surroundings.config.group_max_size:
+            prepare_rebalance(group, surroundings.config, decision, now_ms)
+        return decision
+    for each in group.members.values():
+        decision.schedule(group_id, SESSION, each.member_id, surroundings.session_timeout_ms(group_id))
+        if each.state == UNREVOKED:
+            decision.schedule(group_id, REBALANCE, each.member_id, each.rebalance_timeout_ms)
+    return decision

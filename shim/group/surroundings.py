@@ -1,0 +1,104 @@
+"""What the rules of groups may know beside the group: options, topics, fresh ids. No clock: time is an argument."""
+
+from __future__ import annotations
+
+import os
+from base64 import urlsafe_b64encode
+
+from shim.metadata.image import RESOURCE_GROUP
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from shim.config import BrokerConfig
+    from shim.metadata.image import Image
+
+
+class Surroundings:
+    """Made by the coordinator; tests give their own `random_bytes`."""
+
+    def __init__(self, config: BrokerConfig, image: Image) -> None:
+        self.config = config
+        self.image = image
+        # Where the metadata log was when a topic was last created: expressions resolved before it are stale.
+        self.newest_topics_version = image.last_offset
+        self._topic_hashes: dict[str, int] = {}
+
+    # --- ids
+
+    def random_bytes(self, size: int) -> bytes:
+        return os.urandom(size)
+
+    def random_uuid(self) -> str:
+        """A version 4 uuid as Java prints it: the end of a classic member id."""
+        data = bytearray(self.random_bytes(16))
+        data[6] = data[6] & 0x0F | 0x40
+        data[8] = data[8] & 0x3F | 0x80
+        text = data.hex()
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+    def random_member_id(self) -> str:
+        """A uuid as Kafka prints it: url-safe base64, never starting with a dash (tools take it for an option)."""
+        while True:
+            data = bytearray(self.random_bytes(16))
+            data[6] = data[6] & 0x0F | 0x40
+            data[8] = data[8] & 0x3F | 0x80
+            text = urlsafe_b64encode(data).decode().rstrip("=")
+            if not text.startswith("-"):
+                return text
+
+    # --- topics
+
+    def topic_ids(self, names: Iterable[str]) -> set[bytes]:
+        """The ids of those that exist."""
+        topics = self.image.topics
+        return {topics[name].topic_id for name in names if name in topics}
+
+    def partition_count(self, topic_id: bytes) -> int:
+        """-1 for a topic that does not exist."""
+        topic = self.image.topics_by_id.get(topic_id)
+        return -1 if topic is None else len(topic.partitions)
+
+    def forget_topic_hash(self, name: str) -> None:
+        """A topic changed."""
+        self._topic_hashes.pop(name, None)
+
+    def metadata_hash(self, names: Iterable[str]) -> int:
+        """One number that changes when one of these topics is created, deleted, or grows (KIP-1101)."""
+        found = sorted(name for name in names if name in self.image.topics)
+        if not found:
+            return 0
+        from shim.group.topic_hash import combine, hash_topic
+
+        hashes = []
+        for name in found:
+            value = self._topic_hashes.get(name)
+            if value is None:
+                value = self._topic_hashes[name] = hash_topic(self.image.topics[name], self.config.broker_rack)
+            hashes.append(value)
+        return combine(hashes)
+
+    # --- options of one group
+
+    def _group_option(self, group_id: str, name: str, default: int) -> int:
+        text = self.image.config_of(RESOURCE_GROUP, group_id).get(name)
+        return default if text is None else int(text)
+
+    def session_timeout_ms(self, group_id: str) -> int:
+        """Of the consumer protocol."""
+        return self._group_option(
+            group_id, "consumer.session.timeout.ms", self.config.group_consumer_session_timeout_ms
+        )
+
+    def heartbeat_interval_ms(self, group_id: str) -> int:
+        """Of the consumer protocol."""
+        return self._group_option(
+            group_id, "consumer.heartbeat.interval.ms", self.config.group_consumer_heartbeat_interval_ms
+        )
+
+    def assignment_interval_ms(self, group_id: str) -> int:
+        """Least time between two target assignments of a group (KIP-1263)."""
+        return self._group_option(
+            group_id, "consumer.assignment.interval.ms", self.config.group_consumer_assignment_interval_ms
+        )

@@ -1,0 +1,81 @@
+"""The timers of all groups on the broker's clock. Moving one later, as every heartbeat does, costs one assignment."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shim.clock import Clock, Timer
+
+    # (group id, kind, member id)
+    Key = tuple[str, str, str]
+
+
+class _Entry:
+    """`armed_ms` is when the clock will call, `due_ms` when it is really meant."""
+
+    __slots__ = ("armed_ms", "due_ms", "timer")
+
+    def __init__(self, due_ms: float) -> None:
+        self.armed_ms = due_ms
+        self.due_ms = due_ms
+        self.timer: Timer
+
+
+class Timers:
+    """Owned by the coordinator, which is called with the key of each timer that is due; a key has one timer."""
+
+    __slots__ = ("_clock", "_entries", "_on_due")
+
+    def __init__(self, clock: Clock, on_due: Callable[[Key], None]) -> None:
+        self._clock = clock
+        self._on_due = on_due
+        self._entries: dict[Key, _Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def schedule(self, key: Key, delay_ms: float, only_if_absent: bool = False) -> None:
+        """Start or move a timer."""
+        due_ms = self._clock.monotonic_ms() + delay_ms
+        entry = self._entries.get(key)
+        if entry is not None:
+            if only_if_absent:
+                return
+            entry.due_ms = due_ms
+            if due_ms >= entry.armed_ms:
+                return  # it notices when the clock calls
+            entry.timer.cancel()
+        else:
+            entry = self._entries[key] = _Entry(due_ms)
+        self._arm(key, entry, delay_ms)
+
+    def _arm(self, key: Key, entry: _Entry, delay_ms: float) -> None:
+        entry.armed_ms = entry.due_ms
+        entry.timer = self._clock.call_later(delay_ms, self._call, key, entry)
+
+    def _call(self, key: Key, entry: _Entry) -> None:
+        left_ms = entry.due_ms - self._clock.monotonic_ms()
+        if left_ms > 0:
+            self._arm(key, entry, left_ms)
+        elif self._entries.get(key) is entry:
+            del self._entries[key]
+            self._on_due(key)
+
+    def cancel(self, key: Key) -> None:
+        """Stop a timer; not running is no error."""
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            entry.timer.cancel()
+
+    def due_in_ms(self, key: Key) -> float | None:
+        """How long until it is due; None when it is not running."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry.due_ms - self._clock.monotonic_ms()
+
+    def stop(self) -> None:
+        """Stop all."""
+        for entry in self._entries.values():
+            entry.timer.cancel()
+        self._entries.clear()

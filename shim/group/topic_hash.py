@@ -1,0 +1,53 @@
+"""The hash of a group's topics that its epoch record carries (KIP-1101): XXH3-64 over what a rebalance depends on.
+
+Bytes are laid out as Kafka's hash stream lays them (little endian, strings as UTF-16 code units followed by their
+count), so that Kafka, started on the same directory, finds nothing changed.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from xxhash import xxh3_64_intdigest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from shim.metadata.image import Topic
+
+MAGIC = 0
+
+_INT = Struct("<i")
+_LONG = Struct("<Q")
+
+
+def _string(text: str) -> bytes:
+    units = text.encode("utf-16-le", "surrogatepass")
+    return units + _INT.pack(len(units) // 2)
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >> 63 else value
+
+
+def hash_topic(topic: Topic, rack: str | None) -> int:
+    """Of its id, name, partition count and the racks of its replicas, which are all on this node."""
+    count = len(topic.partitions)
+    parts = [
+        bytes((MAGIC,)),
+        topic.topic_id[7::-1],  # two longs, each turned to little endian
+        topic.topic_id[15:7:-1],
+        _string(topic.name),
+        _INT.pack(count),
+    ]
+    racks = b"" if rack is None else _INT.pack(len(rack.encode("utf-16-le")) // 2) + _string(rack)
+    for partition in range(count):
+        parts.append(_INT.pack(partition))
+        parts.append(racks)
+    return _signed(xxh3_64_intdigest(b"".join(parts)))
+
+
+def combine(hashes: Iterable[int]) -> int:
+    """Of a group, from its topics' hashes in the order of their names."""
+    return _signed(xxh3_64_intdigest(b"".join(_LONG.pack(value & 0xFFFFFFFFFFFFFFFF) for value in hashes)))
