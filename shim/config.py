@@ -131,7 +131,7 @@ class BrokerConfig:
     offsets_topic_compression_codec: int = 0
     offsets_commit_timeout_ms: int = 5000
     group_coordinator_rebalance_protocols: tuple[str, ...] = ("classic", "consumer", "streams")
-    group_initial_rebalance_delay_ms: int = 3000
+    group_initial_rebalance_delay_ms: int = 0  # Kafka: 3000; nobody waits for members that do not come
     group_min_session_timeout_ms: int = 6000
     group_max_session_timeout_ms: int = 1800000
     group_max_size: int = 2147483647

@@ -1,8 +1,8 @@
 """The target assignment of a consumer group, and when the group's epoch moves on.
 
 `refresh_epoch` looks at subscriptions and topics and bumps the group epoch if they changed; `update_target` computes
-the assignment of a new epoch, at most once per assignment interval (KIP-1263). Both add records to the caller's list; the
-group itself does not change until those are applied, so what a rule decides further on works with the answers here.
+the assignment of a new epoch, at most once per assignment interval (KIP-1263). Both add records to the caller's list;
+the group itself does not change until those are applied, so what a rule decides further on works with the answers here.
 """
 
 from __future__ import annotations

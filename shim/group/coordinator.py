@@ -546,7 +546,7 @@ class GroupCoordinator:
         return response
 
     def on_marker(self, log: PartitionLog, producer_id: int, producer_epoch: int, commit: bool, offset: int) -> None:
-        """Hook of `logs.on_marker`: a marker on a partition of `__consumer_offsets` decides pending offsets. A partition
+        """Hook of `logs.on_marker`: a marker in `__consumer_offsets` decides pending offsets. A partition
         that is not read yet will find the marker in its log."""
         if log.topic == TOPIC:
             groups = self._partitions.get(log.partition)

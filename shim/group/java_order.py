@@ -1,8 +1,8 @@
 """The order in which Java's HashMap and HashSet give their entries.
 
-Kafka's assignors and votes walk such maps, so who gets what depends on it. It follows from the public hash functions and
-the table sizes (16, doubled beyond 3/4 full; hash spread by `h ^ h >>> 16`), stable since Java 8. Entries of one bucket
-keep the order in which they came in.
+Kafka's assignors and votes walk such maps, so who gets what depends on it. It follows from the public hash functions
+and the table sizes (16, doubled beyond 3/4 full; hash spread by `h ^ h >>> 16`), stable since Java 8. Entries of one
+bucket keep the order in which they came in.
 """
 
 from __future__ import annotations

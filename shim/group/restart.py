@@ -1,4 +1,4 @@
-"""What a group does when it was read from the log: sessions begin anew, as nobody knows how long the broker was away."""
+"""What a group does when it was read from the log. Sessions begin anew: nobody knows how long the broker was away."""
 
 from __future__ import annotations
 
