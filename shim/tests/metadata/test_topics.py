@@ -78,7 +78,7 @@ def test_counts_that_cannot_be_are_refused(partitions, factor, code):
 def test_more_replicas_than_brokers_names_both_numbers():
     assert refusal(decide_replicas, image_with(), 1, 3, [], 1, (1, 1))[1] == (
         "Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be reached because "
-        "only 1 broker(s) are registered."
+        "only 1 broker(s) are registered or some brokers have all their log directories cordoned."
     )
 
 

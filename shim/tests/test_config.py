@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from shim.config import BrokerConfig, ConfigError, TopicConfig
+from shim.config_docs import DOCS
+from shim.config_parse import read_properties
+from shim.config_table import (
+    BROKER_OPTIONS,
+    GROUP_OPTIONS,
+    PROMISES_SECURITY,
+    SYNONYMS,
+    TOPIC_OPTIONS,
+    check_topic_options,
+)
+
+# Defaults that differ from Kafka's on purpose, or are the resolved value of options that are null there.
+OWN_DEFAULTS = {
+    "controller.listener.names",
+    "group.initial.rebalance.delay.ms",
+    "listeners",
+    "log.dirs",
+    "log.flush.interval.ms",
+    "log.retention.ms",
+    "log.roll.jitter.ms",
+    "log.roll.ms",
+    "node.id",
+}
+
+
+def test_every_attribute_is_an_option_with_kafkas_default():
+    attributes = {name for name in BrokerConfig.__annotations__ if not name.startswith("_")}
+    assert len(attributes) > 90
+    for attribute in attributes:
+        name = attribute.replace("_", ".")
+        option = BROKER_OPTIONS[name]
+        if name in OWN_DEFAULTS:
+            continue
+        default = None if option.default is None else option.parse(option.default)
+        assert getattr(BrokerConfig, attribute) == default, name
+
+
+def test_every_option_with_an_effect_has_a_sentence_and_every_sentence_an_option():
+    known = BROKER_OPTIONS.keys() | TOPIC_OPTIONS.keys() | GROUP_OPTIONS.keys()
+    assert DOCS.keys() <= known
+    for name in BrokerConfig.__annotations__:
+        option = BROKER_OPTIONS[name.replace("_", ".")]
+        assert option.has_effect
+        assert option.doc or option.name.startswith("log.local."), option.name
+
+
+def test_every_topic_option_behind_which_a_broker_option_stands_has_its_default():
+    for topic_option, synonyms in SYNONYMS.items():
+        for name, _ in synonyms:
+            assert name in BROKER_OPTIONS
+        assert topic_option in TOPIC_OPTIONS
+
+
+def test_the_default_of_each_topic_option_is_kafkas():
+    config = TopicConfig(BrokerConfig())
+    for attribute in TopicConfig.__slots__:
+        option = TOPIC_OPTIONS.get(attribute.replace("_", "."))
+        if option is not None and option.default is not None:
+            assert getattr(config, attribute) == option.parse(option.default), attribute
+
+
+def test_values_are_typed_and_lists_are_tuples():
+    config = BrokerConfig.parse(
+        {"num.partitions": "7", "auto.create.topics.enable": "FALSE", "log.cleanup.policy": "compact,delete"}
+    )
+    assert config.num_partitions == 7
+    assert config.auto_create_topics_enable is False
+    assert config.log_cleanup_policy == ("compact", "delete")
+    assert config.given["num.partitions"] == "7"
+    assert not config.warnings
+
+
+def test_of_synonyms_the_finest_unit_wins():
+    assert BrokerConfig.parse({"log.retention.hours": "2"}).log_retention_ms == 7_200_000
+    assert BrokerConfig.parse({"log.retention.hours": "2", "log.retention.minutes": "1"}).log_retention_ms == 60_000
+    assert BrokerConfig.parse({"log.retention.ms": "5", "log.retention.minutes": "1"}).log_retention_ms == 5
+    assert BrokerConfig.parse({"log.retention.hours": "-1"}).log_retention_ms == -1
+    assert BrokerConfig.parse({"log.roll.hours": "1"}).log_roll_ms == 3_600_000
+    assert BrokerConfig.parse({"log.flush.scheduler.interval.ms": "9"}).log_flush_interval_ms == 9
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("nmu.partitions", "4", "did you mean num.partitions"),
+        ("num.partitions", "four", "Not a number of type INT"),
+        ("num.partitions", "0", "Value must be at least 1"),
+        ("num.partitions", "99999999999", "Not a number of type INT"),
+        ("num.partitions", "1_0", "Not a number of type INT"),
+        ("auto.create.topics.enable", "yes", "Expected value to be either true or false"),
+        ("compression.type", "brotli", "String must be one of"),
+        ("compression.gzip.level", "12", "Value must be between 1 and 9"),
+        ("log.cleaner.min.cleanable.ratio", "1.5", "Value must be no more than 1"),
+        ("group.consumer.migration.policy", "sideways", "case insensitive"),
+        ("flush.ms", "1", "is not an option of Kafka"),
+    ],
+)
+def test_a_wrong_option_is_refused_with_its_reason(name, text, reason):
+    with pytest.raises(ConfigError, match=reason):
+        BrokerConfig.parse({name: text})
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+        ("sasl.enabled.mechanisms", "PLAIN"),
+        ("ssl.keystore.location", "/keystore.jks"),
+        ("ssl.client.auth", "required"),
+        ("security.inter.broker.protocol", "SASL_SSL"),
+        ("super.users", "User:admin"),
+        ("listener.name.sasl_ssl.ssl.keystore.location", "/keystore.jks"),
+        ("remote.log.storage.system.enable", "true"),
+    ],
+)
+def test_a_promise_that_is_not_built_stops_the_start(name, text):
+    with pytest.raises(ConfigError, match="not implemented yet"):
+        BrokerConfig.parse({name: text})
+
+
+def test_the_default_of_such_an_option_is_no_promise():
+    config = BrokerConfig.parse({"ssl.client.auth": "none", "security.inter.broker.protocol": "PLAINTEXT"})
+    assert len(config.warnings) == 1
+
+
+def test_every_promise_is_an_option_or_is_read_by_kafkas_authorizer():
+    unknown = PROMISES_SECURITY - BROKER_OPTIONS.keys()
+    assert unknown == {"super.users", "allow.everyone.if.no.acl.found"}
+
+
+def test_options_without_effect_are_accepted_with_one_line_that_names_them():
+    config = BrokerConfig.parse({"num.io.threads": "4", "num.network.threads": "2", "num.partitions": "3"})
+    assert config.warnings == ["without effect here: num.io.threads, num.network.threads"]
+
+
+def test_dynamic_options_cover_static_ones_and_go_again():
+    config = BrokerConfig.parse({"log.retention.hours": "2", "message.max.bytes": "5000"})
+    config.apply_dynamic({"log.retention.ms": "77", "message.max.bytes": "6000", "num.io.threads": "3"})
+    assert (config.log_retention_ms, config.message_max_bytes) == (77, 6000)
+    config.apply_dynamic({})
+    assert (config.log_retention_ms, config.message_max_bytes) == (7_200_000, 5000)
+
+
+def test_what_was_set_beside_the_options_survives_a_dynamic_change():
+    config = BrokerConfig()
+    config.listeners = "PLAINTEXT://127.0.0.1:1"
+    config.log_dirs = ("/somewhere",)
+    config.apply_dynamic({"log.retention.ms": "1"})
+    config.apply_dynamic({})
+    assert config.listeners == "PLAINTEXT://127.0.0.1:1"
+    assert config.log_dirs == ("/somewhere",)
+
+
+def test_a_topics_overrides_lie_over_the_brokers_options():
+    broker = BrokerConfig.parse({"log.retention.ms": "100", "compression.type": "zstd"})
+    config = TopicConfig(broker, {"retention.ms": "5", "cleanup.policy": "compact", "internal.segment.bytes": "200"})
+    assert (config.retention_ms, config.compression_type, config.segment_bytes) == (5, "zstd", 200)
+    assert config.compact
+    assert not config.delete
+
+
+def test_a_topic_option_that_cannot_be_read_is_refused():
+    with pytest.raises(ConfigError, match=r"retention\.ms"):
+        TopicConfig(BrokerConfig(), {"retention.ms": "soon"})
+
+
+def test_topic_options_are_checked_as_kafka_checks_them():
+    check_topic_options([("retention.ms", "-1"), ("cleanup.policy", "compact"), ("compression.gzip.level", "-1")])
+    check_topic_options([("leader.replication.throttled.replicas", "0:1,1:1"), ("segment.bytes", "1048576")])
+    for name, text, reason in [
+        ("retention.days", "1", "Unknown topic config name: retention.days"),
+        ("retention.ms", "-2", "Invalid value -2 for configuration retention.ms: Value must be at least -1"),
+        ("segment.bytes", "1000", "Value must be at least 1048576"),
+        ("retention.ms", None, "Null value not supported"),
+        ("leader.replication.throttled.replicas", "a:b", "partitionId"),
+        ("remote.storage.enable", "true", "not implemented"),
+    ]:
+        with pytest.raises(ConfigError, match=reason):
+            check_topic_options([(name, text)])
+    with pytest.raises(ConfigError, match="conflict"):
+        check_topic_options([("min.compaction.lag.ms", "10"), ("max.compaction.lag.ms", "5")])
+
+
+def test_a_password_is_never_printed():
+    option = BROKER_OPTIONS["ssl.key.password"]
+    assert option.is_sensitive
+    with pytest.raises(ConfigError) as raised:
+        BrokerConfig.parse({"ssl.key.password": "secret"})
+    assert "secret" not in str(raised.value)
+
+
+def test_a_properties_file_is_read_as_java_reads_it(tmp_path):
+    path = tmp_path / "server.properties"
+    path.write_text(
+        "# a comment\n! another\n\nnum.partitions = 3\nlog.dirs:/a,\\\n    /b\nbroker.rack rack\\ one\n"
+        "empty=\nunicode=\\u00e9\\t!\nlast=1"
+    )
+    assert read_properties(str(path)) == {
+        "num.partitions": "3",
+        "log.dirs": "/a,/b",
+        "broker.rack": "rack one",
+        "empty": "",
+        "unicode": "é\t!",
+        "last": "1",
+    }
+
+
+def test_defaults_do_not_load_the_tables():
+    code = (
+        "import sys; from shim.config import *; TopicConfig(BrokerConfig.parse({})); "
+        "print('shim.config_table' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
