@@ -399,6 +399,7 @@ def test_altered_options_are_described_alike_with_all_that_stands_behind_them(pa
         found += pair.ask(alteration(kind, name, change, validate_only=False), [1])
     try:
         wait_until_described(pair.kafka, "known.b", "cleanup.policy", "delete,compact")
+        wait_until_described(pair.kafka, "known_a", "segment.bytes", "20000000")
         for name in ("known_a", "known.b"):
             found += ask_to_describe(pair, TOPIC, name)
         found += ask_to_describe(pair, BROKER, "", versions=[4])
