@@ -7,10 +7,10 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from compat_tests import java
+from compat_tests import jvm
 from compat_tests.clients.base import MAX_REQUEST_BYTES, Client, Message
 
-SOURCE = Path(__file__).with_name("JavaDriver.java")
+SOURCE = Path(__file__).parent.parent / "java" / "ClientDriver.java"
 NULL = struct.pack(">i", -1)
 
 
@@ -18,7 +18,7 @@ class JavaClient(Client):
     name = "java"
 
     def __init__(self) -> None:
-        line = java.command("JavaDriver", level="error", extra=(java.compiled(SOURCE),))
+        line = jvm.command("ClientDriver", level="error", extra=(jvm.compiled(SOURCE),))
         self.process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def write(self, bootstrap: str, topic: str, messages: Sequence[Message], *, acks: str, codec: str) -> None:

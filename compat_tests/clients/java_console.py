@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compat_tests import java
+from compat_tests import jvm
 from compat_tests.clients.base import MAX_REQUEST_BYTES, Client, Message
 
 NULL = "(none)"
@@ -32,7 +32,7 @@ class JavaConsole(Client):
         for m in messages:
             headers = ",".join(f"{name}:{(value or b'').decode()}" for name, value in m.headers) or NULL
             lines.append(f"{headers}\t{_text(m.key)}\t{_text(m.value)}\n")
-        java.tool("kafka-console-producer", *options, stdin="".join(lines).encode())
+        jvm.tool("kafka-console-producer", *options, stdin="".join(lines).encode())
 
     def read(self, bootstrap: str, topic: str, partitions: int, count: int) -> list[Message]:
         options = ["--bootstrap-server", bootstrap, "--topic", topic, "--partition", "0", "--offset", "earliest"]
@@ -42,7 +42,7 @@ class JavaConsole(Client):
             options += ["--formatter-property", f"{name}=true"]
         options += ["--formatter-property", f"null.literal={NULL}"]
         found = []
-        for line in java.tool("kafka-console-consumer", *options).splitlines():
+        for line in jvm.tool("kafka-console-consumer", *options).splitlines():
             time, headers, key, value = line.split("\t", 3)
             pairs = [pair.partition(":") for pair in headers.split(",") if headers != "NO_HEADERS"]
             text = tuple((name, content.encode()) for name, _, content in pairs)

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Self
 
-from compat_tests import java
+from compat_tests import jvm
 from compat_tests.kafka_jars import classpath
 from compat_tests.targets.base import Power, ProcessTarget, free_ports
 
@@ -43,7 +43,7 @@ class KafkaNative(ProcessTarget):
         path = self.properties_path
         path.write_text("".join(f"{name}={value}\n" for name, value in self.properties().items()))
         if not (self.data_dir / "meta.properties").exists():
-            java.run("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(path), timeout_s=60)
+            jvm.run("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(path), timeout_s=60)
 
     @property
     def properties_path(self) -> Path:
@@ -51,7 +51,7 @@ class KafkaNative(ProcessTarget):
 
     def start(self) -> Self:
         self.prepare()
-        log4j = f"-Dlog4j2.configurationFile={java.log4j_configuration()}"
+        log4j = f"-Dlog4j2.configurationFile={jvm.log4j_configuration()}"
         command = ["java", *self.jvm_options, log4j, "-cp", classpath(), "kafka.Kafka", str(self.properties_path)]
         self._spawn(command)
         self.wait_until_it_answers()

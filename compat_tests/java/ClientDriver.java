@@ -11,7 +11,7 @@ import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.serialization.*;
 
 /** Writes and reads records with the Java clients; commands come on stdin and answers leave on stdout, both in a small binary form. */
-public final class JavaDriver {
+public final class ClientDriver {
     private static final DataInputStream IN = new DataInputStream(new BufferedInputStream(System.in, 1 << 16));
     private static final DataOutputStream OUT = new DataOutputStream(new BufferedOutputStream(System.out, 1 << 16));
 

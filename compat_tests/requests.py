@@ -1,0 +1,112 @@
+"""Requests that tests, scenarios and the bench send over ``shim.wire_client``, made from plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from cext.records import build
+from shim.errors import ErrorCode
+from shim.protocol.api_keys import API_KEYS
+from shim.protocol.message import Message
+from shim.wire_client import Connection, check
+
+Record = tuple[bytes | None, bytes | None]
+
+
+@cache
+def message_module(name: str) -> Any:
+    """The module of a message: ``message_module("FetchRequest")``."""
+    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
+    return import_module(f"shim.protocol.messages.{snake}")
+
+
+def make(name: str, **fields: Any) -> Message:
+    """A request by Kafka's name of it; nested structs are dicts: ``make("Metadata", topics=[{"name": "t"}])``."""
+    module = message_module(f"{name}Request")
+    return struct(module, getattr(module, f"{name}Request"), fields)
+
+
+def struct(module: Any, made: type[Message], fields: Mapping[str, Any]) -> Message:
+    """A message or nested struct of `module` from plain values; raises TypeError for a field that there is not."""
+    types = {row[0]: row[1] for row in made.FIELDS}
+    return made(**{name: _value(module, types.get(name, ""), value) for name, value in fields.items()})
+
+
+def _value(module: Any, kind: str, value: Any) -> Any:
+    name = kind.removeprefix("[]")
+    nested = getattr(module, name, None) if name[:1].isupper() else None
+    if nested is None:
+        return value
+    if isinstance(value, Mapping):
+        return struct(module, nested, value)
+    if isinstance(value, list):
+        return [struct(module, nested, item) if isinstance(item, Mapping) else item for item in value]
+    return value
+
+
+NAMES = {row[0]: key for key, row in API_KEYS.items()}
+
+
+def produce(
+    topic: str,
+    partition: int,
+    records: Sequence[Record] | bytes | bytearray | None,
+    *,
+    acks: int = -1,
+    transactional_id: str | None = None,
+    topic_id: bytes = bytes(16),
+    **batch: Any,
+) -> Message:
+    """A Produce request of one partition. `records` are (key, value) pairs, or the bytes of batches as they are;
+    `batch` are keywords of ``cext.records.build``."""
+    if not isinstance(records, bytes | bytearray | None):
+        records = build([(key, value, 1, ()) for key, value in records], **batch)
+    return make(
+        "Produce",
+        acks=acks,
+        timeout_ms=30_000,
+        transactional_id=transactional_id,
+        topic_data=[
+            {"name": topic, "topic_id": topic_id, "partition_data": [{"index": partition, "records": records}]}
+        ],
+    )
+
+
+def fetch(
+    topic: str,
+    partition: int,
+    offset: int,
+    *,
+    isolation_level: int = 0,
+    max_wait_ms: int = 0,
+    min_bytes: int = 1,
+    max_bytes: int = 1 << 20,
+    topic_id: bytes = bytes(16),
+) -> Message:
+    """A sessionless Fetch of one partition."""
+    part = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": max_bytes}
+    return make(
+        "Fetch",
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        isolation_level=isolation_level,
+        session_epoch=-1,
+        topics=[{"topic": topic, "topic_id": topic_id, "partitions": [part]}],
+    )
+
+
+def create_topic(client: Connection, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+    """Creates a topic or raises RequestError."""
+    options = [{"name": key, "value": value} for key, value in (config or {}).items()]
+    topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "configs": options}
+    answer = client.request(make("CreateTopics", topics=[topic], timeout_ms=60_000), 5)
+    check(answer.topics[0].error_code, answer.topics[0].error_message, name)
+
+
+def error_names(codes: Iterable[int]) -> list[str]:
+    """Kafka's names of error codes."""
+    return [ErrorCode(code).name for code in codes]
