@@ -45,7 +45,7 @@ cdef enum:
 
     # Above these a CRC or a walk runs without the GIL; see docs/adr/0004-gil-release.md.
     RELEASE_GIL_CRC_BYTES = 1 << 20
-    RELEASE_GIL_WALK_BYTES = 1 << 18
+    RELEASE_GIL_WALK_BYTES = 1 << 20
 
 # Also visible from Python; batch.pyi says what each means.
 cpdef enum Verdict:

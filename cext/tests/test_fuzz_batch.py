@@ -135,10 +135,8 @@ def test_the_unchanged_seeds_pass(batch):
 
 
 def test_the_sanitizer_is_awake_where_it_should_be():
-    """Under AddressSanitizer one byte too many ends the process; elsewhere nobody notices, which is why we run there."""
-    code = (
-        "import ctypes; c = ctypes.CDLL(None); c.malloc.restype = ctypes.c_void_p; ctypes.string_at(c.malloc(64), 65)"
-    )
+    """Under AddressSanitizer one byte too many ends the process; elsewhere nobody notices."""
+    code = "from ctypes import *; c = CDLL(None); c.malloc.restype = c_void_p; string_at(c.malloc(64), 65)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     sanitized = "asan" in os.environ.get("LD_PRELOAD", "")
     assert ("heap-buffer-overflow" in ran.stderr) == (ran.returncode != 0) == sanitized
