@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from shim.api.fetch_sessions import FetchSessions
     from shim.clock import Clock
     from shim.config import BrokerConfig
+    from shim.connection import ReceiveMemory
     from shim.faults import Faults
     from shim.group.coordinator import GroupCoordinator
     from shim.metadata.store import MetadataStore
@@ -121,6 +122,7 @@ class Broker:
         "node_id",
         "parked",
         "producer_ids",
+        "receive_memory",
         "stopping",
         "transactions",
     )
@@ -135,6 +137,7 @@ class Broker:
     transactions: TransactionCoordinator
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions
+    receive_memory: ReceiveMemory
 
     def __init__(self) -> None:
         self.node_id = 1

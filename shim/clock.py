@@ -89,7 +89,7 @@ class _VirtualTimer:
 class VirtualClock(Clock):
     """A clock that only a test moves. `advance` fires due timers in order, each at its own instant.
 
-    Starts at `start_ms`, by default at the machine's time: a broker refuses records whose timestamps are far ahead of it.
+    Starts at `start_ms`, by default at the machine's time: records that are far ahead of a broker's clock are refused.
     """
 
     def __init__(self, start_ms: int | None = None) -> None:

@@ -45,7 +45,7 @@ class Server:
         broker.node_id = config.node_id
         broker.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots)
         self._dispatcher = Dispatcher(broker)
-        self._memory = ReceiveMemory(config.queued_max_request_bytes)
+        broker.receive_memory = ReceiveMemory(config.queued_max_request_bytes)
         self._registry = Registry(broker)
         self._servers: list[asyncio.Server] = []
 
@@ -125,7 +125,7 @@ class Server:
 
     def _factory(self, listener: Listener) -> type[Connection]:
         def connect() -> Connection:
-            return Connection(self._dispatcher, listener, self._memory, self._registry)
+            return Connection(self._dispatcher, listener, self.broker.receive_memory, self._registry)
 
         return connect  # type: ignore[return-value]
 

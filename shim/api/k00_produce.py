@@ -10,6 +10,7 @@ v10 leader hints (never sent here). v11, v12 differ in what happens to a partiti
 
 from __future__ import annotations
 
+import logging
 from struct import Struct
 
 from shim.errors import DisconnectError, ErrorCode, KafkaError
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from shim.txn.admission import Admission
 
     Flushes = list[Future[None]]
+
+logger = logging.getLogger("shim.request")
 
 KEY, MIN, MAX = 0, 3, 13
 REQUEST, RESPONSE = ProduceRequest, ProduceResponse
@@ -121,7 +124,7 @@ def _locate(context: Context, request: ProduceRequest) -> tuple[ProduceResponse,
         for data in topic.partition_data:
             answer = PartitionProduceResponse(index=data.index)
             answers.append(answer)
-            batch = _Batch(answer, data.records)
+            batch = _Batch(answer, b"" if data.records is None else data.records)
             batches.append(batch)
             if name is None:
                 batch.error = KafkaError(missing)
@@ -138,7 +141,7 @@ def _locate(context: Context, request: ProduceRequest) -> tuple[ProduceResponse,
 
 def _is_transactional(records: Any) -> bool:
     # Magic and attributes of the first batch; a second one is refused anyway.
-    if records is None or len(records) < HEADER_BYTES:
+    if len(records) < HEADER_BYTES:
         return False
     return bool(records[16] == 2 and records[22] & TRANSACTIONAL)
 
@@ -178,7 +181,7 @@ def _admit(
     if operation == ADDED and is_concurrent(outcomes):
         for batch in batches:
             # The views of the receive buffer end with this call.
-            batch.records = None if batch.records is None else bytearray(batch.records)
+            batch.records = bytearray(batch.records)
         return _admit_later(context, request, response, batches, wanted, asked, producer_id, producer_epoch)
     _take_outcomes(wanted, outcomes, operation)
     return _append(context, request.acks, response, batches)
@@ -240,6 +243,11 @@ def _append(
                 )
             except KafkaError as error:
                 batch.error = error
+            except Exception:
+                # A bug; the other partitions are appended all the same, and their producer must hear of it.
+                logger.exception("append to %s-%d failed", log.topic, log.partition)
+                broker.metrics.errors_unexpected += 1
+                batch.error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
             else:
                 answer.base_offset = appended.base_offset
                 answer.log_append_time_ms = appended.append_time_ms

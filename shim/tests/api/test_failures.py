@@ -1,0 +1,75 @@
+"""Every API has an answer to a request that failed as a whole."""
+
+from __future__ import annotations
+
+import pytest
+
+from cext.messages import encode
+from shim.api import APIS, Api
+from shim.api.failures import failure, has_version
+from shim.errors import DisconnectError, ErrorCode
+from shim.protocol.messages import (
+    create_partitions_request,
+    delete_records_request,
+    list_offsets_request,
+    produce_request,
+)
+
+
+def answer(key: int, version: int, request: object) -> object:
+    api = next(api for api in APIS if api.key == key)
+    api.load()
+    return failure(api, version, request, ErrorCode.UNKNOWN_SERVER_ERROR, "why")
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+def test_an_empty_request_of_any_version_gets_an_answer_that_can_be_encoded(api: Api):
+    api.load()
+    for version in range(api.first, api.last + 1):
+        request = api.request()
+        if api.key == 0:
+            request.acks = 1
+        response = failure(api, version, request, ErrorCode.UNKNOWN_SERVER_ERROR, "why")
+        assert isinstance(response, api.response)
+        encode(response, version)
+
+
+def test_the_error_is_in_every_partition_where_there_is_no_place_at_the_top():
+    partitions = [list_offsets_request.ListOffsetsPartition(partition_index=index) for index in (3, 5)]
+    topics = [list_offsets_request.ListOffsetsTopic(name="t", partitions=partitions)]
+    response = answer(2, 6, list_offsets_request.ListOffsetsRequest(topics=topics))
+    told = [(topic.name, one.partition_index, one.error_code) for topic in response.topics for one in topic.partitions]
+    assert told == [("t", 3, -1), ("t", 5, -1)]
+
+
+def test_a_failed_produce_names_each_partition_and_without_acks_closes_the_connection():
+    data = [produce_request.PartitionProduceData(index=2, records=b"")]
+    request = produce_request.ProduceRequest(
+        acks=1, topic_data=[produce_request.TopicProduceData(name="t", partition_data=data)]
+    )
+    (topic,) = answer(0, 9, request).responses
+    (one,) = topic.partition_responses
+    assert (topic.name, one.index, one.error_code, one.base_offset, one.error_message) == ("t", 2, -1, -1, "why")
+    request.acks = 0
+    with pytest.raises(DisconnectError):
+        answer(0, 9, request)
+
+
+def test_version_ranges_are_read_as_the_tables_write_them():
+    assert has_version("3+", 3)
+    assert not has_version("3+", 2)
+    assert has_version("0-2", 2)
+    assert not has_version("0-2", 3)
+    assert has_version("5", 5)
+    assert not has_version("5", 6)
+    assert not has_version("", 0)
+
+
+def test_structs_are_matched_by_their_names():
+    partition = delete_records_request.DeleteRecordsPartition(partition_index=1, offset=9)
+    topic = delete_records_request.DeleteRecordsTopic(name="t", partitions=[partition])
+    (told,) = answer(21, 2, delete_records_request.DeleteRecordsRequest(topics=[topic])).topics
+    assert (told.name, told.partitions[0].partition_index, told.partitions[0].error_code) == ("t", 1, -1)
+    new = create_partitions_request.CreatePartitionsTopic(name="t", count=3)
+    (result,) = answer(37, 3, create_partitions_request.CreatePartitionsRequest(topics=[new])).results
+    assert (result.name, result.error_code, result.error_message) == ("t", -1, "why")

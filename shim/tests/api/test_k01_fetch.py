@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import pytest
+
+from shim.errors import ErrorCode
+from shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from shim.protocol.messages.fetch_request import FetchRequest, ForgottenTopic
+from shim.tests.produced import batch, fetch, fetch_request, make_topic, produce, size_of
+from shim.wire_client import Connection
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+def test_stored_bytes_come_back_in_every_version(client, version):
+    topic_id = make_topic(client, "t")
+    records = batch(b"a", b"b")
+    produce(client, "t", 0, records)
+    told = fetch(client, topic_id if version >= 13 else "t", 0, 0, version)
+    assert (told.error_code, told.high_watermark, told.last_stable_offset) == (0, 2, 2)
+    assert bytes(told.records)[61:] == records[61:]
+    assert told.aborted_transactions is None
+    if version >= 5:
+        assert told.log_start_offset == 0
+    if version >= 11:
+        assert told.preferred_read_replica == -1
+
+
+def test_an_offset_inside_a_batch_gives_the_whole_batch(client):
+    make_topic(client, "t")
+    produce(client, "t", 0, batch(b"a"))
+    produce(client, "t", 0, batch(b"b", b"c", b"d"))
+    for offset in (1, 2, 3):
+        records = bytes(fetch(client, "t", 0, offset).records)
+        assert int.from_bytes(records[:8]) == 1
+        assert len(records) == len(batch(b"b", b"c", b"d"))
+
+
+def test_offsets_outside_the_log_are_out_of_range_and_its_end_is_empty(client):
+    make_topic(client, "t")
+    produce(client, "t", 0, batch(b"a"))
+    at_end = fetch(client, "t", 0, 1)
+    assert (at_end.error_code, size_of(at_end.records), at_end.high_watermark) == (0, 0, 1)
+    for offset in (2, -1):
+        told = fetch(client, "t", 0, offset)
+        assert told.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        assert told.high_watermark == -1
+
+
+def test_unknown_topics_partitions_and_ids_have_their_own_errors(client):
+    make_topic(client, "t", 1)
+    assert fetch(client, "nowhere", 0, 0).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert fetch(client, "t", 5, 0).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert fetch(client, b"\x07" * 16, 0, 0, 13).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_leader_epochs_fence_both_ways(client):
+    make_topic(client, "t")
+    for epoch, code in ((-1, 0), (0, 0), (5, ErrorCode.UNKNOWN_LEADER_EPOCH)):
+        request = fetch_request({("t", 0): 0})
+        request.topics[0].partitions[0].current_leader_epoch = epoch
+        assert client.request(request, 12).responses[0].partitions[0].error_code == code
+
+
+def test_a_reader_whose_epoch_is_unknown_is_out_of_range(client):
+    make_topic(client, "t")
+    produce(client, "t", 0, batch(b"a"))
+    request = fetch_request({("t", 0): 1})
+    request.topics[0].partitions[0].last_fetched_epoch = 9
+    told = client.request(request, 12).responses[0].partitions[0]
+    assert told.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    request.topics[0].partitions[0].last_fetched_epoch = 0
+    told = client.request(request, 12).responses[0].partitions[0]
+    assert (told.error_code, told.diverging_epoch.epoch) == (0, -1)
+
+
+def test_the_first_batch_comes_whole_and_the_rest_keeps_the_limits(client):
+    make_topic(client, "t", 2)
+    one = batch(bytes(1000))
+    for _ in range(3):
+        produce(client, "t", 0, one)
+        produce(client, "t", 1, one)
+    both = {("t", 0): 0, ("t", 1): 0}
+
+    def sizes(**limits: int) -> list[int]:
+        topics = client.request(fetch_request(both, **limits), 12).responses
+        return [len(partition.records) // len(one) for topic in topics for partition in topic.partitions]
+
+    assert sizes(max_bytes=1) == [1, 0]
+    assert sizes(max_bytes=0) == [1, 0]
+    assert sizes(max_bytes=-5) == [1, 0]
+    assert sizes(partition_max_bytes=2 * len(one)) == [2, 2]
+    assert sizes(max_bytes=4 * len(one)) == [3, 1]
+    assert sizes() == [3, 3]
+
+
+def test_a_fetch_without_news_parks_until_an_append(broker, client):
+    make_topic(client, "t", 2)
+    with Connection(broker.bootstrap_servers, timeout_s=10) as reader:
+        reader.send(fetch_request({("t", 0): 0, ("t", 1): 0}, max_wait_ms=60_000), 12)
+        while not broker.call(lambda: len(broker.state.parked)):
+            pass
+        produce(client, "t", 1, batch(b"a"))
+        _, response = reader.receive(1, 12)
+    told = [(one.partition_index, size_of(one.records)) for topic in response.responses for one in topic.partitions]
+    assert told == [(0, 0), (1, len(batch(b"a")))]
+    assert broker.call(lambda: len(broker.state.parked)) == 0
+
+
+def test_a_parked_fetch_answers_empty_at_its_deadline_on_the_brokers_clock(broker, client):
+    make_topic(client, "t")
+    client.send(fetch_request({("t", 0): 0}, max_wait_ms=500), 12)
+    while not broker.call(lambda: len(broker.state.parked)):
+        pass
+    broker.clock.advance(499)
+    assert broker.call(lambda: len(broker.state.parked)) == 1
+    broker.clock.advance(1)
+    _, response = client.receive(1, 12)
+    assert size_of(response.responses[0].partitions[0].records) == 0
+    assert response.responses[0].partitions[0].error_code == 0
+
+
+def test_a_fetch_waits_for_min_bytes_over_several_appends(broker, client):
+    make_topic(client, "t")
+    one = batch(bytes(100))
+    with Connection(broker.bootstrap_servers, timeout_s=10) as reader:
+        reader.send(fetch_request({("t", 0): 0}, max_wait_ms=60_000, min_bytes=3 * len(one)), 12)
+        while not broker.call(lambda: len(broker.state.parked)):
+            pass
+        for _ in range(2):
+            produce(client, "t", 0, one)
+        assert broker.call(lambda: len(broker.state.parked)) == 1
+        produce(client, "t", 0, one)
+        _, response = reader.receive(1, 12)
+    assert len(response.responses[0].partitions[0].records) == 3 * len(one)
+
+
+def test_a_parked_fetch_hears_that_its_topic_is_deleted(broker, client):
+    make_topic(client, "t")
+    with Connection(broker.bootstrap_servers, timeout_s=10) as reader:
+        reader.send(fetch_request({("t", 0): 0}, max_wait_ms=60_000), 12)
+        while not broker.call(lambda: len(broker.state.parked)):
+            pass
+        client.request(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1000), 6)
+        _, response = reader.receive(1, 12)
+    assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_an_error_in_one_partition_answers_the_rest_at_once(client):
+    make_topic(client, "t")
+    response = client.request(fetch_request({("t", 0): 0, ("t", 9): 0}, max_wait_ms=60_000), 12)
+    assert sum(len(topic.partitions) for topic in response.responses) == 2
+
+
+def test_a_parked_fetch_of_a_client_that_left_is_forgotten(broker, client):
+    make_topic(client, "t")
+    reader = Connection(broker.bootstrap_servers, timeout_s=10)
+    reader.send(fetch_request({("t", 0): 0}, max_wait_ms=60_000), 12)
+    while not broker.call(lambda: len(broker.state.parked)):
+        pass
+    reader.close()
+    while broker.call(lambda: len(broker.state.parked)):
+        pass
+    assert produce(client, "t", 0, batch(b"a")).base_offset == 0
+
+
+# --- sessions
+
+
+def session_fetch(client: Connection, session_id: int, epoch: int, wanted: dict, forgotten: tuple = (), **how: int):
+    request: FetchRequest = fetch_request(wanted, session_id=session_id, session_epoch=epoch, **how)
+    request.forgotten_topics_data = [ForgottenTopic(topic=topic, partitions=[index]) for topic, index in forgotten]
+    return client.request(request, 12)
+
+
+def told(response) -> list[tuple[int, int]]:
+    return [(one.partition_index, size_of(one.records)) for topic in response.responses for one in topic.partitions]
+
+
+def test_a_session_tells_everything_once_and_then_only_news(client):
+    make_topic(client, "t", 2)
+    full = session_fetch(client, 0, 0, {("t", 0): 0, ("t", 1): 0})
+    assert full.session_id > 0
+    assert told(full) == [(0, 0), (1, 0)]
+    assert told(session_fetch(client, full.session_id, 1, {})) == []
+    produce(client, "t", 1, batch(b"a"))
+    news = session_fetch(client, full.session_id, 2, {})
+    assert told(news) == [(1, len(batch(b"a")))]
+    assert news.session_id == full.session_id
+    # The reader goes on: only the partition that moved is named.
+    assert told(session_fetch(client, full.session_id, 3, {("t", 1): 1})) == []
+
+
+def test_a_session_grows_and_forgets(client):
+    make_topic(client, "t", 2)
+    produce(client, "t", 0, batch(b"a"))
+    full = session_fetch(client, 0, 0, {("t", 1): 0})
+    grown = session_fetch(client, full.session_id, 1, {("t", 0): 0})
+    assert told(grown) == [(0, len(batch(b"a")))]
+    assert told(session_fetch(client, full.session_id, 2, {}, forgotten=(("t", 0),))) == []
+    gone = session_fetch(client, full.session_id, 3, {}, forgotten=(("t", 1),))
+    assert (gone.error_code, gone.session_id) == (0, 0)
+    lost = session_fetch(client, full.session_id, 4, {})
+    assert lost.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_wrong_sessions_and_epochs_are_refused(client):
+    topic_id = make_topic(client, "t")
+    full = session_fetch(client, 0, 0, {("t", 0): 0})
+    assert session_fetch(client, 12345, 1, {}).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert session_fetch(client, full.session_id, 7, {}).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    by_id = fetch_request({(topic_id, 0): 0}, session_id=full.session_id, session_epoch=1)
+    assert client.request(by_id, 13).error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+    assert session_fetch(client, full.session_id, 1, {}).error_code == 0
+
+
+def test_the_final_epoch_closes_the_session(client):
+    make_topic(client, "t")
+    full = session_fetch(client, 0, 0, {("t", 0): 0})
+    last = session_fetch(client, full.session_id, -1, {("t", 0): 0})
+    assert (last.session_id, told(last)) == (0, [(0, 0)])
+    assert session_fetch(client, full.session_id, 1, {}).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_an_error_is_told_in_each_answer_and_its_end_too(client):
+    make_topic(client, "t")
+    full = session_fetch(client, 0, 0, {("t", 0): 5})
+    for epoch in (1, 2):
+        again = session_fetch(client, full.session_id, epoch, {})
+        assert again.responses[0].partitions[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    healed = session_fetch(client, full.session_id, 3, {("t", 0): 0})
+    assert healed.responses[0].partitions[0].error_code == 0
+
+
+def test_partitions_that_gave_data_go_to_the_end_of_the_order(client):
+    make_topic(client, "t", 3)
+    one = batch(bytes(1000))
+    for partition in range(3):
+        for _ in range(2):
+            produce(client, "t", partition, one)
+    everything = {("t", partition): 0 for partition in range(3)}
+    full = session_fetch(client, 0, 0, everything, max_bytes=1)
+    order = []
+    for epoch in range(1, 4):
+        response = session_fetch(client, full.session_id, epoch, {}, max_bytes=1)
+        order += [index for index, size_bytes in told(response) if size_bytes]
+    assert order == [0, 1, 2]
+
+
+def test_a_session_by_ids_names_ids(client):
+    topic_id = make_topic(client, "t")
+    request = fetch_request({(topic_id, 0): 0}, session_id=0, session_epoch=0)
+    full = client.request(request, 15)
+    assert full.responses[0].topic_id == topic_id
+    produce(client, "t", 0, batch(b"a"))
+    request = fetch_request({}, session_id=full.session_id, session_epoch=1)
+    assert client.request(request, 15).responses[0].topic_id == topic_id

@@ -1,0 +1,37 @@
+"""Brokers for tests: real ones, on both event loops, in memory, on free ports."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import pytest
+import uvloop
+
+from shim.embedded import Broker
+from shim.wire_client import Connection
+
+LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
+    "asyncio": asyncio.new_event_loop,
+    "uvloop": uvloop.new_event_loop,
+}
+
+
+@pytest.fixture(params=list(LOOPS))
+def loop_factory(request: pytest.FixtureRequest) -> Callable[[], asyncio.AbstractEventLoop]:
+    """Each of the event loops that the broker runs on."""
+    return LOOPS[request.param]
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    """A broker on uvloop whose clock stands still, with topics of two partitions."""
+    with Broker(num_partitions=2, clock="virtual") as running:
+        yield running
+
+
+@pytest.fixture
+def client(broker: Broker) -> Iterator[Connection]:
+    """A connection to `broker`."""
+    with Connection(broker.bootstrap_servers, timeout_s=10) as connection:
+        yield connection

@@ -1,0 +1,315 @@
+"""What a connection survives: bytes in any pieces, lying lengths, clients that stall, flood, or never read."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from shim.connection import LARGE_BYTES, PROBE_BYTES, ReceiveMemory
+from shim.embedded import Broker
+from shim.protocol.headers import encode_request_frame
+from shim.protocol.messages.api_versions_request import ApiVersionsRequest
+from shim.protocol.messages.metadata_request import MetadataRequest
+from shim.tests.produced import batch, fetch_request, make_topic, produce, produce_request
+from shim.wire_client import Connection, WireClientError
+
+# Deadlines of the tests themselves: nothing in a passing run waits this long.
+PATIENCE_S = 10.0
+
+
+@contextlib.contextmanager
+def raw(broker: Broker) -> Iterator[socket.socket]:
+    host, port = broker.bootstrap_servers.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as opened:
+        yield opened
+
+
+def versions_frame(correlation_id: int = 1) -> bytes:
+    return encode_request_frame(ApiVersionsRequest(), 0, correlation_id, "test")
+
+
+def read_answer(sock: socket.socket) -> bytes:
+    length = int.from_bytes(read_exactly(sock, 4))
+    return read_exactly(sock, length)
+
+
+def read_exactly(sock: socket.socket, size_bytes: int) -> bytes:
+    found = b""
+    while len(found) < size_bytes:
+        piece = sock.recv(size_bytes - len(found))
+        assert piece, "closed"
+        found += piece
+    return found
+
+
+def is_closed(sock: socket.socket) -> bool:
+    """Whether the other side closes (or has closed) without a word."""
+    try:
+        return sock.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def until(broker: Broker, condition) -> None:
+    """Wait for a condition on the broker's thread."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not broker.call(condition):
+        assert time.monotonic() < deadline
+
+
+def memory_of(broker: Broker) -> ReceiveMemory:
+    return broker.state.receive_memory
+
+
+@pytest.fixture
+def looped(loop_factory) -> Iterator[Broker]:
+    """A broker on each event loop."""
+    with Broker(num_partitions=1, loop_factory=loop_factory) as running:
+        yield running
+
+
+def test_a_request_may_arrive_byte_by_byte(looped):
+    with raw(looped) as sock:
+        for byte in versions_frame(77):
+            sock.sendall(bytes([byte]))
+        assert int.from_bytes(read_answer(sock)[:4]) == 77
+
+
+@pytest.mark.parametrize("cut", [1, 3, 4, 5, 13])
+def test_a_request_may_arrive_in_two_pieces_behind_a_whole_one(looped, cut):
+    with raw(looped) as sock:
+        second = versions_frame(2)
+        sock.sendall(versions_frame(1) + second[:cut])
+        assert int.from_bytes(read_answer(sock)[:4]) == 1
+        sock.sendall(second[cut:])
+        assert int.from_bytes(read_answer(sock)[:4]) == 2
+
+
+def test_many_requests_in_one_piece_are_answered_in_order(looped):
+    count = 5000
+    with raw(looped) as sock:
+        sock.sendall(b"".join(versions_frame(number) for number in range(count)))
+        assert [int.from_bytes(read_answer(sock)[:4]) for _ in range(count)] == list(range(count))
+
+
+def test_requests_behind_one_that_waits_are_answered_after_it(looped):
+    with Connection(looped.bootstrap_servers, timeout_s=PATIENCE_S) as client, raw(looped) as sock:
+        make_topic(client, "t")
+        waiting = encode_request_frame(fetch_request({("t", 0): 0}, max_wait_ms=60_000), 12, 1, "test")
+        sock.sendall(waiting + versions_frame(2) + waiting[:7])
+        until(looped, lambda: len(looped.state.parked))
+        sock.sendall(waiting[7:])
+        produce(client, "t", 0, batch(b"a"))
+        assert [int.from_bytes(read_answer(sock)[:4]) for _ in range(3)] == [1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "size_bytes", [PROBE_BYTES - 200, PROBE_BYTES + 1, LARGE_BYTES - 500, LARGE_BYTES + 1, 9_000_000]
+)
+def test_frames_of_every_size_class_are_read_whole(looped, size_bytes):
+    with Connection(looped.bootstrap_servers, timeout_s=PATIENCE_S) as client:
+        make_topic(client, "t", max_message_bytes="20000000")
+        records = batch(bytes(size_bytes - 200))
+        for offset in range(3):
+            assert produce(client, "t", 0, records).base_offset == offset
+        # Two large frames and a small one at once.
+        for correlation_id in (1, 2):
+            client.send_bytes(encode_request_frame(produce_request("t", 0, records), 9, correlation_id, "test"))
+        client.send_bytes(versions_frame(3))
+        assert [int.from_bytes(client.receive_frame()[:4]) for _ in range(3)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("length", [-1, -(2**31), 104857601, 2**31 - 1])
+def test_a_length_that_cannot_be_closes_the_connection_with_one_line(looped, length, caplog):
+    with raw(looped) as sock:
+        sock.sendall(struct.pack(">i", length) + b"rest")
+        assert is_closed(sock)
+    until(looped, lambda: looped.state.metrics.frames_refused == 1)
+    assert caplog.text.count("frame of") == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\x00",
+        struct.pack(">hhi", 18, 0, 1),
+        struct.pack(">hhih", 3, 9, 1, 100) + b"short",
+        struct.pack(">hhih", 999, 0, 1, -1),
+        struct.pack(">hhih", -1, 0, 1, -1),
+        struct.pack(">hhih", 4, 0, 1, -1),
+        struct.pack(">hhih", 0, 2, 1, -1) + bytes(20),
+        struct.pack(">hhih", 1, 99, 1, -1) + bytes(20),
+        struct.pack(">hhih", 22, 6, 1, -1) + bytes(40),
+        struct.pack(">hhih", 3, 4, 1, -1) + struct.pack(">i", 2**31 - 1),
+        struct.pack(">hhih", 3, 9, 1, -1) + b"\x00" + b"\xff\xff\xff\xff\x0f" + bytes(8),
+        struct.pack(">hhih", 3, 0, 1, -1) + struct.pack(">i", 0) + b"behind the end",
+    ],
+    ids=[
+        "empty", "one byte", "cut header", "client id too long", "unknown key", "negative key", "removed key",
+        "produce v2", "fetch v99", "unstable version", "lying count", "lying compact count", "bytes left over",
+    ],
+)  # fmt: skip
+def test_a_request_that_cannot_be_read_closes_its_connection_alone(looped, body, caplog):
+    with raw(looped) as bystander, raw(looped) as sock:
+        sock.sendall(struct.pack(">i", len(body)) + body)
+        assert is_closed(sock)
+        bystander.sendall(versions_frame(5))
+        assert int.from_bytes(read_answer(bystander)[:4]) == 5
+    assert caplog.text.count("closing") == 1
+    assert "Traceback" not in caplog.text
+
+
+def test_a_client_id_that_is_no_utf_8_is_no_reason_to_fail(looped):
+    body = struct.pack(">hhih", 18, 0, 9, 3) + b"\xff\xfe\xfd"
+    with raw(looped) as sock:
+        sock.sendall(struct.pack(">i", len(body)) + body)
+        answer = sock.recv(100)
+    assert answer == b"" or int.from_bytes(answer[4:8]) == 9
+
+
+def test_api_versions_of_the_future_is_answered_in_version_0(looped):
+    body = struct.pack(">hhih", 18, 99, 9, -1) + b"\x00anything"
+    with raw(looped) as sock:
+        sock.sendall(struct.pack(">i", len(body)) + body)
+        assert read_answer(sock) == struct.pack(">ihihhh", 9, 35, 1, 18, 0, 4)
+        sock.sendall(versions_frame(2))
+        assert int.from_bytes(read_answer(sock)[:4]) == 2
+
+
+def test_half_a_frame_costs_what_arrived_and_nobody_else(looped):
+    with contextlib.ExitStack() as stack:
+        stalled = [stack.enter_context(raw(looped)) for _ in range(50)]
+        for sock in stalled:
+            sock.sendall(struct.pack(">i", 100_000_000) + b"\x00\x00")
+        with raw(looped) as sock:
+            sock.sendall(versions_frame(1))
+            assert int.from_bytes(read_answer(sock)[:4]) == 1
+        # Mapped, but never touched: the count is of address space.
+        assert looped.call(lambda: memory_of(looped).used_bytes) <= 51 * LARGE_BYTES
+    until(looped, lambda: memory_of(looped).used_bytes == 0)
+
+
+def test_a_client_that_never_reads_is_not_read_from_either(looped):
+    frame = encode_request_frame(MetadataRequest(topics=None), 12, 1, "test")
+    with Connection(looped.bootstrap_servers, timeout_s=PATIENCE_S) as client:
+        make_topic(client, "many", 500)
+        with raw(looped) as sock:
+            sock.settimeout(0.2)
+            sent = 0
+            with contextlib.suppress(TimeoutError):
+                while sent < 200_000_000:
+                    sent += sock.send(frame * 100)
+            assert sent < 50_000_000
+            assert produce(client, "many", 0, batch(b"a")).base_offset == 0
+
+
+def test_a_client_that_reads_late_gets_every_answer(looped):
+    count = 600
+    with Connection(looped.bootstrap_servers, timeout_s=PATIENCE_S) as client:
+        make_topic(client, "many", 100)
+    with raw(looped) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        frames = b"".join(encode_request_frame(MetadataRequest(topics=None), 12, n, "t") for n in range(count))
+        sent = 0
+        sock.setblocking(False)
+        received = bytearray()
+        deadline = time.monotonic() + PATIENCE_S
+        answers = []
+        while len(answers) < count:
+            assert time.monotonic() < deadline
+            with contextlib.suppress(BlockingIOError):
+                sent += sock.send(frames[sent : sent + 65536])
+            with contextlib.suppress(BlockingIOError):
+                received += sock.recv(1 << 20)
+            while len(received) >= 4 and len(received) >= 4 + int.from_bytes(received[:4]):
+                length = int.from_bytes(received[:4])
+                answers.append(int.from_bytes(received[4:8]))
+                del received[: 4 + length]
+        assert answers == list(range(count))
+
+
+def test_a_connection_cut_in_any_state_leaves_nothing_behind(looped):
+    frame = encode_request_frame(MetadataRequest(topics=None), 12, 1, "test")
+    for cut in (0, 2, 4, 9, len(frame)):
+        with raw(looped) as sock:
+            sock.sendall(frame[:cut])
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    until(looped, lambda: looped.state.metrics.connections_closed == 5)
+    assert looped.call(lambda: memory_of(looped).used_bytes) == 0
+
+
+def test_more_connections_than_allowed_are_closed_at_once(caplog):
+    with Broker(max_connections=2) as broker, raw(broker) as first, raw(broker) as second:
+        for sock in (first, second):
+            sock.sendall(versions_frame())
+            read_answer(sock)
+        with raw(broker) as third:
+            assert is_closed(third)
+        assert caplog.text.count("max.connections") == 1
+        first.close()
+        until(broker, lambda: broker.state.metrics.connections_closed == 1)
+        with raw(broker) as fourth:
+            fourth.sendall(versions_frame())
+            assert read_answer(fourth)
+
+
+def test_one_address_has_its_own_limit_and_exceptions_to_it():
+    with Broker(max_connections_per_ip=0) as broker, raw(broker) as sock:
+        assert is_closed(sock)
+    options = {"max_connections_per_ip": 0, "max_connections_per_ip_overrides": "127.0.0.1:1"}
+    with Broker(**options) as broker, raw(broker) as sock:
+        sock.sendall(versions_frame())
+        assert read_answer(sock)
+
+
+def test_an_idle_connection_is_closed_and_one_that_waits_is_not():
+    with contextlib.ExitStack() as stack:
+        broker = stack.enter_context(Broker(connections_max_idle_ms=60_000, clock="virtual"))
+        client = stack.enter_context(Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S))
+        with raw(broker) as idle:
+            make_topic(client, "t")
+            client.send(fetch_request({("t", 0): 0}, max_wait_ms=200_000), 12)
+            until(broker, lambda: len(broker.state.parked))
+            broker.clock.advance("50s")
+            idle.sendall(versions_frame())
+            read_answer(idle)
+            broker.clock.advance("50s")
+            idle.sendall(versions_frame())
+            read_answer(idle)
+            broker.clock.advance("90s")
+            assert is_closed(idle)
+            broker.clock.advance("60s")
+            assert client.receive(1, 12)
+
+
+def test_unfinished_requests_over_the_limit_wait_for_memory():
+    with contextlib.ExitStack() as stack:
+        broker = stack.enter_context(Broker(queued_max_request_bytes=LARGE_BYTES))
+        with Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S) as client:
+            make_topic(client, "t")
+            frame = encode_request_frame(produce_request("t", 0, batch(bytes(200_000))), 9, 1, "test")
+            with raw(broker) as first, raw(broker) as second:
+                first.sendall(frame[:100_000])
+                until(broker, lambda: memory_of(broker).used_bytes)
+                second.sendall(frame[:100_000])
+                until(broker, lambda: len(memory_of(broker).waiting))
+                # A small request needs no memory of its own.
+                assert produce(client, "t", 0, batch(b"a")).error_code == 0
+                first.sendall(frame[100_000:])
+                assert read_answer(first)
+                second.sendall(frame[100_000:])
+                assert read_answer(second)
+            until(broker, lambda: memory_of(broker).used_bytes == 0)
+
+
+def test_a_refused_connection_raises_at_the_client():
+    with Broker() as broker:
+        address = broker.bootstrap_servers
+    with pytest.raises(WireClientError):
+        Connection(address)

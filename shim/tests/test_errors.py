@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+
+
+def test_codes_are_dense_from_minus_one_to_the_last_of_kafka_4_3_1():
+    assert sorted(ErrorCode) == list(range(-1, 134))
+
+
+def test_an_error_prints_its_code_and_its_sentence():
+    assert str(KafkaError(ErrorCode.INVALID_RECORD, "no key")) == "INVALID_RECORD: no key"
+    assert str(KafkaError(ErrorCode.INVALID_RECORD)) == "INVALID_RECORD"
+    assert KafkaError(ErrorCode.INVALID_RECORD).message is None

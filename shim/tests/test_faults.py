@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import asyncio
+import errno
+import subprocess
+import sys
+
+import pytest
+
+from shim.errors import ErrorCode, KafkaError
+from shim.faults import POINTS, Faults
+
+POINT = "log.before_write"
+
+
+def test_nothing_happens_at_a_point_that_is_not_armed():
+    faults = Faults()
+    assert not faults.armed
+    faults.reach(POINT, topic="t")
+    faults.arm("log.after_write", "kill")
+    faults.reach(POINT)
+    assert faults.reached(POINT) == 0
+
+
+def test_an_error_is_raised_at_the_nth_time_only():
+    faults = Faults(f"{POINT}=error:NOT_ENOUGH_REPLICAS@2")
+    faults.reach(POINT)
+    with pytest.raises(KafkaError) as raised:
+        faults.reach(POINT)
+    assert raised.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
+    faults.reach(POINT)
+    assert faults.reached(POINT) == 3
+
+
+def test_an_os_error_has_the_number_asked_for():
+    faults = Faults(f"{POINT}=oserror:EIO")
+    for _ in range(2):
+        with pytest.raises(OSError) as raised:
+            faults.reach(POINT)
+        assert raised.value.errno == errno.EIO
+
+
+def test_a_function_gets_the_facts_and_may_raise():
+    faults = Faults()
+    seen = []
+    faults.arm(POINT, lambda **facts: seen.append(facts))
+    faults.reach(POINT, topic="t", partition=3)
+    assert seen == [{"topic": "t", "partition": 3}]
+    faults.disarm()
+    assert not faults.armed
+
+
+def test_a_held_caller_goes_on_when_it_is_released():
+    async def main():
+        faults = Faults(f"{POINT}=hold")
+        faults.reach(POINT)  # only a caller that may wait is held
+        held = asyncio.ensure_future(faults.gate(POINT))
+        await asyncio.sleep(0)
+        assert not held.done()
+        assert faults.release(POINT) == 1
+        await held
+        held = asyncio.ensure_future(faults.gate(POINT))
+        await asyncio.sleep(0)
+        faults.disarm(POINT)
+        await held
+
+    asyncio.run(main())
+
+
+def test_a_gate_does_every_other_action_too():
+    async def main():
+        faults = Faults(f"{POINT}=error")
+        with pytest.raises(KafkaError):
+            await faults.gate(POINT)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "text", ["nowhere=kill", f"{POINT}=explode", POINT, f"{POINT}=kill@soon"], ids=["point", "action", "form", "count"]
+)
+def test_a_wrong_specification_is_refused(text):
+    with pytest.raises(ValueError, match=r"unknown fault|expected point=action|not a number"):
+        Faults(text)
+
+
+def test_kill_and_exit_end_the_process():
+    for action, status in (("kill", -9), ("exit:7", 7)):
+        code = f"from shim.faults import Faults; Faults('{POINT}={action}').reach('{POINT}')"
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == status
+
+
+def test_every_point_has_a_sentence_and_a_name_of_two_words():
+    for point, meaning in POINTS.items():
+        assert point.count(".") == 1
+        assert meaning
