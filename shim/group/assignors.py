@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 
 class MemberSpec:
-    """What an assignor knows of a member. `topic_ids`: existing topics only; `assignment`: its target so far."""
+    """What an assignor knows of a member. `topic_ids`: existing topics only, as keys of a dict for their order;
+    `assignment`: its target so far."""
 
     __slots__ = ("assignment", "instance_id", "topic_ids")
 
-    def __init__(self, topic_ids: set[bytes], instance_id: str | None, assignment: Partitions) -> None:
+    def __init__(self, topic_ids: dict[bytes, None], instance_id: str | None, assignment: Partitions) -> None:
         self.topic_ids = topic_ids
         self.instance_id = instance_id
         self.assignment = assignment
@@ -133,7 +134,7 @@ def _assign_same(spec: GroupSpec) -> dict[str, Partitions]:
 
 
 def _keep_up_to_quota(
-    spec: GroupSpec, wanted: set[bytes], total: int, unassigned: list[tuple[bytes, int]]
+    spec: GroupSpec, wanted: dict[bytes, None], total: int, unassigned: list[tuple[bytes, int]]
 ) -> tuple[dict[str, Partitions], list[tuple[str, int]]]:
     """(what each member keeps, who has how much room); what is taken away is added to `unassigned`."""
     members = len(spec.members)

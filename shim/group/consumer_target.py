@@ -120,7 +120,7 @@ def group_spec(
 ) -> GroupSpec:
     """The input of an assignor, with `new` in the place of what it replaces."""
     by_id = {member.member_id: member for member in group.members_with(None, new)}
-    resolved_ids: dict[frozenset[str], set[bytes]] = {}
+    resolved_ids: dict[frozenset[str], dict[bytes, None]] = {}
     members: dict[str, MemberSpec] = {}
     counts: dict[bytes, int] = {}
     for member_id in order_strings(by_id):
@@ -129,7 +129,7 @@ def group_spec(
         topic_ids = resolved_ids.get(names)
         if topic_ids is None:
             # Members mostly share one subscription.
-            topic_ids = resolved_ids[names] = surroundings.topic_ids(names)
+            topic_ids = resolved_ids[names] = surroundings.ordered_topic_ids(names)
             counts.update((topic_id, surroundings.partition_count(topic_id)) for topic_id in topic_ids)
         previous = member_id
         if member.instance_id is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from base64 import urlsafe_b64encode
 
+from shim.group.java_order import copied_table_size, order_strings
 from shim.metadata.image import RESOURCE_GROUP
 
 TYPE_CHECKING = False
@@ -54,6 +55,12 @@ class Surroundings:
         """The ids of those that exist."""
         topics = self.image.topics
         return {topics[name].topic_id for name in names if name in topics}
+
+    def ordered_topic_ids(self, names: frozenset[str]) -> dict[bytes, None]:
+        """The same in the order in which Kafka, going over a set of names, finds them."""
+        topics = self.image.topics
+        ordered = order_strings(sorted(names), copied_table_size(len(names)))
+        return {topics[name].topic_id: None for name in ordered if name in topics}
 
     def partition_count(self, topic_id: bytes) -> int:
         """-1 for a topic that does not exist."""

@@ -1,0 +1,1 @@
+"""Kafka's own assignors, and what else the tests of groups share."""

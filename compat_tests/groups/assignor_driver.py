@@ -1,0 +1,124 @@
+"""Apache Kafka's server-side assignors and topic hash, asked over a pipe (compat_tests/java/AssignorDriver).
+
+A case is plain data, so that recorded ones are JSON: `{"assignor", "same", "topics": {id hex: partitions}, "members":
+{id: {"instance", "topics": [id hex], "target": {id hex: [partitions]}}}}`; the answer is `{member: {id hex: [...]}}`.
+
+    python -m compat_tests.groups.assignor_driver CASES SEED > shim/tests/group/assignor_cases.json
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from compat_tests import jvm
+
+SOURCE = Path(__file__).resolve().parent.parent / "java" / "AssignorDriver.java"
+
+Case = dict[str, Any]
+Answer = dict[str, dict[str, list[int]]]
+
+
+class AssignorDriver:
+    """A context manager over one JVM."""
+
+    def __enter__(self) -> Self:
+        line = jvm.command("AssignorDriver", level="error", extra=(jvm.compiled(SOURCE),))
+        self._process = subprocess.Popen(
+            line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8"
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait(timeout=10)
+
+    def _ask(self, *words: str) -> str:
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.write("\t".join(words) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline().rstrip("\n")
+        if not answer:
+            raise AssertionError(f"no answer to {words}")
+        return answer
+
+    def assign(self, case: Case) -> Answer:
+        """What Kafka assigns."""
+        topics = ",".join(f"{topic}:{count}" for topic, count in case["topics"].items())
+        members = [
+            "|".join(
+                (
+                    member_id,
+                    member["instance"] or "",
+                    ",".join(member["topics"]),
+                    ",".join(f"{topic}:{'.'.join(map(str, found))}" for topic, found in member["target"].items()),
+                )
+            )
+            for member_id, member in case["members"].items()
+        ]
+        found = self._ask("assign", case["assignor"], "same" if case["same"] else "mixed", topics, *members)
+        answer: Answer = {}
+        for member in found.split("\t"):
+            member_id, _, parts = member.rpartition("|")
+            answer[member_id] = {
+                part.partition(":")[0]: [int(number) for number in part.partition(":")[2].split(".")]
+                for part in parts.split(",")
+                if part
+            }
+        return answer
+
+    def hash_topic(self, topic_id: bytes, name: str, count: int, rack: str | None) -> int:
+        return int(self._ask("hash", topic_id.hex(), name, str(count), rack or ""))
+
+    def combine(self, hashes: list[int]) -> int:
+        return int(self._ask("combine", *map(str, hashes)))
+
+
+def random_case(source: random.Random) -> Case:
+    """A group in any situation: fresh, grown, shrunk, resubscribed, with topics that grew."""
+    topics = {source.randbytes(16).hex(): source.randint(1, 40) for _ in range(source.randint(1, 6))}
+    names = list(topics)
+    same = source.random() < 0.5
+    members: dict[str, Any] = {}
+    everything = source.sample(names, source.randint(1, len(names)))
+    for _ in range(source.randint(1, 15)):
+        member_id = source.choice(("", "client-")) + source.randbytes(source.randint(1, 12)).hex()
+        wanted = everything if same else source.sample(names, source.randint(0, len(names)))
+        members[member_id] = {
+            "instance": source.randbytes(3).hex() if source.random() < 0.3 else None,
+            "topics": wanted,
+            "target": {},
+        }
+    # An earlier target: part of the partitions, with some of the members, sometimes far from balanced.
+    if source.random() < 0.75:
+        owners = source.sample(list(members), source.randint(1, len(members)))
+        keep = source.random()
+        for topic, count in topics.items():
+            for partition in range(count):
+                if source.random() < keep:
+                    target = members[source.choice(owners)]["target"]
+                    target.setdefault(topic, []).append(partition)
+    assignor = source.choice(("uniform", "uniform", "range"))
+    return {"assignor": assignor, "same": same, "topics": topics, "members": members}
+
+
+def main(count: str, seed: str) -> None:
+    """Print `count` cases with Kafka's answers."""
+    source = random.Random(int(seed))
+    with AssignorDriver() as driver:
+        cases = [random_case(source) for _ in range(int(count))]
+        recorded = [{"case": case, "answer": driver.assign(case)} for case in cases]
+    print("[" + ",\n".join(json.dumps(each, separators=(",", ":")) for each in recorded) + "]")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,39 @@
+"""Cases of assignors as plain data (see the recorded ones in assignor_cases.json), and what this broker answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shim.group.assignors import ASSIGNORS, GroupSpec, MemberSpec
+from shim.group.java_order import order_strings
+
+Answer = dict[str, dict[str, list[int]]]
+
+
+def spec_of(case: dict[str, Any]) -> GroupSpec:
+    """The case as an assignor takes it."""
+    members = {}
+    for member_id in order_strings(case["members"]):
+        member = case["members"][member_id]
+        members[member_id] = MemberSpec(
+            {bytes.fromhex(topic): None for topic in member["topics"]},
+            member["instance"],
+            {bytes.fromhex(topic): set(found) for topic, found in member["target"].items()},
+        )
+    assigned = {
+        (topic_id, partition)
+        for member in members.values()
+        for topic_id, found in member.assignment.items()
+        for partition in found
+    }
+    counts = {bytes.fromhex(topic): count for topic, count in case["topics"].items()}
+    return GroupSpec(members, case["same"], assigned, counts)
+
+
+def assign(case: dict[str, Any]) -> Answer:
+    """What this broker assigns."""
+    found = ASSIGNORS[case["assignor"]](spec_of(case))
+    return {
+        member_id: {topic_id.hex(): sorted(numbers) for topic_id, numbers in found.get(member_id, {}).items()}
+        for member_id in case["members"]
+    }
