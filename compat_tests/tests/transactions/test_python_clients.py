@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +17,9 @@ import kafka.errors
 import pytest
 
 from compat_tests.targets import Target
+
+# Closing a producer whose broker went away leaves sockets to the collector in the clients.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 READ_S = 20
 
@@ -151,6 +156,10 @@ def make(request: pytest.FixtureRequest, target: Target) -> Any:
             each.close()
         except Exception as error:
             print(f"closing: {error}")
+    made.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
 
 
 def read_confluent(bootstrap: str, topic: str, count: int, isolation: str = "read_committed") -> list[str]:
