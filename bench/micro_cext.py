@@ -1,6 +1,6 @@
 """Micro-benchmarks of `cext`: `python -m bench.micro_cext [part of a row's name ...]`.
 
-Every row is the best of several rounds, in microseconds of this thread's CPU a call (rows `gil ...`: average wall time),
+Every row is the best of several rounds, in microseconds of this thread's CPU (rows `gil ...`: average wall time),
 with the bytes that pass in a second where that says something. The rows `gil ...` and `read and send ...` are the
 measurements behind docs/adr/0004 and 0005.
 """

@@ -48,7 +48,7 @@ static uint32_t run_table(uint32_t state, const uint8_t *p, size_t n) {
 
        far(D)  = x^(D + 63) mod P   for H        near(D) = x^(D - 1) mod P   for L
 
-   M * x^D  =  clmul(H, far(D)) + clmul(L, near(D)), below degree 96, so it fits the register again. `constant` computes them
+   M * x^D  =  clmul(H, far(D)) + clmul(L, near(D)), below degree 96, so it fits the register again. `power` computes them
    from this definition at start; there is no number to copy or get wrong. */
 
 typedef struct {
@@ -61,16 +61,25 @@ static fold_pair fold_lanes[4];    /* by 384, 256, 128 bits, and nothing: lanes 
 static fold_pair fold_128_to_3[3]; /* by 384, 256, 128 bits */
 static fold_pair fold_512_to_3[3]; /* by 1536, 1024, 512 bits */
 
-/* x^n mod P as a polynomial of degree below 64 in reversed bit order. */
-static uint64_t constant(int n) {
+/* The CRC instruction runs beside the multiplier, so long messages go through both at once: a block is 64 * STEPS bytes that
+   are folded and three streams of STREAM bytes, each with a CRC of its own. To append m bits of message to a CRC is to
+   multiply it by x^m: clmul of two 32-bit registers comes out as their product times x in 64 bits, and the instruction
+   multiplies by x^32 and divides. So the factor for m bits is x^(m - 33) mod P. */
+#define STEPS 32
+#define STREAM (24 * STEPS)
+#define BLOCK (64 * STEPS + 3 * STREAM)
+static uint32_t over_streams[3]; /* factors for one, two and three streams */
+
+/* x^n mod P in reversed bit order: bit k stands for x^(31-k). */
+static uint32_t power(int n) {
     uint32_t remainder = 1, reversed = 0;
     while (n-- > 0) remainder = (remainder << 1) ^ (remainder >> 31 ? POLY : 0);
     for (int bit = 0; bit < 32; bit++) reversed |= ((remainder >> bit) & 1) << (31 - bit);
-    return (uint64_t)reversed << 32;
+    return reversed;
 }
 
 static fold_pair fold_by(int distance) {
-    fold_pair pair = {constant(distance + 63), constant(distance - 1)};
+    fold_pair pair = {(uint64_t)power(distance + 63) << 32, (uint64_t)power(distance - 1) << 32};
     return pair;
 }
 
@@ -83,15 +92,19 @@ static void fill_folds(void) {
         fold_512_to_3[i] = fold_by(512 * (3 - i));
     }
     memset(&fold_lanes[3], 0, sizeof(fold_pair));
+    for (int i = 0; i < 3; i++) over_streams[i] = power(8 * STREAM * (i + 1) - 33);
+}
+
+static inline uint64_t load_word(const uint8_t *p) {
+    uint64_t word;
+    memcpy(&word, p, 8);
+    return word;
 }
 
 /* The bytes below a register's size, and messages too short to fold. */
 __attribute__((target("sse4.2"))) static inline uint32_t run_crc_instruction(uint32_t state, const uint8_t *p, size_t n) {
-    uint64_t word, crc = state;
-    for (; n >= 8; p += 8, n -= 8) {
-        memcpy(&word, p, 8);
-        crc = _mm_crc32_u64(crc, word);
-    }
+    uint64_t crc = state;
+    for (; n >= 8; p += 8, n -= 8) crc = _mm_crc32_u64(crc, load_word(p));
     for (; n; p++, n--) crc = _mm_crc32_u8((uint32_t)crc, *p);
     return (uint32_t)crc;
 }
@@ -114,10 +127,44 @@ __attribute__((target("sse4.2,pclmul"))) static inline uint32_t finish_16(__m128
     return run_crc_instruction((uint32_t)crc, p, n);
 }
 
-__attribute__((target("sse4.2,pclmul"))) static uint32_t run_pclmul(uint32_t state, const uint8_t *p, size_t n) {
+__attribute__((target("sse4.2,pclmul"))) static inline uint32_t multiply(uint32_t crc, uint32_t factor) {
+    __m128i product = _mm_clmulepi64_si128(_mm_cvtsi32_si128((int)crc), _mm_cvtsi32_si128((int)factor), 0);
+    return (uint32_t)_mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
+}
+
+__attribute__((target("sse4.2,pclmul"))) static uint32_t run_block(uint32_t state, const uint8_t *p) {
     const __m128i *in = (const __m128i *)p;
+    const uint8_t *s0 = p + 64 * STEPS, *s1 = s0 + STREAM, *s2 = s1 + STREAM;
+    uint64_t c0 = 0, c1 = 0, c2 = 0;
+    __m128i x0 = _mm_xor_si128(_mm_loadu_si128(in), _mm_cvtsi32_si128((int)state));
+    __m128i x1 = _mm_loadu_si128(in + 1), x2 = _mm_loadu_si128(in + 2), x3 = _mm_loadu_si128(in + 3);
+    __m128i k = pair_16(&fold_512);
+    for (int step = 1;; step++) {
+        for (int i = 0; i < 3; i++, s0 += 8, s1 += 8, s2 += 8) {
+            c0 = _mm_crc32_u64(c0, load_word(s0));
+            c1 = _mm_crc32_u64(c1, load_word(s1));
+            c2 = _mm_crc32_u64(c2, load_word(s2));
+        }
+        if (step == STEPS) break;
+        in += 4;
+        x0 = fold_16(x0, k, _mm_loadu_si128(in));
+        x1 = fold_16(x1, k, _mm_loadu_si128(in + 1));
+        x2 = fold_16(x2, k, _mm_loadu_si128(in + 2));
+        x3 = fold_16(x3, k, _mm_loadu_si128(in + 3));
+    }
+    x3 = fold_16(x0, pair_16(&fold_128_to_3[0]), x3);
+    x3 = fold_16(x1, pair_16(&fold_128_to_3[1]), x3);
+    x3 = fold_16(x2, pair_16(&fold_128_to_3[2]), x3);
+    return multiply(finish_16(x3, p, 0), over_streams[2]) ^ multiply((uint32_t)c0, over_streams[1]) ^
+           multiply((uint32_t)c1, over_streams[0]) ^ (uint32_t)c2;
+}
+
+__attribute__((target("sse4.2,pclmul"))) static uint32_t run_pclmul(uint32_t state, const uint8_t *p, size_t n) {
+    const __m128i *in;
     __m128i x0, x1, x2, x3, k;
+    for (; n >= BLOCK; p += BLOCK, n -= BLOCK) state = run_block(state, p);
     if (n < 128) return run_crc_instruction(state, p, n);
+    in = (const __m128i *)p;
     x0 = _mm_xor_si128(_mm_loadu_si128(in), _mm_cvtsi32_si128((int)state));
     x1 = _mm_loadu_si128(in + 1);
     x2 = _mm_loadu_si128(in + 2);

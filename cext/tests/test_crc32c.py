@@ -12,8 +12,11 @@ from cext.crc32c import IMPLEMENTATIONS, crc32c, crc32c_with
 from cext.tests import oracle
 from cext.tests.exact import exact
 
-# Around every size at which an implementation changes its way: registers of 16 and 64 bytes, loops of 64 and 256.
-EDGES = sorted({base + near for base in (0, 16, 64, 128, 192, 256, 512, 768, 1024, 4096) for near in range(-17, 18)})
+# Around every size at which an implementation changes its way: registers of 16 and 64 bytes, loops of 64 and 256,
+# blocks of 4352.
+EDGES = sorted(
+    {base + near for base in (0, 16, 64, 128, 192, 256, 512, 768, 1024, 4096, 4352, 8704) for near in range(-17, 18)}
+)
 
 
 def test_check_value_of_the_catalogue():
