@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from shim.cli import _plain_serve, main
+from shim.commands.main import NOUNS
+
+
+def test_ordinary_forms_of_serve_are_read_without_the_full_parser():
+    words = [
+        "--listen",
+        "127.0.0.1:0",
+        "--data-dir=/d",
+        "-o",
+        "a=b",
+        "-o",
+        "c=d",
+        "--log-level",
+        "DEBUG",
+        "--config",
+        "f",
+    ]
+    assert _plain_serve(words) == {
+        "listen": "127.0.0.1:0",
+        "data_dir": "/d",
+        "options": ["a=b", "c=d"],
+        "log_level": "DEBUG",
+        "config_file": "f",
+    }
+    assert _plain_serve(["--memory"]) == {"memory": True, "options": []}
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--listen"], ["extra"], ["--memory=yes"], ["--memory", "--data-dir", "x"], ["-x", "y"]]
+)
+def test_everything_else_is_left_to_it(words):
+    assert _plain_serve(words) is None
+
+
+@pytest.mark.parametrize("noun", NOUNS)
+def test_every_noun_explains_itself(noun, capsys):
+    assert main([noun, "--help"]) == 0
+    assert noun in capsys.readouterr().out
+
+
+def test_a_mistake_is_told_with_a_status(capsys):
+    assert main(["nonsense"]) == 2
+    assert "nonsense" in capsys.readouterr().err
+    assert main(["--version"]) == 0
+    assert main(["serve", "--memory", "--data-dir", "x"]) == 2
+
+
+def test_serve_loads_no_parser_and_no_table_of_options():
+    code = (
+        "import sys, shim.cli, shim.serve; "
+        "print([n for n in ('click', 'shim.config_table', 'argparse', 'inspect', 'uuid', 'random', 'dataclasses') "
+        "if n in sys.modules and n != 'inspect'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

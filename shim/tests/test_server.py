@@ -1,0 +1,219 @@
+"""A whole broker in a process: the ready line, options, listeners, signals, restarts."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shim.embedded import Broker
+from shim.tests.produced import batch, fetch, fetch_request, make_topic, metadata, produce
+from shim.wire_client import Connection
+
+READY = re.compile(r"ready (?P<listeners>\S+) node=(?P<node>\d+) cluster=(?P<cluster>[\w-]{22}) data=(?P<data>.+)\n")
+
+
+@contextlib.contextmanager
+def served(
+    *arguments: str, environment: dict[str, str] | None = None
+) -> Iterator[tuple[re.Match[str], subprocess.Popen]]:
+    child = subprocess.Popen(
+        [sys.executable, "-m", "shim", "serve", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(environment or {})},
+    )
+    try:
+        line = child.stdout.readline()
+        ready = READY.fullmatch(line)
+        assert ready is not None, line + child.stderr.read()
+        yield ready, child
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def refused(*arguments: str) -> str:
+    """What a start that fails prints; the status must say so."""
+    done = subprocess.run(
+        [sys.executable, "-m", "shim", "serve", *arguments], capture_output=True, text=True, check=False, timeout=30
+    )
+    assert done.returncode != 0
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_a_signal_stops_the_broker_cleanly_and_its_data_is_back(tmp_path: Path, number):
+    data_dir = tmp_path / "data dir"
+    with served("--listen", "127.0.0.1:0", "--data-dir", str(data_dir)) as (ready, child):
+        assert ready["data"] == str(data_dir)
+        assert ready["node"] == "1"
+        address = ready["listeners"].removeprefix("PLAINTEXT://")
+        with Connection(address) as client:
+            make_topic(client, "t")
+            produce(client, "t", 0, batch(b"kept"))
+        child.send_signal(number)
+        assert child.wait(10) == 0
+        assert child.stdout.read() == ""
+    with served("--listen", "127.0.0.1:0", "--data-dir", str(data_dir)) as (again, _):
+        assert again["cluster"] == ready["cluster"]
+        with Connection(again["listeners"].removeprefix("PLAINTEXT://")) as client:
+            assert fetch(client, "t", 0, 0).high_watermark == 1
+
+
+def test_memory_leaves_no_directory_behind():
+    with served("--memory", "--listen", "127.0.0.1:0") as (ready, child):
+        assert Path(ready["data"]).is_dir()
+        child.terminate()
+        assert child.wait(10) == 0
+        assert not Path(ready["data"]).exists()
+
+
+def test_several_listeners_in_both_families_are_named_with_their_ports():
+    listeners = "INSIDE://127.0.0.1:0,OUTSIDE://[::1]:0"
+    options = ["-o", "listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT"]
+    options += ["-o", f"listeners={listeners}", "-o", "advertised.listeners=OUTSIDE://broker.example:19092"]
+    with served("--memory", *options) as (ready, _):
+        found = re.fullmatch(r"INSIDE://(127\.0\.0\.1:\d+),OUTSIDE://(\[::1\]:(\d+))", ready["listeners"])
+        assert found is not None
+        with Connection(found[1]) as inside, Connection(found[2]) as outside:
+            (dialled,) = metadata(inside, "t").brokers
+            (advertised,) = metadata(outside, "t").brokers
+        assert f"{dialled.host}:{dialled.port}" == found[1]
+        assert (advertised.host, advertised.port) == ("broker.example", 19092)
+
+
+def test_a_listener_for_all_interfaces_tells_each_client_the_address_it_dialled():
+    with served("--memory", "--listen", ":0") as (ready, _):
+        port = int(ready["listeners"].rpartition(":")[2])
+        for host in ("127.0.0.1", "127.0.0.2"):
+            with Connection(f"{host}:{port}") as client:
+                (broker,) = metadata(client, "t").brokers
+            assert (broker.host, broker.port) == (host, port)
+
+
+def test_a_properties_file_of_kafka_starts_the_broker(tmp_path: Path):
+    path = tmp_path / "server.properties"
+    path.write_text(
+        "process.roles=broker,controller\nnode.id=7\ncontroller.quorum.voters=7@localhost:9093\n"
+        "listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0\ncontroller.listener.names=CONTROLLER\n"
+        f"log.dirs={tmp_path}/a,{tmp_path}/b\nnum.partitions=3\n"
+    )
+    with served("--config", str(path), "-o", "num.partitions=5") as (ready, child):
+        assert ready["node"] == "7"
+        assert ready["data"] == f"{tmp_path}/a,{tmp_path}/b"
+        assert "CONTROLLER" not in ready["listeners"]
+        with Connection(ready["listeners"].removeprefix("PLAINTEXT://")) as client:
+            response = metadata(client, "t")
+        assert len(response.topics[0].partitions) == 5
+        assert response.controller_id == response.brokers[0].node_id == 7
+        child.terminate()
+        _, errors = child.communicate(timeout=10)
+    assert errors.count("without effect here: controller.quorum.voters, process.roles") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-o", "num.partitons=3"], "did you mean num.partitions"),
+        (["-o", "num.partitions"], "key=value"),
+        (["-o", "listeners=SSL://127.0.0.1:0"], "not implemented yet"),
+        (["-o", "listeners=PLAINTEXT://127.0.0.1"], "NAME://HOST:PORT"),
+        (["-o", "listeners=PLAINTEXT://::1:0"], "brackets"),
+        (["-o", "listeners=A://127.0.0.1:0"], "listener.security.protocol.map"),
+        (["--listen", "127.0.0.1:0", "-o", "advertised.listeners=X://h:1"], "no listener X"),
+        (["--listen", "127.0.0.1:0", "-o", "advertised.listeners=PLAINTEXT://0.0.0.0:1"], "cannot connect"),
+        (["--config", "/nowhere/server.properties"], "/nowhere/server.properties"),
+        (["--listen", "no.such.host.invalid:0"], "kafka-shim:"),
+        (["--bogus"], "No such option"),
+    ],
+)
+def test_a_start_that_cannot_be_says_why_in_one_line(arguments, words):
+    errors = refused("--memory", *arguments)
+    assert words in errors
+    assert len([line for line in errors.splitlines() if line.startswith(("kafka-shim:", "Error:"))]) == 1
+
+
+def test_a_directory_in_use_and_a_port_in_use_are_refused(tmp_path: Path):
+    with served("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path)) as (ready, _):
+        address = ready["listeners"].removeprefix("PLAINTEXT://")
+        assert str(tmp_path) in refused("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path))
+        assert "kafka-shim:" in refused("--listen", address, "--memory")
+
+
+def test_a_fault_of_the_environment_kills_the_child_and_acknowledged_data_is_back(tmp_path: Path):
+    arguments = ("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path))
+    with served(*arguments, environment={"KAFKA_SHIM_FAULTS": "log.after_append=kill@15"}) as (ready, child):
+        with Connection(ready["listeners"].removeprefix("PLAINTEXT://")) as client:
+            make_topic(client, "t")
+            acknowledged = 0
+            with contextlib.suppress(Exception):
+                while True:
+                    produce(client, "t", 0, batch(b"a"))
+                    acknowledged += 1
+        assert child.wait(10) == -signal.SIGKILL
+    with served(*arguments) as (ready, _), Connection(ready["listeners"].removeprefix("PLAINTEXT://")) as client:
+        assert fetch(client, "t", 0, 0).high_watermark >= acknowledged
+
+
+def test_a_wrong_fault_stops_the_start():
+    done = subprocess.run(
+        [sys.executable, "-m", "shim", "serve", "--memory", "--listen", "127.0.0.1:0"],
+        env={**os.environ, "KAFKA_SHIM_FAULTS": "nowhere=kill"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert done.returncode == 1
+    assert "unknown fault point" in done.stderr
+
+
+def test_a_stop_answers_what_is_parked_and_then_closes(loop_factory):
+    broker = Broker(loop_factory=loop_factory).start()
+    with Connection(broker.bootstrap_servers, timeout_s=10) as client:
+        make_topic(client, "t")
+        client.send(fetch_request({("t", 0): 0}, max_wait_ms=60_000), 12)
+        while not broker.call(lambda: len(broker.state.parked)):
+            pass
+        broker.stop()
+        _, response = client.receive(1, 12)
+        assert response.responses[0].partitions[0].error_code == 0
+        with pytest.raises(Exception, match="clos"):
+            client.receive(1, 12)
+
+
+def test_requests_are_logged_at_debug_only():
+    with served("--memory", "--listen", "127.0.0.1:0", "--log-level", "DEBUG") as (ready, child):
+        with Connection(ready["listeners"].removeprefix("PLAINTEXT://"), client_id="who-asks") as client:
+            metadata(client, "t")
+        child.terminate()
+        _, errors = child.communicate(timeout=10)
+    assert "metadata v12" in errors
+    assert "who-asks" in errors
+
+
+def test_a_client_that_takes_nothing_does_not_hold_up_the_stop():
+    broker = Broker().start()
+    with Connection(broker.bootstrap_servers, timeout_s=10) as client:
+        make_topic(client, "t", max_message_bytes="50000000")
+        produce(client, "t", 0, batch(bytes(8_000_000)))
+        host, port = broker.bootstrap_servers.split(":")
+        with socket.create_connection((host, int(port))) as sock:
+            from shim.protocol.headers import encode_request_frame
+
+            request = fetch_request({("t", 0): 0}, partition_max_bytes=1 << 24)
+            sock.sendall(encode_request_frame(request, 12, 1, "t"))
+            produce(client, "t", 0, batch(b"a"))
+            broker.stop()
