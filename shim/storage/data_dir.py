@@ -50,6 +50,8 @@ class DataDir:
         self.was_clean = False
         self.recovery_points: dict[Partition, int] = {}
         self.start_offsets: dict[Partition, int] = {}
+        # How far each compacted partition is clean.
+        self.cleaner_offsets: dict[Partition, int] = {}
         # Live partitions by name, loaded or not.
         self.partitions: set[Partition] = set()
         self._lock_fd = -1
@@ -123,6 +125,7 @@ class DataDir:
         self.was_clean = os.path.exists(mark)
         self.recovery_points = self._read(checkpoint.RECOVERY_POINTS)
         self.start_offsets = self._read(checkpoint.LOG_START_OFFSETS)
+        self.cleaner_offsets = self._read(checkpoint.CLEANER_OFFSETS)
         if self.was_clean:
             os.unlink(mark)
 

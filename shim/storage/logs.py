@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from shim.errors import ErrorCode, KafkaError
 from shim.storage import checkpoint, names, recovery, retention
 from shim.storage.checkpoint import Partition
+from shim.storage.cleaner import Cleaner
 from shim.storage.data_dir import METADATA_TOPIC, DataDir, random_uuid_text, read_topic_id, uuid_text
 from shim.storage.home import Home
 from shim.storage.log import PartitionLog
@@ -56,6 +57,7 @@ class Logs:
         self._unused: dict[Partition, DataDir] = {}
         self._dir_of: dict[PartitionLog, DataDir] = {}
         self._timers: dict[str, Timer] = {}
+        self.cleaner = Cleaner(self, self.home)
 
     @property
     def on_marker(self) -> list[MarkerHook]:
@@ -227,6 +229,14 @@ class Logs:
             if not log.is_offline:
                 yield log
 
+    def loaded(self) -> list[PartitionLog]:
+        """The online partitions that were used in this life."""
+        return [log for log in self._logs.values() if not log.is_offline]
+
+    def dir_of(self, log: PartitionLog) -> DataDir:
+        """Where a loaded partition is."""
+        return self._dir_of[log]
+
     def names(self) -> list[Partition]:
         """Every partition that is here, online or not; loads nothing."""
         return [*self._logs, *self._unused]
@@ -295,6 +305,7 @@ class Logs:
         data_dir.partitions.discard(key)
         data_dir.start_offsets.pop(key, None)
         data_dir.recovery_points.pop(key, None)
+        data_dir.cleaner_offsets.pop(key, None)
         if log is not None:
             log.moved(retired)
         self.home.later(delay_ms, lambda: shutil.rmtree(retired, ignore_errors=True))
@@ -314,6 +325,7 @@ class Logs:
         self._repeat("checkpoint", config.log_flush_offset_checkpoint_interval_ms, lambda now_ms: self.checkpoint())
         self._repeat("expiry", config.producer_id_expiration_check_interval_ms, self.expire_producers)
         self._repeat("flush", FLUSH_CHECK_MS, self.flush_due)
+        self.cleaner.schedule()
 
     def _repeat(self, name: str, interval_ms: int, task: Callable[[int], object]) -> None:
         def run() -> None:
@@ -400,6 +412,7 @@ class Logs:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        self.cleaner.stop()
         self.home.cancel_removals()
         unclean: set[DataDir] = set()
         logs = [*self._logs.values()] if self.metadata_log is None else [*self._logs.values(), self.metadata_log]

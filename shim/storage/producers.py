@@ -243,12 +243,18 @@ class Producers:
         return first_offset, next(iter(self._open), offset + 1)
 
     def replay(self, batch: Batch, marker: Marker | None) -> tuple[int, int] | None:
-        """Apply a stored batch with a producer id, unchecked. An emptied control batch (compaction) has no marker. The
-        answer is `apply_marker`'s."""
+        """Apply a stored batch with a producer id, unchecked. The answer is `apply_marker`'s."""
         if marker is not None:
             return self.apply_marker(marker, batch.base_offset)
         if not batch.is_control:
             self.apply_data(batch, batch.base_offset, batch.last_offset, batch.max_timestamp)
+            return None
+        # Compaction emptied the marker, and kept it for its epoch: that still fences (Kafka forgets it here).
+        entry = self.entries.get(batch.producer_id)
+        if entry is None or entry.epoch < batch.producer_epoch:
+            self.entries[batch.producer_id] = ProducerEntry(
+                batch.producer_id, batch.producer_epoch, last_timestamp_ms=batch.max_timestamp
+            )
         return None
 
     # --- life

@@ -79,7 +79,7 @@ def _delete_while(log: PartitionLog, home: Home, now_ms: int, reason: str, may_g
         logger.info("%s: segment %d goes: %s", log.name, segment.base_offset, reason)
         retire_segment(segment, home, log.config.file_delete_delay_ms)
         if segment.base_offset != segments[0].base_offset:
-            _retire_snapshot(log.directory, segment.base_offset)
+            retire_snapshot(log.directory, segment.base_offset)
     log.content_changed()
     return count
 
@@ -92,7 +92,8 @@ def retire_segment(segment: Segment, home: Home, delay_ms: int) -> None:
     home.later(delay_ms, segment.remove)
 
 
-def _retire_snapshot(directory: str, offset: int) -> None:
+def retire_snapshot(directory: str, offset: int) -> None:
+    """Remove the producer snapshot of a segment that is gone; none is no error."""
     try:
         os.unlink(f"{directory}/{names.file_name(offset, names.SNAPSHOT)}")
     except FileNotFoundError:

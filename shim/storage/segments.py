@@ -189,7 +189,8 @@ class Segment:
             return True
         if size == 0:
             return False
-        if self.waited_ms(max_timestamp_ms, now_ms) > config.segment_ms - self._jitter_ms(config):
+        limit_ms = min(config.segment_ms, config.max_compaction_lag_ms) if config.compact else config.segment_ms
+        if self.waited_ms(max_timestamp_ms, now_ms) > limit_ms - self._jitter_ms(config):
             return True
         limit = config.segment_index_bytes
         return (

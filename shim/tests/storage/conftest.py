@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from cext.records import build, iterate
+from cext.batch import scan_all
+from cext.records import build, iterate, parse_marker
 from shim.clock import VirtualClock
 from shim.config import BrokerConfig, TopicConfig
 from shim.errors import ErrorCode, KafkaError
@@ -126,45 +127,35 @@ def records(log: PartitionLog, offset: int | None = None, *, isolation: int = 0)
     """(offset, value) of all records that a consumer sees from `offset` on, control records left out."""
     found: list[tuple[int, bytes | None]] = []
     at = log.log_start_offset if offset is None else offset
-    aborted: list[tuple[int, int]] = []
-    bound = log.last_stable_offset if isolation else log.log_end_offset
-    while at < bound:
+    while at < (log.last_stable_offset if isolation else log.log_end_offset):
         fetched = log.read(at, 1 << 20, isolation_level=isolation)
         if not fetched.records:
             break
-        aborted = fetched.aborted or []
-        for buffer in fetched.records:
-            at = _collect(buffer, at, found, aborted)
+        at = _consume(fetched, at, found)
     return found
 
 
-def _collect(buffer: Any, at: int, found: list[Any], aborted: list[tuple[int, int]]) -> int:
-    from cext.batch import scan_all
-
-    first = at
-    for header in scan_all(buffer):
-        rolled_back = header.is_transactional and is_aborted(header, aborted, buffer)
-        if not header.is_control and not rolled_back:
+def _consume(fetched: Any, first: int, found: list[tuple[int, bytes | None]]) -> int:
+    """One fetch as the Java consumer reads it: an entry of the aborted list counts from its first offset on, until the
+    abort marker of its producer."""
+    waiting = sorted(fetched.aborted or (), key=lambda entry: entry[1])
+    aborting: set[int] = set()
+    for buffer in fetched.records:
+        for header in scan_all(buffer):
+            while waiting and waiting[0][1] <= header.last_offset:
+                aborting.add(waiting.pop(0)[0])
             every = iterate(buffer, header.position, header.end_position)
-            found.extend((record.offset, record.value) for record in every if record.offset >= first)
-        at = header.next_offset
-    return at
+            if header.is_control:
+                if header.record_count and not _is_commit(next(every)):
+                    aborting.discard(header.producer_id)
+            elif not (header.is_transactional and header.producer_id in aborting):
+                found.extend((record.offset, record.value) for record in every if record.offset >= first)
+            end_offset = header.next_offset
+    return int(end_offset)
 
 
-def is_aborted(header: Any, aborted: list[tuple[int, int]], buffer: Any) -> bool:
-    """As a consumer decides it: the list names the producer with a first offset at or below, and the abort marker that
-    ends that transaction comes after the batch. Tests abort whole sessions, so the first rule is enough with the second
-    taken from the bytes."""
-    from cext.batch import scan_all
-    from cext.records import parse_marker
-
-    if not any(pid == header.producer_id and offset <= header.base_offset for pid, offset in aborted):
-        return False
-    for later in scan_all(buffer):
-        if later.is_control and later.producer_id == header.producer_id and later.base_offset > header.base_offset:
-            record = next(iterate(buffer, later.position, later.end_position))
-            return not parse_marker(record.key or b"", record.value or b"")[0]
-    return True
+def _is_commit(record: Any) -> bool:
+    return parse_marker(record.key, record.value)[0]
 
 
 def refused(code: ErrorCode) -> Any:

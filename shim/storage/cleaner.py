@@ -1,0 +1,252 @@
+"""Which compacted partition is cleaned next, and the swap of its new segments (Kafka: LogCleanerManager, LocalLog)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from cext.batch import BatchError
+from shim.storage import checkpoint, names, retention
+from shim.storage.compaction import Cancelled, Group, Round
+from shim.storage.segments import Segment
+from shim.storage.throttle import Throttle
+
+if TYPE_CHECKING:
+    from shim.clock import Timer
+    from shim.storage.data_dir import DataDir
+    from shim.storage.home import Home
+    from shim.storage.log import PartitionLog
+    from shim.storage.logs import Logs
+
+logger = logging.getLogger(__name__)
+
+# Kafka's map has 24 bytes a key, as ours; its table is an even share of the buffer for each cleaner thread.
+LOAD_FACTOR = 0.9
+
+
+class Candidate:
+    """What cleaning a partition now would do."""
+
+    __slots__ = ("clean_bytes", "cleanable_bytes", "first_dirty_offset", "is_overdue", "log", "uncleanable_offset")
+
+    def __init__(
+        self,
+        log: PartitionLog,
+        first_dirty_offset: int,
+        uncleanable_offset: int,
+        clean_bytes: int,
+        cleanable_bytes: int,
+        is_overdue: bool,
+    ) -> None:
+        self.log = log
+        self.first_dirty_offset = first_dirty_offset
+        self.uncleanable_offset = uncleanable_offset
+        self.clean_bytes = clean_bytes
+        self.cleanable_bytes = cleanable_bytes
+        self.is_overdue = is_overdue
+
+    @property
+    def ratio(self) -> float:
+        """The dirty part of what a round would read."""
+        total_bytes = self.clean_bytes + self.cleanable_bytes
+        return self.cleanable_bytes / total_bytes if total_bytes else 0.0
+
+    @property
+    def is_due(self) -> bool:
+        """Dirty enough, or `max.compaction.lag.ms` is over."""
+        return (self.is_overdue and self.cleanable_bytes > 0) or self.ratio > self.log.config.min_cleanable_dirty_ratio
+
+
+def examine(log: PartitionLog, last_clean_offset: int | None, now_ms: int) -> Candidate:
+    """The candidate that a compacted partition is, due or not."""
+    first_dirty = log.log_start_offset if last_clean_offset is None else last_clean_offset
+    if not log.log_start_offset <= first_dirty <= log.log_end_offset:
+        # The start has passed it (retention), or the log was cut below it: the whole log may be dirty.
+        first_dirty = log.log_start_offset
+    closed = [segment for segment in log.segments[:-1] if _end_of(log, segment) > first_dirty]
+    bounds = [log.last_stable_offset, log.active.base_offset]
+    if log.config.min_compaction_lag_ms > 0:
+        young = now_ms - log.config.min_compaction_lag_ms
+        bounds += [segment.base_offset for segment in closed if segment.largest_timestamp_ms() > young][:1]
+    uncleanable = max(first_dirty, min(bounds))
+    # Whole segments count: the one that holds the bound is not cleanable by size.
+    limit = next(
+        (segment.base_offset for segment in closed if _end_of(log, segment) > uncleanable), log.active.base_offset
+    )
+    start = min(first_dirty, limit)
+    cleanable_bytes = sum(
+        segment.size_bytes for segment in log.segments if segment.base_offset < limit and _end_of(log, segment) > start
+    )
+    clean_bytes = sum(segment.size_bytes for segment in log.segments if _end_of(log, segment) <= first_dirty)
+    return Candidate(log, first_dirty, uncleanable, clean_bytes, cleanable_bytes, _is_overdue(log, closed, now_ms))
+
+
+def _end_of(log: PartitionLog, segment: Segment) -> int:
+    number = log.segments.index(segment) + 1
+    return log.segments[number].base_offset if number < len(log.segments) else log.log_end_offset
+
+
+def _is_overdue(log: PartitionLog, dirty: list[Segment], now_ms: int) -> bool:
+    limit_ms = now_ms - max(log.config.max_compaction_lag_ms, 0)
+    for segment in dirty:
+        segment.waited_ms(0, now_ms)  # reads the first batch's time when it is not known yet
+        first_ms = segment.first_timestamp_ms
+        if first_ms is not None and 0 < first_ms < limit_ms:
+            return True
+    return False
+
+
+class Cleaner:
+    """Cleans one partition at a time, in a thread, and looks again every `log.cleaner.backoff.ms`. Event-loop thread
+    only; owned by `Logs`."""
+
+    def __init__(self, logs: Logs, home: Home) -> None:
+        self._logs = logs
+        self._home = home
+        self._timer: Timer | None = None
+        self._thread: threading.Thread | None = None
+        self._throttle: Throttle | None = None
+        self._stopping = False
+        # Partitions whose log turned out to be corrupt: not tried again in this life.
+        self._uncleanable: set[PartitionLog] = set()
+
+    # --- the life of a round
+
+    def schedule(self) -> None:
+        """Look for work every `log.cleaner.backoff.ms`. Needs the running loop."""
+        if self._home.config.log_cleaner_enable and not self._stopping:
+            self._timer = self._home.clock.call_later(self._home.config.log_cleaner_backoff_ms, self._look)
+
+    def stop(self) -> None:
+        """Cancel a round under way and wait for its thread."""
+        self._stopping = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._throttle is not None:
+            self._throttle.stop()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _look(self) -> None:
+        candidate = self.choose(self._home.clock.now_ms())
+        if candidate is None:
+            self.schedule()
+            return
+        work = self.begin(candidate)
+        loop = asyncio.get_running_loop()
+
+        def run() -> None:
+            error = _attempt(work)
+            if not self._stopping:
+                loop.call_soon_threadsafe(self._done, work, error)
+
+        self._thread = threading.Thread(target=run, name="kafka-shim-cleaner", daemon=True)
+        self._thread.start()
+
+    def _done(self, work: Round, error: Exception | None) -> None:
+        self._thread = None
+        if not self._stopping:
+            self.finish(work, error)
+            # There may be more to do: do not wait the whole back-off then.
+            self._timer = self._home.clock.call_later(0 if error is None else 1000, self._look)
+
+    def clean_now(self, log: PartitionLog) -> Round:
+        """One whole round here and now, due or not (tests, the command line). Raises what the round raises."""
+        work = self.begin(examine(log, self._checkpoint_of(log), self._home.clock.now_ms()))
+        error = _attempt(work)
+        self.finish(work, error)
+        if error is not None:
+            raise error
+        return work
+
+    # --- choice
+
+    def choose(self, now_ms: int) -> Candidate | None:
+        """The dirtiest partition that is due."""
+        best: Candidate | None = None
+        for log in self._logs.loaded():
+            if log.config.compact and log not in self._uncleanable:
+                candidate = examine(log, self._checkpoint_of(log), now_ms)
+                if candidate.is_due and (best is None or candidate.ratio > best.ratio):
+                    best = candidate
+        return best
+
+    def _checkpoint_of(self, log: PartitionLog) -> int | None:
+        return self._logs.dir_of(log).cleaner_offsets.get((log.topic, log.partition))
+
+    def begin(self, candidate: Candidate) -> Round:
+        """The work of a round, for a thread."""
+        config = self._home.config
+        self._throttle = Throttle(config.log_cleaner_io_max_bytes_per_second, self._home.clock)
+        log = candidate.log
+        return Round(
+            log,
+            candidate.first_dirty_offset,
+            candidate.uncleanable_offset,
+            now_ms=self._home.clock.now_ms(),
+            map_bytes=config.log_cleaner_dedupe_buffer_size,
+            load_factor=LOAD_FACTOR,
+            throttle=self._throttle,
+            is_cancelled=lambda: self._stopping or log.is_closed or log.is_offline,
+        )
+
+    def finish(self, work: Round, error: Exception | None) -> None:
+        """Swap in what a round wrote, and write its progress down; after an error remove it."""
+        log = work.log
+        try:
+            if error is None and not log.is_closed and not log.is_offline:
+                for group in work.groups:
+                    swap(log, group, self._home)
+                self._write_progress(log, work.end_offset)
+            elif not log.is_closed:
+                work.discard()
+        except OSError as err:
+            log.fail(err)
+        if isinstance(error, OSError):
+            logger.warning("%s: compaction failed and will be tried again: %s", log.name, error)
+        elif isinstance(error, BatchError):
+            self._uncleanable.add(log)
+            logger.error("%s: compaction is off, the log is corrupt: %s", log.name, error)
+        elif error is None:
+            written = sum(group.written_bytes for group in work.groups)
+            read_bytes = sum(source.size_bytes for group in work.groups for source in group.sources)
+            logger.info("%s: compacted %d to %d bytes below offset %d", log.name, read_bytes, written, work.end_offset)
+
+    def _write_progress(self, log: PartitionLog, offset: int) -> None:
+        data_dir: DataDir = self._logs.dir_of(log)
+        data_dir.cleaner_offsets[log.topic, log.partition] = offset
+        data_dir.write_offsets(checkpoint.CLEANER_OFFSETS, data_dir.cleaner_offsets, sync=False)
+
+
+def _attempt(work: Round) -> Exception | None:
+    try:
+        work.run()
+    except (Cancelled, OSError, BatchError) as err:
+        return err
+    except Exception as err:
+        logger.exception("compaction of %s failed", work.log.name)
+        return OSError(5, str(err))
+    return None
+
+
+def swap(log: PartitionLog, group: Group, home: Home) -> None:
+    """Put a new segment in the place of those it was made from; when one of them is gone, retention was faster, and the
+    new one is dropped. Crash-safe: see `recovery.finish_swaps`. Raises OSError."""
+    cleaned = Segment(log.directory, group.base_offset, home.files, home.clock.now_ms(), names.CLEANED)
+    first = log.segment_at(group.base_offset)
+    old = log.segments[max(first, 0) : max(first, 0) + len(group.sources)]
+    if [segment.base_offset for segment in old] != [source.base_offset for source in group.sources]:
+        cleaned.remove()
+        return
+    cleaned.rename(names.SWAP)
+    for segment in old:
+        retention.retire_segment(segment, home, log.config.file_delete_delay_ms)
+        if segment.base_offset != group.base_offset:
+            retention.retire_snapshot(log.directory, segment.base_offset)
+    cleaned.rename("")
+    cleaned.attach(group.written_bytes)
+    log.segments[first : first + len(old)] = [cleaned]
+    log.content_changed()

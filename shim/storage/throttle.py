@@ -1,0 +1,39 @@
+"""A bound on bytes per second, for work in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shim.clock import Clock
+
+CHECK_BYTES = 64 * 1024
+
+
+class Throttle:
+    """`take` waits until the average since the start is at most `bytes_per_second`. `stop` ends every wait."""
+
+    def __init__(self, bytes_per_second: float, clock: Clock) -> None:
+        self._rate = bytes_per_second
+        self._clock = clock
+        self._started_ms = clock.monotonic_ms()
+        self._taken = 0
+        self._unchecked = 0
+        self._stopped = threading.Event()
+
+    def take(self, size_bytes: int) -> None:
+        """Account for bytes, and wait when they came too fast."""
+        self._unchecked += size_bytes
+        if self._unchecked < CHECK_BYTES:
+            return
+        self._taken += self._unchecked
+        self._unchecked = 0
+        due_ms = self._taken * 1000 / self._rate
+        wait_ms = due_ms - (self._clock.monotonic_ms() - self._started_ms)
+        if wait_ms > 1:
+            self._stopped.wait(wait_ms / 1000)
+
+    def stop(self) -> None:
+        """Let everyone go on at once, now and later."""
+        self._stopped.set()
