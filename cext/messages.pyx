@@ -1,55 +1,35 @@
-"""The codec engine: a message class and a version become a plan once, and every encode and decode runs that plan.
+"""The codec engine: encode and decode run the plan of a message class and version (``plans.pyx``).
 
-A class gives its table in ``FIELDS`` (``shim/protocol/message.py`` says how a row reads). The plan of a version is a C array
-with one operation for each field: its kind, where its slot lies in the object, and the plan of the struct it holds. Values
-go between the frame and the slots directly, so no Python code runs for a field. Why plans and not generated code:
-docs/adr, "Message codec".
+Values go between the frame and the slots of the objects directly, so no Python code runs for a field. Why plans and not
+generated code: docs/adr, "Message codec".
 
 What a peer can do wrong ends in WireError before memory is taken for it: bounds are proved on every read, a count of
-elements must fit what is left of the frame at the least size of an element, and the objects of one message may
-not take more than a fixed multiple of its frame. Structs nest as deep as the tables do, never deeper.
+elements must fit what is left of the frame at the least size of an element, and the objects of one message may not take
+more than a fixed multiple of its frame. Structs nest as deep as the tables do, never deeper.
 """
-
-import sys
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.dict cimport PyDict_GetItem
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE, PyList_New, PyList_SET_ITEM
 from cpython.long cimport PyLong_FromLong, PyLong_FromLongLong
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
-from libc.stdlib cimport calloc, free
+from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport INT64_MAX, INT64_MIN, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memmove
 
 from cext.bigendian cimport load_u16, load_u32, load_u64, store_u32
+from cext.plans cimport (
+    ARRAY, BOOL, BYTES, INT8, INT16, INT32, INT64, RECORDS, STRING, STRUCT, TAGGED_STRUCT, UINT16, UINT32, UUID,
+    Operation, PlanTable, PyType_GenericAlloc, default_of, fill, get_slot, plan_of,
+)
 from cext.wire cimport (
-    Cursor, Out, need, out_free, out_init, read_bytes, read_i8, read_i16, read_i32, read_long_length, read_string,
-    read_uvarint, reserve, write_bytes, write_i8, write_i16, write_i32, write_i64, write_long_length, write_raw,
-    write_string, write_uvarint,
+    Cursor, Out, need, out_free, out_init, read_bytes, read_i8, read_long_length, read_string, read_uvarint, reserve,
+    write_bytes, write_i8, write_i16, write_i32, write_i64, write_long_length, write_raw, write_string, write_uvarint,
 )
 
 from cext.wire import EncodeError, UnsupportedVersionError, WireError
 
-cdef extern from *:
-    """
-    #include <structmember.h>
-    /* Where a __slots__ entry lies in its object, or -1 when `descriptor` is no plain slot. */
-    static Py_ssize_t slot_offset(PyObject* descriptor) {
-        if (!Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) return -1;
-        PyMemberDef* member = ((PyMemberDescrObject*)descriptor)->d_member;
-        return member->type == T_OBJECT_EX ? member->offset : -1;
-    }
-    #define SLOT(object, offset) (*(PyObject**)((char*)(object) + (offset)))
-    #define put_slot(object, offset, value) (SLOT(object, offset) = (value))
-    """
-    Py_ssize_t slot_offset(object descriptor)
-    PyObject* get_slot "SLOT"(PyObject* obj, Py_ssize_t offset)
-    void put_slot(PyObject* obj, Py_ssize_t offset, PyObject* value)
-
 cdef extern from "Python.h":
-    object PyType_GenericAlloc(PyTypeObject* cls, Py_ssize_t items)
     bint PyObject_TypeCheck(PyObject* obj, PyTypeObject* cls)
     bint PyLong_Check(PyObject* obj)
     bint PyUnicode_Check(PyObject* obj)
@@ -70,24 +50,7 @@ cdef extern from "Python.h":
     PyObject* False_ "Py_False"
 
 cdef enum:
-    BOOL
-    INT8
-    INT16
-    INT32
-    INT64
-    UINT16
-    UINT32
-    FLOAT64
-    UUID
-    STRING
-    STRING16
-    BYTES
-    RECORDS
-    STRUCT
-    TAGGED_STRUCT               # a nullable struct with a tag: its mark of presence is a varint, elsewhere it is a byte
-    ARRAY
-
-cdef enum:
+    API_VERSIONS_KEY = 18
     # Records shorter than this are copied into the answer: a memcpy costs less than one more buffer to send.
     SMALL_RECORDS_BYTES = 1024
     # What the Python objects of one message may take: OBJECT_BYTES_FREE, and OBJECT_BYTES_RATIO times the frame.
@@ -95,300 +58,7 @@ cdef enum:
     OBJECT_BYTES_FREE = 64 << 20
     OBJECT_BYTES_RATIO = 16
     UNKNOWN_TAG_OBJECT_BYTES = 150
-    MAX_DEPTH = 32
     MAX_FRAME_BYTES = 0x7FFFFFFF
-
-cdef dict KINDS = {
-    "bool": BOOL, "int8": INT8, "int16": INT16, "int32": INT32, "int64": INT64, "uint16": UINT16, "uint32": UINT32,
-    "float64": FLOAT64, "uuid": UUID, "string": STRING, "string16": STRING16, "bytes": BYTES, "records": RECORDS,
-}
-cdef dict FIXED_SIZES = {
-    BOOL: 1, INT8: 1, INT16: 2, INT32: 4, INT64: 8, UINT16: 2, UINT32: 4, FLOAT64: 8, UUID: 16,
-}
-
-
-# --- plans ---
-
-cdef struct Operation:
-    uint8_t kind
-    uint8_t element             # kind of the elements of an ARRAY
-    bint nullable
-    bint ignorable
-    bint compact
-    int64_t tag                 # -1: none
-    Py_ssize_t slot
-    Py_ssize_t element_least_bytes
-    Py_ssize_t element_object_bytes
-    PlanTable* child            # of a STRUCT, or of an ARRAY of them
-    PyObject* default           # NULL: a new empty list, or a new struct of defaults
-    PyObject* name
-
-cdef struct PlanTable:
-    PyTypeObject* cls
-    bint flexible
-    Py_ssize_t unknown_slot
-    Py_ssize_t least_bytes
-    Py_ssize_t object_bytes
-    int present_count
-    int tagged_count
-    int absent_count
-    Operation* present          # on the wire in this order
-    Operation* tagged           # by ascending tag
-    Operation* absent           # not in this version
-
-
-cdef class Plan:
-    """Owns the table of one (class, version), and every Python object and child plan that the table points to."""
-
-    cdef PlanTable table
-    cdef list kept
-
-    def __dealloc__(self):
-        free(self.table.present)
-        free(self.table.tagged)
-        free(self.table.absent)
-
-
-# class -> list of Plan or None, by version
-cdef dict PLANS = {}
-
-
-cdef Plan plan_of(object cls, int version):
-    cdef PyObject* found = PyDict_GetItem(PLANS, cls)
-    if found != NULL and 0 <= version < PyList_GET_SIZE(<list>found):
-        plan = <object>PyList_GET_ITEM(<list>found, version)
-        if plan is not None:
-            return <Plan>plan
-    if not cls.MIN_VERSION <= version <= cls.MAX_VERSION:
-        raise UnsupportedVersionError(f"{cls.__name__} has no version {version}")
-    plans = PLANS.setdefault(cls, [None] * (cls.MAX_VERSION + 1))
-    plans[version] = compile_plan(cls, version, version >= cls.FLEXIBLE_FROM, {}, 0)
-    return <Plan>plans[version]
-
-
-cdef bint in_range(str versions, int version) except -1:
-    """Whether ``"3+"``, ``"0-2"``, ``"5"`` or ``""`` (none) holds the version."""
-    if not versions:
-        return False
-    if versions.endswith("+"):
-        return version >= int(versions.removesuffix("+"))
-    low, _, high = versions.partition("-")
-    return int(low) <= version <= int(high or low)
-
-
-cdef Plan compile_plan(object cls, int version, bint flexible, dict children, int depth):
-    cdef Plan plan = Plan.__new__(Plan)
-    cdef Operation op
-    if depth > MAX_DEPTH:
-        raise ValueError(f"{cls.__name__} is nested deeper than {MAX_DEPTH}")
-    plan.kept = [cls]
-    plan.table.cls = <PyTypeObject*>cls
-    plan.table.flexible = flexible
-    plan.table.unknown_slot = slot_of(cls, "unknown_tags")
-    plan.table.least_bytes = 1 if flexible else 0
-    plan.table.object_bytes = cls.__basicsize__ + 16
-    size = max(len(cls.FIELDS), 1)
-    plan.table.present = <Operation*>calloc(size, sizeof(Operation))
-    plan.table.tagged = <Operation*>calloc(size, sizeof(Operation))
-    plan.table.absent = <Operation*>calloc(size, sizeof(Operation))
-    if plan.table.present == NULL or plan.table.tagged == NULL or plan.table.absent == NULL:
-        raise MemoryError
-    for row in sorted(cls.FIELDS, key=tag_of):
-        op = compile_operation(plan, cls, row, version, flexible, children, depth)
-        if not in_range(row[2], version):
-            plan.table.absent[plan.table.absent_count] = op
-            plan.table.absent_count += 1
-        elif len(row) > 7 and in_range(row[7], version):
-            if op.kind == STRUCT and op.nullable:
-                op.kind = TAGGED_STRUCT
-            plan.table.tagged[plan.table.tagged_count] = op
-            plan.table.tagged_count += 1
-        else:
-            plan.table.present[plan.table.present_count] = op
-            plan.table.present_count += 1
-            plan.table.least_bytes += least_bytes(&op)
-        plan.table.object_bytes += object_bytes(&op)
-    return plan
-
-
-def tag_of(row):
-    """Fields without a tag come first, in the order of the table."""
-    return row[6] if len(row) > 6 else -1
-
-
-cdef Operation compile_operation(
-    Plan plan, object cls, tuple row, int version, bint flexible, dict children, int depth
-) except *:
-    cdef Operation op
-    cdef Operation element
-    name, word, _, default = row[:4]
-    op.slot = slot_of(cls, name)
-    op.nullable = in_range(row[4] if len(row) > 4 else "", version)
-    op.ignorable = len(row) > 5 and row[5]
-    op.compact = flexible
-    op.tag = tag_of(row)
-    op.child = NULL
-    op.element = 0
-    op.element_least_bytes = 1
-    op.element_object_bytes = 0
-    plan.kept += [name, default]
-    op.name = <PyObject*>name
-    op.default = NULL if default == () else <PyObject*>default
-    is_array = word.startswith("[]")
-    word = word.removeprefix("[]")
-    kind = KINDS.get(word, STRUCT)
-    if kind == STRUCT:
-        struct = getattr(sys.modules[cls.__module__], word)
-        if struct not in children:
-            children[struct] = compile_plan(struct, version, flexible, children, depth + 1)
-        child = children[struct]
-        plan.kept.append(child)
-        op.child = &(<Plan>child).table
-    if kind == STRING16:
-        kind = STRING
-        op.compact = False
-    op.kind = kind
-    if is_array:
-        element = op
-        element.nullable = False
-        op.element_least_bytes = max(least_bytes(&element), 1)
-        op.element_object_bytes = object_bytes(&element) + sizeof(PyObject*)
-        op.kind = ARRAY
-        op.element = kind
-    return op
-
-
-cdef Py_ssize_t least_bytes(Operation* op) except -1:
-    """The fewest bytes that a value takes on the wire."""
-    if op.kind == STRUCT:
-        return 1 if op.nullable else op.child.least_bytes
-    if op.kind in FIXED_SIZES:
-        return FIXED_SIZES[op.kind]
-    if op.compact:
-        return 1
-    return 2 if op.kind == STRING else 4
-
-
-cdef Py_ssize_t object_bytes(Operation* op) except -1:
-    """About what the Python object of a value takes, beyond the bytes it copies from the frame."""
-    if op.kind == STRUCT or op.kind == TAGGED_STRUCT:
-        return op.child.object_bytes
-    if op.kind in (BOOL, INT8):
-        return 0
-    if op.kind in FIXED_SIZES:
-        return 32
-    return 64
-
-
-cdef Py_ssize_t slot_of(object cls, str name) except -1:
-    cdef Py_ssize_t offset = slot_offset(getattr(cls, name))
-    if offset < 0:
-        raise TypeError(f"{cls.__name__}.{name} is not a slot")
-    return offset
-
-
-cdef inline object default_of(Operation* op):
-    if op.default != NULL:
-        return <object>op.default
-    if op.kind == ARRAY:
-        return []
-    return defaults(op.child)
-
-
-cdef object defaults(PlanTable* plan):
-    """A struct whose fields all have their defaults."""
-    cdef object made = PyType_GenericAlloc(plan.cls, 0)
-    cdef int i
-    for i in range(plan.present_count):
-        fill(made, plan.present[i].slot, default_of(&plan.present[i]))
-    for i in range(plan.tagged_count):
-        fill(made, plan.tagged[i].slot, default_of(&plan.tagged[i]))
-    for i in range(plan.absent_count):
-        fill(made, plan.absent[i].slot, default_of(&plan.absent[i]))
-    fill(made, plan.unknown_slot, None)
-    return made
-
-
-cdef inline void fill(object obj, Py_ssize_t slot, object value) noexcept:
-    """Sets a slot that is still empty."""
-    Py_INCREF(value)
-    put_slot(<PyObject*>obj, slot, <PyObject*>value)
-
-
-# --- construction ---
-
-cdef extern from *:
-    """
-    /* A call of `cls` comes here and not through type.__call__: no tuple, no dict, no Python frame. */
-    typedef PyObject* (*constructor)(PyObject*, PyObject* const*, size_t, PyObject*);
-    static void set_constructor(PyObject* cls, constructor made) { ((PyTypeObject*)cls)->tp_vectorcall = made; }
-    """
-    ctypedef PyObject* const_objects "PyObject* const"
-    ctypedef object (*constructor)(object, const_objects*, size_t, PyObject*)
-    void set_constructor(object cls, constructor made)
-    Py_ssize_t PyVectorcall_NARGS(size_t flags)
-
-# class -> Plan of any version: its defaults and slots are those of all versions
-cdef dict LAYOUTS = {}
-
-
-cdef object construct(object cls, const_objects* args, size_t flags, PyObject* names):
-    """``cls(name=value, ...)``: the values given, defaults for the rest."""
-    cdef PyObject* found = PyDict_GetItem(LAYOUTS, cls)
-    cdef PlanTable* plan
-    cdef Py_ssize_t i, slot
-    cdef object made
-    if PyVectorcall_NARGS(flags) > 0:
-        raise TypeError(f"{cls.__name__} takes keywords only")
-    if found == NULL:
-        layout = compile_plan(cls, 0, False, {}, 0)
-        LAYOUTS[cls] = layout
-        plan = &(<Plan>layout).table
-    else:
-        plan = &(<Plan>found).table
-    made = PyType_GenericAlloc(plan.cls, 0)
-    if names != NULL:
-        for i in range(PyTuple_GET_SIZE(names)):
-            slot = slot_named(plan, PyTuple_GET_ITEM(names, i))
-            fill(made, slot, <object>args[i])
-    fill_empty(made, plan.present, plan.present_count)
-    fill_empty(made, plan.tagged, plan.tagged_count)
-    fill_empty(made, plan.absent, plan.absent_count)
-    if get_slot(<PyObject*>made, plan.unknown_slot) == NULL:
-        fill(made, plan.unknown_slot, None)
-    return made
-
-
-cdef int fill_empty(object made, Operation* operations, int count) except -1:
-    cdef int i
-    for i in range(count):
-        if get_slot(<PyObject*>made, operations[i].slot) == NULL:
-            fill(made, operations[i].slot, default_of(&operations[i]))
-    return 0
-
-
-cdef Py_ssize_t slot_named(PlanTable* plan, PyObject* name) except -1:
-    """Names in tables and in calls are interned, so the pointers are enough for all but names made at run time."""
-    cdef int i
-    for i in range(plan.present_count):
-        if plan.present[i].name == name:
-            return plan.present[i].slot
-    for i in range(plan.tagged_count):
-        if plan.tagged[i].name == name:
-            return plan.tagged[i].slot
-    for i in range(plan.absent_count):
-        if plan.absent[i].name == name:
-            return plan.absent[i].slot
-    cls = <object><PyObject*>plan.cls
-    text = <object>name
-    if text == "unknown_tags" or any(row[0] == text for row in cls.FIELDS):
-        return slot_of(cls, text)
-    raise TypeError(f"{cls.__name__} has no field {text}")
-
-
-def give_constructor(cls):
-    """Makes ``cls(name=value, ...)`` set slots directly. For a class with FIELDS whose bases have no ``__new__`` to call."""
-    set_constructor(cls, construct)
 
 
 # --- decode ---
@@ -614,8 +284,8 @@ cdef object run_decode(object cls, int version, object buffer, Py_ssize_t start,
 def decode(cls, int version, buffer, Py_ssize_t start=0, end=None):
     """The message in ``buffer[start:end]``, which it must fill.
 
-    ``records`` is a memoryview of the buffer: it is valid as long as the owner leaves those bytes alone. Raises WireError
-    for bytes that do not fit the message, UnsupportedVersionError for a version that it does not have.
+    ``records`` is a memoryview of the buffer: it is valid as long as the owner leaves those bytes alone. Raises
+    WireError for bytes that do not fit the message, UnsupportedVersionError for a version that it does not have.
     """
     cdef Py_ssize_t left = 0
     message = run_decode(cls, version, buffer, start, end, &left)
@@ -965,8 +635,8 @@ cdef list split(Target* t, list references):
 def encode_parts(message, int version, head=b""):
     """``head`` and the message as a list of buffers whose join is the whole.
 
-    Records of 1 KiB and more are in the list as they were given, not copied; their owner keeps them unchanged until they
-    are sent. Errors as ``encode``.
+    Records of 1 KiB and more are in the list as they were given, not copied; their owner keeps them unchanged until
+    they are sent. Errors as ``encode``.
     """
     cdef PlanTable* plan = encode_plan(message, version)
     cdef Target t
@@ -1010,61 +680,3 @@ def encode_response_frame(int32_t correlation_id, message, int version):
         return split(&t, references)
     finally:
         out_free(&t.out)
-
-
-# --- request headers ---
-
-cdef enum:
-    API_VERSIONS_KEY = 18
-    HEADER_KEYS = 256
-
-
-cdef class RequestHeaderParser:
-    """Reads request headers. Made from a dict of api key to the first flexible version of that request."""
-
-    cdef int32_t flexible_from[HEADER_KEYS]
-
-    def __cinit__(self, dict flexible_from):
-        cdef int key
-        for key in range(HEADER_KEYS):
-            self.flexible_from[key] = flexible_from.get(key, -1)
-
-    def parse(self, buffer, Py_ssize_t start=0, end=None):
-        """(api key, api version, correlation id, client id, where the body starts) of ``buffer[start:end]``.
-
-        The client id of None is "" (as Kafka's ``RequestHeader.parse`` has it), tags of the header are skipped. The version
-        may be any; whether it is served is the caller's question. Raises WireError for a header that is cut short and
-        for a key that no request has: the layout of its header is unknown.
-        """
-        cdef Py_buffer view
-        cdef Cursor c
-        cdef const uint8_t* base
-        cdef Py_ssize_t stop
-        cdef int16_t api_key = 0, api_version = 0
-        cdef int32_t correlation_id = 0
-        cdef uint32_t count = 0, tag = 0, size_bytes = 0
-        PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
-        try:
-            stop = view.len if end is None else end
-            if start < 0 or stop < start or stop > view.len:
-                raise ValueError(f"[{start}, {stop}) is not inside a buffer of {view.len} bytes")
-            base = <const uint8_t*>view.buf
-            c.at = base + start
-            c.end = base + stop
-            read_i16(&c, &api_key)
-            read_i16(&c, &api_version)
-            if api_key < 0 or api_key >= HEADER_KEYS or self.flexible_from[api_key] < 0:
-                raise WireError(f"no request has the api key {api_key}")
-            read_i32(&c, &correlation_id)
-            client_id = read_string(&c, False)
-            if api_version >= self.flexible_from[api_key]:
-                read_uvarint(&c, &count)
-                while count > 0:
-                    count -= 1
-                    read_uvarint(&c, &tag)
-                    read_uvarint(&c, &size_bytes)
-                    need(&c, size_bytes)
-                    c.at += size_bytes
-            return api_key, api_version, correlation_id, client_id or "", c.at - base
-        finally:
-            PyBuffer_Release(&view)

@@ -1,4 +1,4 @@
-"""Reader and Writer of Kafka's protocol primitives. Every read proves its bounds; a read past the end raises WireError."""
+"""Reader and Writer of Kafka's protocol primitives. A read past the end of its bytes raises WireError."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import logging
 
-from cext.messages import RequestHeaderParser, decode, encode_response_frame
+from cext.headers import RequestHeaderParser
+from cext.messages import decode_prefix, encode_response_frame
 from shim.api import TABLE, Api
 from shim.broker import Context
 from shim.errors import DisconnectError, ErrorCode, KafkaError
@@ -65,7 +66,8 @@ class Dispatcher:
         if not api.is_loaded:
             api.load()
         try:
-            request = decode(api.request, version, frame, at)
+            # Kafka reads no further than the last field; librdkafka sends more in Metadata version 13.
+            request, _ = decode_prefix(api.request, version, frame, at)
         except ValueError as error:
             raise DisconnectError(f"cannot read {api.name} version {version}: {error}") from error
         context = Context(broker, session, api_key, version, correlation_id, client_id, broker.clock.now_ms())

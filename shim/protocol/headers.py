@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from cext.messages import RequestHeaderParser, encode, encode_response_frame
+from cext.headers import RequestHeaderParser
+from cext.messages import encode, encode_response_frame
 from cext.wire import Reader, Writer
 from shim.protocol.api_keys import API_KEYS
 

@@ -15,7 +15,7 @@ raises ``cext.messages.UnsupportedVersionError``; on decode it gets its default.
 
 from __future__ import annotations
 
-from cext.messages import give_constructor
+from cext.plans import give_constructor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,0 +1,62 @@
+"""Request headers: one call reads what dispatch needs of a frame."""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int16_t, int32_t, uint8_t, uint32_t
+
+from cext.wire cimport Cursor, need, read_i16, read_i32, read_string, read_uvarint
+
+from cext.wire import WireError
+
+cdef enum:
+    HEADER_KEYS = 256
+
+
+cdef class RequestHeaderParser:
+    """Reads request headers. Made from a dict of api key to the first flexible version of that request."""
+
+    cdef int32_t flexible_from[HEADER_KEYS]
+
+    def __cinit__(self, dict flexible_from):
+        cdef int key
+        for key in range(HEADER_KEYS):
+            self.flexible_from[key] = flexible_from.get(key, -1)
+
+    def parse(self, buffer, Py_ssize_t start=0, end=None):
+        """(api key, api version, correlation id, client id, where the body starts) of ``buffer[start:end]``.
+
+        The client id of None is "" (as Kafka's ``RequestHeader.parse`` has it), tags of the header are skipped. The
+        version may be any; whether it is served is the caller's question. Raises WireError for a header that is cut
+        short and for a key that no request has: the layout of its header is unknown.
+        """
+        cdef Py_buffer view
+        cdef Cursor c
+        cdef const uint8_t* base
+        cdef Py_ssize_t stop
+        cdef int16_t api_key = 0, api_version = 0
+        cdef int32_t correlation_id = 0
+        cdef uint32_t count = 0, tag = 0, size_bytes = 0
+        PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
+        try:
+            stop = view.len if end is None else end
+            if start < 0 or stop < start or stop > view.len:
+                raise ValueError(f"[{start}, {stop}) is not inside a buffer of {view.len} bytes")
+            base = <const uint8_t*>view.buf
+            c.at = base + start
+            c.end = base + stop
+            read_i16(&c, &api_key)
+            read_i16(&c, &api_version)
+            if api_key < 0 or api_key >= HEADER_KEYS or self.flexible_from[api_key] < 0:
+                raise WireError(f"no request has the api key {api_key}")
+            read_i32(&c, &correlation_id)
+            client_id = read_string(&c, False)
+            if api_version >= self.flexible_from[api_key]:
+                read_uvarint(&c, &count)
+                while count > 0:
+                    count -= 1
+                    read_uvarint(&c, &tag)
+                    read_uvarint(&c, &size_bytes)
+                    need(&c, size_bytes)
+                    c.at += size_bytes
+            return api_key, api_version, correlation_id, client_id or "", c.at - base
+        finally:
+            PyBuffer_Release(&view)

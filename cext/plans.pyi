@@ -1,0 +1,3 @@
+from typing import Any
+
+def give_constructor(cls: type[Any]) -> None: ...
