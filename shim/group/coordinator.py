@@ -334,6 +334,7 @@ class GroupCoordinator:
     ) -> Decision:
         from shim.group import classic_join, consumer_classic
         from shim.group.classic import ClassicGroup
+        from shim.group.requests import join_failure
 
         group_id = request.group_id
         group = groups.by_id.get(group_id)
@@ -347,7 +348,11 @@ class GroupCoordinator:
         is_new = group is None
         if group is None:
             if request.member_id != "":
-                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+                decision = Decision()
+                refusal = join_failure(ErrorCode.UNKNOWN_MEMBER_ID)
+                refusal.member_id = request.member_id
+                decision.reply(parked, refusal)
+                return decision
             group = groups.by_id[group_id] = ClassicGroup(group_id, now_ms)
         decision = classic_join.join(group, is_new, request, version, client, parked, self.surroundings, now_ms)
         decision.records[:0] = stale

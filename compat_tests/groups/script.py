@@ -1,0 +1,178 @@
+"""A scripted conversation about groups, told in a form on which two brokers can agree."""
+
+from __future__ import annotations
+
+import struct
+import threading
+import time
+from typing import Any
+
+from compat_tests.requests import make
+from shim.errors import ErrorCode
+from shim.protocol.message import Message
+from shim.wire_client import Connection, WireClientError
+
+# What differs from run to run and says nothing.
+_IGNORED = {"throttle_time_ms", "unknown_tags"}
+
+
+class Script:
+    """One conversation with one broker. Every answer is noted with random ids replaced by the order of their
+    appearance; `said` of two brokers must be equal. Requests that park get a connection and a thread of their own."""
+
+    def __init__(self, bootstrap: str, suffix: str) -> None:
+        self.bootstrap = bootstrap
+        self.suffix = suffix
+        self.said: list[Any] = []
+        self._names: dict[Any, str] = {}
+        self._main = Connection(bootstrap, client_id="script")
+        self._threads: list[threading.Thread] = []
+
+    def close(self) -> None:
+        for thread in self._threads:
+            thread.join(30)
+        self._main.close()
+
+    def group(self, name: str) -> str:
+        """A group id of this run."""
+        return f"{name}-{self.suffix}"
+
+    def topic(self, name: str, partitions: int = 1) -> str:
+        """Makes a topic of this run."""
+        full = f"{name}-{self.suffix}"
+        topics = [{"name": full, "num_partitions": partitions, "replication_factor": 1}]
+        self._main.request(make("CreateTopics", topics=topics, timeout_ms=10_000), 7)
+        self._names.setdefault(full, name)
+        self._wait_for(full)
+        return full
+
+    def _wait_for(self, topic: str) -> None:
+        """Kafka's coordinator hears of a topic some time after it was made: until it takes a commit for it."""
+        entry = {"name": topic, "partitions": [{"partition_index": 0, "committed_offset": 0}]}
+        for _ in range(200):
+            answer: Any = self.quietly("OffsetCommit", 9, group_id=f"wait-{topic}", topics=[entry])
+            if not answer.topics[0].partitions[0].error_code:
+                time.sleep(0.1)
+                return
+            time.sleep(0.02)
+        raise AssertionError(f"{topic} does not appear")
+
+    def topic_id(self, topic: str) -> bytes:
+        found: Any = self._main.request(make("Metadata", topics=[{"name": topic}]), 12)
+        topic_id = bytes(found.topics[0].topic_id)
+        self._names.setdefault(topic_id, f"id of {topic}")
+        return topic_id
+
+    # --- requests
+
+    def ask(self, api: str, version: int, **fields: Any) -> Any:
+        """Send, note and answer."""
+        return self._note(f"{api} v{version}", self._send(self._main, api, version, fields))
+
+    def quietly(self, api: str, version: int, **fields: Any) -> Any:
+        """Send without noting."""
+        return self._send(self._main, api, version, fields)
+
+    def park(self, api: str, version: int, **fields: Any) -> Parked:
+        """Send something that may wait; `Parked.answer()` notes it."""
+        parked = Parked(self, f"{api} v{version}")
+        connection = Connection(self.bootstrap, client_id="script")
+
+        def run() -> None:
+            try:
+                parked.response = self._send(connection, api, version, fields)
+            finally:
+                connection.close()
+                parked.done.set()
+
+        thread = threading.Thread(target=run, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+        return parked
+
+    def _send(self, connection: Connection, api: str, version: int, fields: dict[str, Any]) -> Any:
+        try:
+            return connection.request(make(api, **fields), version)
+        except WireClientError as error:
+            return str(error)
+
+    def _note(self, what: str, response: Any) -> Any:
+        self._find_members(response)
+        self.said.append((what, self._plain(response)))
+        return response
+
+    def _find_members(self, value: Any) -> None:
+        """Give members their names, in the order of their appearance."""
+        for row in value.FIELDS if isinstance(value, Message) else ():
+            inner = getattr(value, row[0])
+            if row[0] in ("member_id", "leader") and inner and inner not in self._names:
+                self._names[inner] = f"member {len(self._names)}"
+            for each in inner if isinstance(inner, list) else ():
+                self._find_members(each)
+
+    def name(self, value: str | bytes, name: str) -> None:
+        """Call this value so from now on."""
+        if value:
+            self._names.setdefault(value, name)
+
+    def _plain(self, value: Any, field: str = "") -> Any:
+        if isinstance(value, Message):
+            return {
+                row[0]: self._plain(getattr(value, row[0]), row[0]) for row in value.FIELDS if row[0] not in _IGNORED
+            }
+        if isinstance(value, list | tuple):
+            return sorted((self._plain(each) for each in value), key=repr)
+        if isinstance(value, int) and "error" in field:
+            return ErrorCode(value).name
+        if field == "error_message":
+            return value is not None
+        if isinstance(value, str):
+            for known, name in self._names.items():
+                if isinstance(known, str) and known in value:
+                    value = value.replace(known, name)
+            return value.replace(self.suffix, "run")
+        if isinstance(value, bytes | bytearray | memoryview):
+            plain = bytes(value)
+            return self._names.get(plain, "an id" if field.endswith("_id") and any(plain) else plain)
+        return value
+
+
+class Parked:
+    """A request that may wait."""
+
+    def __init__(self, script: Script, what: str) -> None:
+        self.done = threading.Event()
+        self.response: Any = None
+        self._script = script
+        self._what = what
+
+    @property
+    def is_waiting(self) -> bool:
+        """Still after a while that is long for a broker."""
+        return not self.done.wait(0.3)
+
+    def answer(self) -> Any:
+        """The response, noted when it is there."""
+        if not self.done.wait(20):
+            raise AssertionError(f"{self._what} is not answered")
+        return self._script._note(self._what, self.response)
+
+
+def subscription(*topics: str, owned: dict[str, list[int]] | None = None, version: int = 1) -> bytes:
+    """The bytes that a consumer embeds in JoinGroup."""
+    parts = [struct.pack(">hi", version, len(topics))]
+    for topic in topics:
+        name = topic.encode()
+        parts.append(struct.pack(">h", len(name)) + name)
+    parts.append(struct.pack(">i", -1))
+    if version >= 1:
+        parts.append(struct.pack(">i", len(owned or {})))
+        for topic, numbers in (owned or {}).items():
+            name = topic.encode()
+            parts.append(struct.pack(">h", len(name)) + name + struct.pack(f">i{len(numbers)}i", len(numbers), *numbers))
+    return b"".join(parts)
+
+
+def protocols(*names: str, metadata: bytes = b"") -> list[dict[str, Any]]:
+    """The protocols field of JoinGroup."""
+    return [{"name": name, "metadata": metadata} for name in names]

@@ -1,0 +1,39 @@
+"""The shim and Apache Kafka side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from compat_tests.requests import make as make_request
+from compat_tests.targets import Target, make
+from shim.wire_client import Connection
+
+
+@pytest.fixture(scope="session")
+def shim() -> Iterator[Target]:
+    with make("shim") as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[Target]:
+    with make("kafka-native") as started:
+        wait_for_coordinator(started)
+        yield started
+
+
+def wait_for_coordinator(target: Target) -> None:
+    """Until each partition of the coordinator's topic is loaded: Kafka makes the topic on the first request."""
+    groups = [{"group_id": f"probe-{number}", "topics": None} for number in range(300)]
+    with Connection(target.bootstrap) as connection:
+        for _ in range(300):
+            connection.request(make_request("FindCoordinator", key_type=0, coordinator_keys=["any"]), 4)
+            answer: Any = connection.request(make_request("OffsetFetch", groups=groups), 9)
+            if not any(group.error_code for group in answer.groups):
+                return
+            time.sleep(0.05)
+    raise AssertionError("the coordinator does not load")
