@@ -79,7 +79,8 @@ def _with_ivy(scratch: Path, target: Path) -> None:
     pattern = f"{target}/[artifact]-[revision](-[classifier]).[ext]"
     for group, name, version in ARTIFACTS:
         command = ["java", f"-Divy.cache.dir={scratch}/ivy", "-jar", str(ivy), "-dependency", group, name, version]
-        command += ["-retrieve", pattern, "-types", "jar", "-confs", "default"]
+        # Some jars (snappy-java, jackson) are published as OSGi bundles.
+        command += ["-retrieve", pattern, "-types", "jar", "bundle", "-confs", "default"]
         subprocess.run(command, check=True, stdout=sys.stderr, cwd=scratch)
 
 
