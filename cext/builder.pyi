@@ -43,4 +43,4 @@ def parse_marker(key: bytes, value: bytes) -> tuple[bool, int]:
     """(commit, coordinator epoch) of an end-transaction control record. ValueError for any other record."""
 
 def recompress(buffer: Buffer, batch: Batch, codec: int, level: int | None = None, limit_bytes: int = ...) -> bytearray:
-    """A copy of the batch with its records under another codec; all other facts stay."""
+    """A copy of the batch, which `validate` has passed, with its records under another codec; all other facts stay."""

@@ -36,7 +36,7 @@ from cext.crc32c cimport crc32c_update
 from cext.varint cimport MAX_VARINT32, MAX_VARINT64, size_varint, size_varlong, write_varint, write_varlong
 
 from cext.batch import BatchError
-from cext.compression import DEFAULT_LIMIT_BYTES, DecompressError, LimitExceeded, compress, decompress
+from cext.compression import STORED_LIMIT_BYTES, DecompressError, LimitExceeded, compress, decompress
 
 cdef enum:
     MAX_BATCH_BYTES = 0x7FFFFFFF
@@ -247,7 +247,7 @@ def parse_marker(bytes key not None, bytes value not None):
     return load_i16(k + 2) == MARKER_COMMIT, load_i32(v + 2)
 
 
-def recompress(buffer, Batch batch not None, int codec, level=None, int64_t limit_bytes=DEFAULT_LIMIT_BYTES):
+def recompress(buffer, Batch batch not None, int codec, level=None, int64_t limit_bytes=STORED_LIMIT_BYTES):
     cdef uint8_t[BATCH_HEADER_SIZE] header
     cdef Py_buffer view
     if not 0 <= codec <= 4:

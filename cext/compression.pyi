@@ -14,7 +14,9 @@ NAMES: tuple[str, ...]
 """By codec number, as in Kafka's option `compression.type`."""
 
 DEFAULT_LIMIT_BYTES: int
-"""What one batch may decompress to when the caller does not say."""
+"""What one batch of a client may decompress to when the caller does not say (128 MiB)."""
+STORED_LIMIT_BYTES: int
+"""The same for a batch that a broker has accepted: it must stay readable, so only the format bounds it."""
 
 class DecompressError(Exception):
     """The data is not what its codec says."""

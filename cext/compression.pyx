@@ -15,6 +15,7 @@ from cext.varint cimport read_uvarint
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 DEFAULT_LIMIT_BYTES = 128 << 20
+STORED_LIMIT_BYTES = 0x7FFFFFFF
 
 cdef enum:
     # xerial: magic, version, least compatible version; then (length, snappy block) pairs.

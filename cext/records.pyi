@@ -43,15 +43,15 @@ def iterate(
 ) -> Iterator[Record]:
     """The records of all batches in [start, end), decompressed, control records included.
 
-    Holds `buffer` while it lives. BatchError for bad bytes, also after records were given out; `limit_bytes` bounds one
-    decompressed batch.
+    Holds `buffer` while it lives. BatchError for bad bytes, also after records were given out. `limit_bytes` bounds one
+    decompressed batch, by default at what the format allows: for bytes that a broker has accepted.
     """
 
 def validate(buffer: Buffer, batch: Batch, limit_bytes: int = ...) -> RecordsSummary:
     """Check every record of a client's batch (which `scan` found in `buffer`), decompressing it when it is compressed.
 
     Offset deltas must be 0, 1, 2, ..., their number the record count and the offset range, every length inside its
-    bounds; BatchError otherwise. Nothing of the records' content is kept.
+    bounds; BatchError otherwise. Nothing of the records' content is kept. `limit_bytes` bounds the decompressed batch.
     """
 
 def find_timestamp(

@@ -22,7 +22,7 @@ from cext.varint cimport read_varint, read_varlong
 
 from cext.batch import BatchError
 from cext.builder import build, build_marker, parse_marker, recompress  # no-cython-lint
-from cext.compression import DEFAULT_LIMIT_BYTES, DecompressError, LimitExceeded, decompress
+from cext.compression import DEFAULT_LIMIT_BYTES, STORED_LIMIT_BYTES, DecompressError, LimitExceeded, decompress
 
 cdef enum:
     NO_TIMESTAMP = -1
@@ -235,7 +235,7 @@ cdef class _Iterator:
         return 0
 
 
-def iterate(buffer, int64_t start=0, end=None, bint check_crc=False, int64_t limit_bytes=DEFAULT_LIMIT_BYTES):
+def iterate(buffer, int64_t start=0, end=None, bint check_crc=False, int64_t limit_bytes=STORED_LIMIT_BYTES):
     cdef _Iterator iterator = _Iterator.__new__(_Iterator)
     cdef int64_t size = memoryview(buffer).nbytes
     iterator.buffer = buffer
@@ -367,7 +367,7 @@ cdef Verdict _seek(
 
 
 def find_timestamp(
-    buffer, Batch batch not None, int64_t timestamp_ms, int64_t from_offset=0, int64_t limit_bytes=DEFAULT_LIMIT_BYTES
+    buffer, Batch batch not None, int64_t timestamp_ms, int64_t from_offset=0, int64_t limit_bytes=STORED_LIMIT_BYTES
 ):
     cdef _Records records = _open(buffer, batch, limit_bytes)
     cdef int64_t offset = 0

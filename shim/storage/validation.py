@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cext.batch import BatchError, Verdict, scan
 from cext.records import iterate, validate
 from shim.errors import ErrorCode, KafkaError
-from shim.storage.results import Buffer, RecordsError
+from shim.storage.results import Buffer, NotOneBatchError, RecordsError
 
 if TYPE_CHECKING:
     from cext.batch import Batch
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 ZSTD = 4
 ZSTD_SINCE_PRODUCE = 7
 CODECS = {"none": 0, "uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
-# A compressed batch of the greatest accepted size may hold this much more; above it is taken for a bomb.
-EXPANSION_LIMIT = 1024
+# A compressed batch of the greatest accepted size may hold this much more; above it is taken for a bomb. 128 MiB at the
+# default size; gzip's own limit, 1,032 times, would let a client make us take a gigabyte.
+EXPANSION_LIMIT = 128
 SHOWN_ERRORS = 3
 
 _CORRUPT = frozenset({Verdict.BAD_LENGTH, Verdict.UNKNOWN_MAGIC, Verdict.BAD_CRC})
@@ -134,7 +135,7 @@ def _check_rest(records: Buffer, position: int, version: int) -> None:
             return
         if err.verdict in (Verdict.BAD_LENGTH, Verdict.UNKNOWN_MAGIC):
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "Bytes after the record batch are no record batch") from None
-    raise _invalid(
+    raise NotOneBatchError(
         f"Produce requests with version {version} are only allowed to contain exactly one record batch per partition"
     )
 
@@ -145,9 +146,9 @@ def _unreadable(err: BatchError, name: str, version: int) -> KafkaError:
             ErrorCode.CORRUPT_MESSAGE, f"Record is corrupt ({err.verdict.name}) in topic partition {name}."
         )
     if err.verdict in _NO_BATCH:
-        return _invalid(f"Produce requests with version {version} must have at least one record batch per partition")
+        return NotOneBatchError(f"Produce requests with version {version} must have at least one record batch per partition")
     if err.verdict == Verdict.BAD_MAGIC:
-        return _invalid(
+        return NotOneBatchError(
             f"Produce requests with version {version} are only allowed to contain record batches with magic version 2"
         )
     return _bad_record(err, name)
