@@ -8,14 +8,17 @@ import pytest
 
 from compat_tests.tests.admin.compare import Pair
 from shim.protocol.messages import alter_configs_request as replace
+from shim.protocol.messages import alter_partition_reassignments_request as reassign
 from shim.protocol.messages import create_partitions_request as grow
 from shim.protocol.messages import create_topics_request as create
 from shim.protocol.messages import delete_records_request as purge
 from shim.protocol.messages import delete_topics_request as delete
 from shim.protocol.messages import describe_configs_request as describe
 from shim.protocol.messages import describe_quorum_request as quorum
+from shim.protocol.messages import elect_leaders_request as elect
 from shim.protocol.messages import incremental_alter_configs_request as alter
 from shim.protocol.messages import list_config_resources_request as resources
+from shim.protocol.messages import list_partition_reassignments_request as moving
 from shim.protocol.messages import update_features_request as features
 
 if TYPE_CHECKING:
@@ -429,7 +432,7 @@ def wait_until_described(connection, name, option, value):
     raise AssertionError(f"{option} of {name} never became {value}")
 
 
-@pytest.mark.parametrize(("types", "version"), [([3], 1), ([METRICS, TOPIC], 0), ([BROKER, LOGGER], 1)])
+@pytest.mark.parametrize(("types", "version"), [([3], 1), ([BROKER, LOGGER], 1)])
 def test_list_config_resources(pair, types, version):
     assert pair.ask(resources.ListConfigResourcesRequest(resource_types=types), [version]) == []
 
@@ -496,3 +499,39 @@ def test_a_deleted_topic_is_gone(pair):
     made = create.CreateTopicsRequest(topics=[topic("short.lived")], timeout_ms=10000)
     gone = delete.DeleteTopicsRequest(topics=[delete.DeleteTopicState(name="short.lived")], timeout_ms=10000)
     assert pair.ask(made, [7]) + pair.ask(gone, [6]) + pair.ask(gone, [6]) + pair.ask(made, [7]) == []
+
+
+@pytest.mark.parametrize("kind", [0, 1, 5])
+@pytest.mark.parametrize(("name", "partition"), [("known_a", 0), ("known_a", 9), ("nope", 0)])
+def test_elect_leaders(pair, kind, name, partition):
+    wanted = [elect.TopicPartitions(topic=name, partitions=[partition])]
+    request = elect.ElectLeadersRequest(election_type=kind, topic_partitions=wanted, timeout_ms=5000)
+    assert pair.ask(request, [1, 2] if kind else range(3)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "partition", "replicas"),
+    [
+        ("known_a", 0, [1]),
+        ("known_a", 0, None),
+        ("known_a", 0, []),
+        ("known_a", 0, [2]),
+        ("known_a", 0, [1, 1]),
+        ("known_a", 0, [1, 2]),
+        ("known_a", 9, [1]),
+        ("nope", 0, [1]),
+    ],
+)
+def test_alter_partition_reassignments(pair, name, partition, replicas):
+    target = reassign.ReassignablePartition(partition_index=partition, replicas=replicas)
+    topics = [reassign.ReassignableTopic(name=name, partitions=[target])]
+    request = reassign.AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=5000)
+    assert pair.ask(request, range(2)) == []
+
+
+@pytest.mark.parametrize("names", [None, [], ["known_a", "nope"]])
+def test_list_partition_reassignments(pair, names):
+    topics = None
+    if names is not None:
+        topics = [moving.ListPartitionReassignmentsTopics(name=name, partition_indexes=[0]) for name in names]
+    assert pair.ask(moving.ListPartitionReassignmentsRequest(topics=topics, timeout_ms=5000), [0]) == []

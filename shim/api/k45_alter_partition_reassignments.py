@@ -1,0 +1,65 @@
+"""AlterPartitionReassignments (key 45), versions 0-1.
+
+With one broker there is one place for a replica: a target of this broker is what is already there and succeeds, any
+other is INVALID_REPLICA_ASSIGNMENT, and to cancel is NO_REASSIGNMENT_IN_PROGRESS. v1 may forbid another replication
+factor.
+Not implemented: authorisation.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.metadata.topics import check_assignment
+from shim.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+)
+from shim.protocol.messages.alter_partition_reassignments_response import (
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+
+KEY, MIN, MAX = 45, 0, 1
+REQUEST, RESPONSE = AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
+
+
+def handle(context: Context, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+    may_change = request.allow_replication_factor_change
+    response = AlterPartitionReassignmentsResponse(error_message=None, allow_replication_factor_change=may_change)
+    for topic in request.topics:
+        result = ReassignableTopicResponse(name=topic.name)
+        response.responses.append(result)
+        for partition in topic.partitions:
+            answer = ReassignablePartitionResponse(partition_index=partition.partition_index, error_message=None)
+            result.partitions.append(answer)
+            try:
+                _check(context, topic.name, partition, may_change)
+            except KafkaError as err:
+                answer.error_code = err.code
+                answer.error_message = err.message
+    return response
+
+
+def _check(context: Context, topic: str, wanted: ReassignablePartition, may_change_factor: bool) -> None:
+    image = context.broker.metadata.image
+    if topic not in image.topics:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {topic}.")
+    partition = image.partition(topic, wanted.partition_index)
+    if partition is None:
+        reason = f"Unable to find partition {topic}:{wanted.partition_index}."
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, reason)
+    if wanted.replicas is None:
+        raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+    check_assignment(image, wanted.replicas, None, context.node_id, wanted.partition_index)
+    present = len(partition.replicas)
+    if not may_change_factor and present != len(wanted.replicas):
+        reason = f"The replication factor is changed from {present} to {len(wanted.replicas)}"
+        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
+    if tuple(wanted.replicas) != partition.replicas:
+        reason = "This broker is alone: replicas of another broker's data directory cannot be moved here."
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)

@@ -1,0 +1,43 @@
+"""ListPartitionReassignments (key 46), version 0.
+
+Nothing is ever on its way between brokers here; a directory that Kafka left in the middle of one shows it.
+Not implemented: authorisation.
+"""
+
+from __future__ import annotations
+
+from shim.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from shim.protocol.messages.list_partition_reassignments_response import (
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+
+KEY, MIN, MAX = 46, 0, 0
+REQUEST, RESPONSE = ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse
+
+
+def handle(context: Context, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
+    wanted = None
+    if request.topics is not None:
+        wanted = {(topic.name, partition) for topic in request.topics for partition in topic.partition_indexes}
+    response = ListPartitionReassignmentsResponse(error_message=None)
+    for topic in context.broker.metadata.image.topics.values():
+        moving = [
+            OngoingPartitionReassignment(
+                partition_index=one.partition,
+                replicas=list(one.replicas),
+                adding_replicas=list(one.adding_replicas),
+                removing_replicas=list(one.removing_replicas),
+            )
+            for one in topic.partitions
+            if (one.adding_replicas or one.removing_replicas)
+            and (wanted is None or (topic.name, one.partition) in wanted)
+        ]
+        if moving:
+            response.topics.append(OngoingTopicReassignment(name=topic.name, partitions=moving))
+    return response
