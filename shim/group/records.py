@@ -68,15 +68,12 @@ class Record:
 _CLASSES: dict[int, tuple[type[Message], type[Message]]] = {}
 
 
-def _module_name(class_name: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in class_name).lstrip("_")
-
-
 def _classes(record_type: int) -> tuple[type[Message], type[Message]]:
     found = _CLASSES.get(record_type)
     if found is None:
         names = GROUP_KEYS[record_type], GROUP_VALUES[record_type]
-        key, value = (getattr(import_module(f"shim.protocol.records.{_module_name(name)}"), name) for name in names)
+        places = [name.rpartition(".") for name in names]
+        key, value = (getattr(import_module(f"shim.protocol.records.{module}"), name) for module, _, name in places)
         found = _CLASSES[record_type] = key, value
     return found
 
