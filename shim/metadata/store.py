@@ -380,9 +380,10 @@ class MetadataStore:
         self.config.apply_dynamic(dynamic)
         self._default_config = TopicConfig(self.config)
         self._topic_configs.clear()
-        if self.broker_epoch >= 0:  # before that no log is open
+        self._logs.configure_all(self.topic_config)
+        for hook in self.on_topic_config_changed:
             for name in self.image.topics:
-                self._topic_options_changed(name)
+                hook(name, self.topic_config(name))
 
     def _topic_options_changed(self, name: str) -> None:
         config = self.topic_config(name)

@@ -316,6 +316,11 @@ class Logs:
             if log.topic == topic:
                 log.config = config
 
+    def configure_all(self, config_of: Callable[[str], TopicConfig]) -> None:
+        """The broker's options changed, and with them those of every topic."""
+        for log in self._logs.values():
+            log.config = config_of(log.topic)
+
     # --- periodic work
 
     def run_periodically(self) -> None:
