@@ -68,7 +68,10 @@ cdef Plan plan_of(object cls, int version):
     if not cls.MIN_VERSION <= version <= cls.MAX_VERSION:
         raise UnsupportedVersionError(f"{cls.__name__} has no version {version}")
     plans = PLANS.setdefault(cls, [None] * (cls.MAX_VERSION + 1))
-    plans[version] = compile_plan(cls, version, version >= cls.FLEXIBLE_FROM, {}, 0)
+    plan = compile_plan(cls, version, version >= cls.FLEXIBLE_FROM, {}, 0)
+    # Another thread may have been first, and may be running its plan without a reference: plans are never replaced.
+    if plans[version] is None:
+        plans[version] = plan
     return <Plan>plans[version]
 
 
@@ -230,8 +233,7 @@ cdef object construct(object cls, const_objects* args, size_t flags, PyObject* n
     if PyVectorcall_NARGS(flags) > 0:
         raise TypeError(f"{cls.__name__} takes keywords only")
     if found == NULL:
-        layout = compile_plan(cls, 0, False, {}, 0)
-        LAYOUTS[cls] = layout
+        layout = LAYOUTS.setdefault(cls, compile_plan(cls, 0, False, {}, 0))
         plan = &(<Plan>layout).table
     else:
         plan = &(<Plan>found).table

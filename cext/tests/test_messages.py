@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import struct
 import sys
+import threading
 from typing import Any
 
 import pytest
@@ -375,3 +376,32 @@ def test_references_are_balanced() -> None:
     gc.collect()
     after = len(gc.get_objects()), sys.getrefcount(Inner), sys.getrefcount(None)
     assert all(abs(now - then) < 500 for now, then in zip(after, before, strict=True))
+
+
+def test_threads_that_meet_a_class_at_the_same_time_share_its_plan() -> None:
+    """A plan in use is never replaced: two threads may both make the first one."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(20):
+
+            class Fresh(Base):
+                __slots__ = tuple(f"field_{number}" for number in range(100))
+                FIELDS = tuple((f"field_{number}", "int32", "0+", number) for number in range(100))
+
+            message, results = Fresh(), []
+            gate = threading.Barrier(4)
+
+            def work(message: Any = message, results: list[bytes] = results, gate: threading.Barrier = gate) -> None:
+                gate.wait()
+                results.extend(encode(message, 9) for _ in range(50))
+
+            threads = [threading.Thread(target=work) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert set(results) == {struct.pack(">100i", *range(100)) + b"\0"}
+            assert len(results) == 200
+    finally:
+        sys.setswitchinterval(interval)
