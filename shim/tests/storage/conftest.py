@@ -118,9 +118,18 @@ def put(log: PartitionLog, *values: bytes, now_ms: int = NOW_MS, version: int = 
     return log.append_as_leader(data, now_ms=now_ms, version=version, verification=guard)
 
 
-def end(log: PartitionLog, pid: int, epoch: int, *, commit: bool, version: int = 1, coordinator: int = 0) -> int:
+def end(
+    log: PartitionLog,
+    pid: int,
+    epoch: int,
+    *,
+    commit: bool,
+    version: int = 1,
+    coordinator: int = 0,
+    now_ms: int = NOW_MS,
+) -> int:
     """A marker."""
-    return log.append_marker(pid, epoch, coordinator, commit, version, NOW_MS)
+    return log.append_marker(pid, epoch, coordinator, commit, version, now_ms)
 
 
 def records(log: PartitionLog, offset: int | None = None, *, isolation: int = 0) -> list[tuple[int, bytes | None]]:
