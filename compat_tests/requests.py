@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from importlib import import_module
 from typing import Any
 
 from cext.records import build
 from shim.errors import ErrorCode
 from shim.protocol.api_keys import API_KEYS
+from shim.protocol.headers import request_class
 from shim.protocol.message import Message
 from shim.wire_client import Connection, check
 
 Record = tuple[bytes | None, bytes | None]
 
 
-@cache
-def message_module(name: str) -> Any:
-    """The module of a message: ``message_module("FetchRequest")``."""
-    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
-    return import_module(f"shim.protocol.messages.{snake}")
+NAMES = {row[0]: key for key, row in API_KEYS.items()}
 
 
 def make(name: str, **fields: Any) -> Message:
     """A request by Kafka's name of it; nested structs are dicts: ``make("Metadata", topics=[{"name": "t"}])``."""
-    module = message_module(f"{name}Request")
-    return struct(module, getattr(module, f"{name}Request"), fields)
+    made = request_class(NAMES[name])
+    return struct(sys.modules[made.__module__], made, fields)
 
 
 def struct(module: Any, made: type[Message], fields: Mapping[str, Any]) -> Message:
@@ -45,9 +41,6 @@ def _value(module: Any, kind: str, value: Any) -> Any:
     if isinstance(value, list):
         return [struct(module, nested, item) if isinstance(item, Mapping) else item for item in value]
     return value
-
-
-NAMES = {row[0]: key for key, row in API_KEYS.items()}
 
 
 def produce(

@@ -1,0 +1,185 @@
+"""``make bench``: the shim, Apache Kafka and the yardstick side by side on this machine, in turn, and the table with
+ratios.
+
+Every round runs each kind of work on each broker, one after the other; the first round only warms up. A figure is the
+median of the rounds, a ratio the median of the rounds' ratios. ``--quick`` does a few small rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+import psutil
+
+from bench import report
+from compat_tests import requests
+from compat_tests.targets import Target, make
+from compat_tests.targets.base import ProcessTarget, free_ports
+from compat_tests.targets.kafka_native import java_version
+from shim.wire_client import Connection
+
+ROOT = Path(__file__).resolve().parent.parent
+GB = 1_000_000_000
+
+
+class Yardstick(ProcessTarget):
+    kind = "yardstick"
+
+    def start(self) -> Self:
+        if not self.bootstrap:
+            self.bootstrap = f"127.0.0.1:{free_ports(1)[0]}"
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        self._spawn(
+            [sys.executable, "-m", "bench.yardstick", str(self.port), str(self.data_dir)], environment=environment
+        )
+        self.wait_until_it_answers()
+        return self
+
+
+def cpu_s(target: Target) -> float:
+    times = psutil.Process(target.pid).cpu_times()
+    return float(times.user + times.system)
+
+
+def anonymous_mb(target: Target) -> float:
+    """Anonymous memory: what the process holds itself, without the page cache behind its mappings."""
+    text = Path(f"/proc/{target.pid}/smaps_rollup").read_text()
+    return int(next(line for line in text.splitlines() if line.startswith("Anonymous:")).split()[1]) / 1024
+
+
+def load(work: str, target: Target, topic: str, amount: int) -> dict[str, float]:
+    """Runs one kind of client work in a process of its own and adds the broker's CPU."""
+    before = cpu_s(target)
+    command = [sys.executable, "-m", "bench.load", work, target.bootstrap, topic, str(amount)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    if done.returncode != 0:
+        raise RuntimeError(f"{work} on {target.kind} failed:\n{done.stderr[-2000:]}")
+    return {**json.loads(done.stdout), "cpu_s": cpu_s(target) - before}
+
+
+def measure(target: Target, round_number: int, amount: int, single: int) -> dict[str, float]:
+    """One round on one broker, on topics of its own that are deleted afterwards."""
+    topic, one = f"bench-{round_number}", f"single-{round_number}"
+    real = target.kind != "yardstick"
+    if real:
+        with Connection(target.bootstrap, timeout_s=60) as client:
+            requests.create_topic(client, topic, 4)
+            requests.create_topic(client, one, 1)
+    wrote = load("produce", target, topic, amount)
+    read = load("consume", target, topic, int(wrote["bytes"]))
+    each = load("latency", target, one, single)
+    if real:
+        with Connection(target.bootstrap, timeout_s=60) as client:
+            client.request(requests.make("DeleteTopics", topic_names=[topic, one], timeout_ms=60_000), 5)
+    return {
+        "produce_mb_s": wrote["bytes"] / wrote["seconds"] / 1e6,
+        "produce_cpu_s_gb": wrote["cpu_s"] / wrote["bytes"] * GB,
+        "consume_mb_s": read["bytes"] / read["seconds"] / 1e6,
+        "consume_cpu_s_gb": read["cpu_s"] / read["bytes"] * GB,
+        "single_p50_us": each["p50_us"],
+        "single_p99_us": each["p99_us"],
+        "single_cpu_us": each["cpu_s"] / each["requests"] * 1e6,
+    }
+
+
+def start_times(new: Callable[[], Target], repeats: int) -> tuple[list[float], list[float]]:
+    """Seconds from the start of the process on an existing directory to its first answer, and MB then."""
+    seconds, memory = [], []
+    target = new()
+    try:
+        target.start()
+        for _ in range(repeats):
+            target.stop()
+            began = time.perf_counter()
+            target.start()
+            seconds.append(time.perf_counter() - began)
+            memory.append(anonymous_mb(target))
+    finally:
+        target.close()
+    return seconds, memory
+
+
+def embedded_start_ms(repeats: int) -> list[float]:
+    """Milliseconds from `Broker()` to its first answer, the import not counted, in a process of its own each."""
+    script = (
+        "import time, asyncio, uvloop, shim.embedded, shim.server\nfrom shim import Broker\n"
+        "began = time.perf_counter()\n"
+        "with Broker() as broker:\n    print((time.perf_counter() - began) * 1000)\n"
+    )
+    command = [sys.executable, "-c", script]
+    return [
+        float(subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.split()[-1])
+        for _ in range(repeats)
+    ]
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    kinds: dict[str, Callable[[], Target]] = {
+        "shim": lambda: make("shim"),
+        "kafka": lambda: make("kafka-native"),
+        "yardstick": Yardstick,
+    }
+    results: dict[str, dict[str, list[float]]] = {kind: {} for kind in kinds}
+    for kind in ("shim", "kafka"):
+        print(f"start-up of {kind} ...", file=sys.stderr)
+        seconds, memory = start_times(kinds[kind], options.repeats)
+        results[kind].update(start_s=seconds, memory_start_mb=memory)
+    results["shim"]["embedded_start_ms"] = embedded_start_ms(options.repeats)
+    started: dict[str, Target] = {}
+    try:
+        for kind, new in kinds.items():
+            started[kind] = new().start()
+        for number in range(options.repeats + 1):
+            for kind, target in started.items():
+                print(f"round {number} of {options.repeats}: {kind} ...", file=sys.stderr)
+                row = measure(target, number, options.megabytes * 1_000_000, options.requests)
+                if number > 0:  # the first only warms up
+                    for name, value in row.items():
+                        results[kind].setdefault(name, []).append(value)
+        for kind, target in started.items():
+            results[kind]["memory_after_mb"] = [anonymous_mb(target)]
+    finally:
+        for target in started.values():
+            target.close()
+    return {
+        "machine": {
+            "cpus": os.cpu_count(),
+            "system": platform.platform(),
+            "python": sys.version.split()[0],
+            "java": java_version(),
+        },
+        "settings": vars(options) | {"json": str(options.json)},
+        "results": results,
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="3 rounds of 200 MB instead of 5 of 1 GB")
+    parser.add_argument("--repeats", type=int, help="rounds after the one that warms up")
+    parser.add_argument("--megabytes", type=int, help="data of one round")
+    parser.add_argument("--requests", type=int, help="single records of one round")
+    parser.add_argument("--json", type=Path, default=ROOT / "build" / "bench.json", help="where the figures go")
+    options = parser.parse_args()
+    options.repeats = options.repeats or (3 if options.quick else 5)
+    options.megabytes = options.megabytes or (200 if options.quick else 1000)
+    options.requests = options.requests or (1000 if options.quick else 5000)
+    figures = run(options)
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(json.dumps(figures, indent=1, default=str) + "\n")
+    print(report.table(figures))
+    print(f"figures of every round: {options.json}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

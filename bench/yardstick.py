@@ -1,0 +1,183 @@
+"""A yardstick, not a broker: the least that uvloop and Python must do to take batches, store them and give them back.
+
+``python -m bench.yardstick PORT DIR`` answers InitProducerId 1, Produce 8, Fetch 11 and ApiVersions 0 for any topic,
+which it makes on first use. It checks the CRC, sets base offsets, writes one file per partition and keeps offsets in
+memory. It has no other rule of Kafka's: no producer state, no index, no errors, no recovery. What the shim costs more
+is a semantic.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from bisect import bisect_right
+from pathlib import Path
+from struct import Struct
+
+import uvloop
+
+from cext.crc32c import crc32c
+
+FRAME = Struct(">ihhih")  # length, api key, version, correlation id, length of the client id
+I16, I32, I64 = Struct(">h"), Struct(">i"), Struct(">q")
+BATCH = Struct(">qiibIhi")  # base offset, length, leader epoch, magic, CRC, attributes, last offset delta
+CRC_FROM = 21
+BUFFER_BYTES = 4 << 20
+
+
+class Partition:
+    """One file, and where in it each batch starts."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        self.next_offset = 0
+        self.size_bytes = 0
+        self.offsets: list[int] = []
+        self.positions: list[int] = []
+
+    def append(self, records: memoryview) -> int:
+        """Checks the CRC, sets the base offset, writes. Answers the base offset."""
+        base, length, _, _, crc, _, last_delta = BATCH.unpack_from(records)
+        if crc32c(records[CRC_FROM : length + 12]) != crc:
+            raise ValueError("CRC")
+        base = self.next_offset
+        I64.pack_into(records, 0, base)
+        os.write(self.file, records)
+        self.offsets.append(base)
+        self.positions.append(self.size_bytes)
+        self.next_offset = base + last_delta + 1
+        self.size_bytes += len(records)
+        return base
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """Whole batches from the one that holds `offset`, at least one."""
+        if offset >= self.next_offset:
+            return b""
+        first = bisect_right(self.offsets, offset) - 1
+        start = self.positions[first]
+        last = max(bisect_right(self.positions, start + max_bytes) - 1, first + 1)
+        end = (
+            self.positions[last]
+            if last < len(self.positions) and self.size_bytes > start + max_bytes
+            else self.size_bytes
+        )
+        return os.pread(self.file, end - start, start)
+
+
+class Store:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.partitions: dict[tuple[bytes, int], Partition] = {}
+        self.producer_id = 0
+
+    def partition(self, topic: bytes, index: int) -> Partition:
+        found = self.partitions.get((topic, index))
+        if found is None:
+            found = Partition(self.folder / f"{topic.decode()}-{index}.log")
+            self.partitions[topic, index] = found
+        return found
+
+
+class Connection(asyncio.BufferedProtocol):
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.buffer = memoryview(bytearray(BUFFER_BYTES))
+        self.start = self.end = 0
+        self.transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport  # type: ignore[assignment]
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self.buffer[self.end :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.end += nbytes
+        while self.end - self.start >= FRAME.size:
+            length, key, _, correlation_id, client_bytes = FRAME.unpack_from(self.buffer, self.start)
+            if self.end - self.start < 4 + length:
+                break
+            body = self.buffer[self.start + FRAME.size + max(client_bytes, 0) : self.start + 4 + length]
+            self.start += 4 + length
+            parts = HANDLERS[key](self.store, body)
+            size_bytes = 4 + sum(map(len, parts))
+            self.transport.writelines([I32.pack(size_bytes), I32.pack(correlation_id), *parts])
+        # What is left of a frame moves to the front when the room behind it is small.
+        if self.start == self.end:
+            self.start = self.end = 0
+        elif BUFFER_BYTES - self.end < BUFFER_BYTES // 2:
+            left = bytes(self.buffer[self.start : self.end])
+            self.buffer[: len(left)] = left
+            self.start, self.end = 0, len(left)
+
+
+def text(body: memoryview, at: int) -> tuple[bytes, int]:
+    (length,) = I16.unpack_from(body, at)
+    return bytes(body[at + 2 : at + 2 + length]), at + 2 + length
+
+
+def produce(store: Store, body: memoryview) -> list[bytes]:
+    at = 2 + max(I16.unpack_from(body, 0)[0], 0) + 6  # transactional id, acks, timeout
+    (topics,) = I32.unpack_from(body, at)
+    at += 4
+    answer = bytearray(I32.pack(topics))
+    for _ in range(topics):
+        topic, at = text(body, at)
+        (partitions,) = I32.unpack_from(body, at)
+        at += 4
+        answer += I16.pack(len(topic)) + topic + I32.pack(partitions)
+        for _ in range(partitions):
+            index, size_bytes = I32.unpack_from(body, at)[0], I32.unpack_from(body, at + 4)[0]
+            at += 8
+            base = store.partition(topic, index).append(body[at : at + size_bytes])
+            at += size_bytes
+            answer += (
+                I32.pack(index) + I16.pack(0) + I64.pack(base) + I64.pack(-1) + I64.pack(0) + I32.pack(0) + I16.pack(-1)
+            )
+    return [bytes(answer + I32.pack(0))]
+
+
+def fetch(store: Store, body: memoryview) -> list[bytes]:
+    left_bytes = I32.unpack_from(body, 12)[0]
+    at = 25  # replica id, waits, bytes, isolation, session
+    (topics,) = I32.unpack_from(body, at)
+    at += 4
+    parts = [I32.pack(0) + I16.pack(0) + I32.pack(0) + I32.pack(topics)]
+    for _ in range(topics):
+        topic, at = text(body, at)
+        (partitions,) = I32.unpack_from(body, at)
+        at += 4
+        parts.append(I16.pack(len(topic)) + topic + I32.pack(partitions))
+        for _ in range(partitions):
+            index, _, offset, _, max_bytes = Struct(">iiqqi").unpack_from(body, at)
+            at += 28
+            partition = store.partition(topic, index)
+            records = partition.read(offset, min(max_bytes, left_bytes)) if left_bytes > 0 else b""
+            left_bytes -= len(records)
+            end = I64.pack(partition.next_offset)
+            head = I32.pack(index) + I16.pack(0) + end + end + I64.pack(0) + I32.pack(-1) + I32.pack(-1)
+            parts += [head + I32.pack(len(records)), records]
+    return parts
+
+
+def init_producer_id(store: Store, body: memoryview) -> list[bytes]:
+    store.producer_id += 1
+    return [I32.pack(0) + I16.pack(0) + I64.pack(store.producer_id) + I16.pack(0)]
+
+
+def api_versions(store: Store, body: memoryview) -> list[bytes]:
+    return [I16.pack(0) + I32.pack(0)]
+
+
+HANDLERS = {0: produce, 1: fetch, 18: api_versions, 22: init_producer_id}
+
+
+async def main(port: int, folder: Path) -> None:
+    store = Store(folder)
+    server = await asyncio.get_running_loop().create_server(lambda: Connection(store), "127.0.0.1", port)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    uvloop.run(main(int(sys.argv[1]), Path(sys.argv[2])))
