@@ -22,6 +22,7 @@ from shim.protocol.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from shim.storage.results import NotOneBatchError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,8 +60,14 @@ _WITHOUT_LOG_START = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
         ErrorCode.UNKNOWN_TOPIC_ID,
         ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+        ErrorCode.INVALID_REQUIRED_ACKS,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
     }
 )
+
+
+# Of the refusals before the log these carry a message (ReplicaManager.handleProduceAppend).
+_EXPLAINED = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.NOT_ENOUGH_REPLICAS})
 
 
 class _Batch:
@@ -105,38 +112,40 @@ def failed(request: ProduceRequest, version: int, code: ErrorCode, message: str 
 
 
 def _locate(context: Context, request: ProduceRequest) -> tuple[ProduceResponse, list[_Batch]]:
-    broker = context.broker
+    """The response to fill, and what to append. Of a partition that is named twice the last one counts, as in Kafka."""
     by_id = context.api_version >= FIRST_WITH_TOPIC_IDS
-    writes_internal = context.client_id == ADMIN_CLIENT_ID
     response = ProduceResponse()
-    batches = []
+    topics: dict[str | bytes, list[PartitionProduceResponse]] = {}
+    batches: dict[tuple[str | bytes, int], _Batch] = {}
     for topic in request.topic_data:
-        answers: list[PartitionProduceResponse] = []
-        response.responses.append(
-            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
-        )
-        name: str | None = topic.name
-        missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if by_id:
-            known = broker.metadata.image.topics_by_id.get(topic.topic_id)
-            name = None if known is None else known.name
-            missing = ErrorCode.UNKNOWN_TOPIC_ID
+        key = topic.topic_id if by_id else topic.name
+        answers = topics.get(key)
+        if answers is None:
+            entry = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
+            response.responses.append(entry)
+            answers = topics[key] = entry.partition_responses
         for data in topic.partition_data:
-            answer = PartitionProduceResponse(index=data.index)
-            answers.append(answer)
-            batch = _Batch(answer, b"" if data.records is None else data.records)
-            batches.append(batch)
-            if name is None:
-                batch.error = KafkaError(missing)
-                continue
+            if data.records is None:
+                raise DisconnectError("Produce without records")  # Kafka fails on the null and closes the connection
+            if (key, data.index) in batches:
+                answers.remove(batches.pop((key, data.index)).answer)
+            batch = _Batch(PartitionProduceResponse(index=data.index), data.records)
+            batches[key, data.index] = batch
+            answers.append(batch.answer)
             try:
-                batch.log = broker.logs.get(name, data.index)
+                batch.log = _find(context, key, data.index)
             except KafkaError as error:
                 batch.error = error
-                continue
-            if name in INTERNAL_TOPICS and not writes_internal:
-                batch.error = KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
-    return response, batches
+    return response, list(batches.values())
+
+
+def _find(context: Context, topic: str | bytes, partition: int) -> PartitionLog:
+    broker = context.broker
+    name = topic if isinstance(topic, str) else broker.metadata.topic_by_id(topic).name
+    log = broker.logs.get(name, partition)
+    if name in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
+    return log
 
 
 def _is_transactional(records: Any) -> bool:
@@ -217,8 +226,9 @@ def _take_outcomes(wanted: list[_Batch], outcomes: list[Admission], operation: i
     for batch, outcome in zip(wanted, outcomes, strict=True):
         if isinstance(outcome, KafkaError):
             batch.error = as_produce_error(outcome, operation)
-            # Kafka leaves the log start offset and, but for its own words, the message out of these.
-            batch.log = None
+            batch.log = None  # these answers do not tell the log start offset
+            if batch.error.code in _EXPLAINED:
+                batch.answer.error_message = batch.error.message
         else:
             batch.verification = outcome
 
@@ -282,13 +292,8 @@ def _refuse(batch: _Batch) -> None:
             BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
             for index, text in record_errors
         ]
-    if log is None and error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        answer.error_message = error.message
-    if log is not None and error.code not in _WITHOUT_LOG_START and error.code not in _BEFORE_THE_LOG:
+    if log is not None and error.code not in _WITHOUT_LOG_START and not isinstance(error, NotOneBatchError):
         answer.log_start_offset = log.log_start_offset
-
-
-_BEFORE_THE_LOG = frozenset({ErrorCode.INVALID_REQUIRED_ACKS, ErrorCode.INVALID_TOPIC_EXCEPTION})
 
 
 async def _after_flush(response: ProduceResponse, flushes: Flushes) -> ProduceResponse:

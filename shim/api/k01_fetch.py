@@ -37,8 +37,8 @@ REQUEST, RESPONSE = FetchRequest, FetchResponse
 ABANDONABLE = True
 
 FIRST_WITH_TOPIC_IDS = 13
-READ_UNCOMMITTED = 0
-# Found before the log is asked: these answers have an empty list of aborted transactions, later ones a null.
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+# Found before a log is asked: these answers come last, and have an empty list of aborted transactions, others a null.
 _UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 
 
@@ -57,6 +57,8 @@ class _Reading:
 
 
 def handle(context: Context, request: FetchRequest) -> FetchResponse | Coroutine[Any, Any, FetchResponse]:
+    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
     plan = context.broker.fetch_sessions.plan(request, context.api_version, context.broker.clock.monotonic_ms())
     if plan.error is not ErrorCode.NONE:
         return FetchResponse(error_code=plan.error)
@@ -70,6 +72,19 @@ def handle(context: Context, request: FetchRequest) -> FetchResponse | Coroutine
     ):
         return _answer(context, plan, reading)
     return _park(context, request, plan, reading)
+
+
+def failed(request: FetchRequest, version: int, code: ErrorCode, message: str | None) -> FetchResponse:
+    """The error at the top, and where clients may not look there, before v13, in every partition too."""
+    response = FetchResponse(error_code=code, session_id=request.session_id)
+    if version < FIRST_WITH_TOPIC_IDS:
+        for topic in request.topics:
+            answers = [
+                PartitionData(partition_index=asked.partition, error_code=code, high_watermark=-1, records=b"")
+                for asked in topic.partitions
+            ]
+            response.responses.append(FetchableTopicResponse(topic=topic.topic, partitions=answers))
+    return response
 
 
 async def _park(context: Context, request: FetchRequest, plan: Plan, reading: _Reading) -> FetchResponse:
@@ -114,6 +129,7 @@ def _is_too_little(context: Context, request: FetchRequest, reading: _Reading, m
 
 def _read(context: Context, request: FetchRequest, plan: Plan) -> _Reading:
     reading = _Reading()
+    unknown: list[tuple[Key, Wanted, PartitionData, int]] = []
     left_bytes = max(0, min(request.max_bytes, context.broker.config.fetch_max_bytes))
     for key, wanted in plan.partitions.items():
         answer = PartitionData(partition_index=wanted.partition)
@@ -122,9 +138,11 @@ def _read(context: Context, request: FetchRequest, plan: Plan) -> _Reading:
         except KafkaError as error:
             _fail(answer, error.code, context.api_version)
             reading.has_news = True
-            size_bytes = 0
-        reading.size_bytes += size_bytes
-        reading.answers.append((key, wanted, answer, size_bytes))
+            (unknown if error.code in _UNKNOWN else reading.answers).append((key, wanted, answer, 0))
+        else:
+            reading.size_bytes += size_bytes
+            reading.answers.append((key, wanted, answer, size_bytes))
+    reading.answers += unknown
     return reading
 
 
@@ -135,7 +153,7 @@ def _read_one(
     broker = context.broker
     topic = wanted.topic
     if topic.__class__ is bytes:
-        topic = broker.metadata.topic_by_id(topic).name  # type: ignore[arg-type]
+        topic = broker.metadata.topic_by_id(topic).name
     log = broker.logs.get(topic, wanted.partition)  # type: ignore[arg-type]
     reading.logs.append((log, log.size_bytes))
     check_leader_epoch(log, wanted.current_leader_epoch)

@@ -48,9 +48,12 @@ def handle(context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse
     for topic in request.topics:
         answers = []
         for asked in topic.partitions:
+            count = seen.pop((topic.name, asked.partition_index), 0)
+            if not count:
+                continue  # a repeat gets one answer, an error
             answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
             answers.append(answer)
-            if seen[topic.name, asked.partition_index] > 1:
+            if count > 1:
                 answer.error_code = ErrorCode.INVALID_REQUEST
                 continue
             try:

@@ -48,8 +48,7 @@ def handle(context: Context, request: MetadataRequest) -> MetadataResponse:
     if asked is None or (version == 0 and not asked):
         response.topics = [_describe(topic) for topic in broker.metadata.image.topics.values()]
     else:
-        if version < FIRST_WITH_TOPIC_IDS:
-            _check_names_only(request, version)
+        _check_names(request, version)
         ids = {topic.topic_id: None for topic in asked if topic.topic_id != ZERO_UUID}
         if ids:
             response.topics = _by_id(context, ids)
@@ -73,11 +72,14 @@ def failed(request: MetadataRequest, version: int, code: ErrorCode, message: str
     return response
 
 
-def _check_names_only(request: MetadataRequest, version: int) -> None:
+def _check_names(request: MetadataRequest, version: int) -> None:
+    by_id = version >= FIRST_WITH_TOPIC_IDS
     for topic in request.topics or ():
-        if topic.name is None:
+        if topic.name is None and not by_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic name can not be null for version {version}")
-        if topic.topic_id != ZERO_UUID:
+        if topic.name is None and topic.topic_id == ZERO_UUID:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # neither name nor id: Kafka stumbles over it
+        if topic.topic_id != ZERO_UUID and not by_id:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, f"Topic IDs are not supported in requests for version {version}"
             )

@@ -28,14 +28,16 @@ FIRST_WITH_SHARE = 6
 def handle(context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     host, port = context.session.advertised()
     node_id = context.node_id
+    if request.key_type not in (GROUP, TRANSACTION, SHARE):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"unknown kind of coordinator {request.key_type}")
     if context.api_version < FIRST_WITH_KEYS:
-        _check(context, request.key_type)
+        _check(context, request.key_type, request.key)
         # Kafka sends the name of the code where there is no error.
         return FindCoordinatorResponse(error_message="NONE", node_id=node_id, host=host, port=port)
     response = FindCoordinatorResponse()
     for key in request.coordinator_keys:
         try:
-            _check(context, request.key_type)
+            _check(context, request.key_type, key)
         except KafkaError as error:
             answer = Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error.code)
         else:
@@ -58,13 +60,20 @@ def failed(
     )
 
 
-def _check(context: Context, key_type: int) -> None:
+def _check(context: Context, key_type: int, key: str) -> None:
     metadata = context.broker.metadata
     if key_type == GROUP:
         metadata.ensure_internal_topic(OFFSETS_TOPIC)
     elif key_type == TRANSACTION:
         metadata.ensure_internal_topic(TRANSACTIONS_TOPIC)
-    elif key_type == SHARE and context.api_version >= FIRST_WITH_SHARE:
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "share groups are not implemented")
+    elif context.api_version < FIRST_WITH_SHARE or not _is_share_key(key):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "no share group's partition, which is group:topic id:partition")
     else:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"unknown kind of coordinator {key_type}")
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "share groups are not implemented")
+
+
+def _is_share_key(key: str) -> bool:
+    """`group:topic id:partition`, the id in Kafka's 22 letters."""
+    group, _, rest = key.partition(":")
+    topic_id, _, partition = rest.rpartition(":")
+    return bool(group) and len(topic_id) == 22 and partition.isdigit()

@@ -35,7 +35,7 @@ def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse
     if version >= 3:
         name, software = request.client_software_name, request.client_software_version
         if not (is_valid_name(name) and is_valid_name(software)):
-            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[_own_row()])
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.session.client_software_name = name
         context.session.client_software_version = software
     image = context.broker.metadata.image

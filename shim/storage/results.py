@@ -126,5 +126,12 @@ class RecordsError(KafkaError):
         self.record_errors = record_errors
 
 
+class NotOneBatchError(KafkaError):
+    """Bytes that are not exactly one batch of format 2, which Kafka refuses before it looks at the log."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.INVALID_RECORD, message)
+
+
 class StorageError(Exception):
     """A data directory that cannot be used, in a sentence for the operator."""

@@ -146,7 +146,9 @@ def _unreadable(err: BatchError, name: str, version: int) -> KafkaError:
             ErrorCode.CORRUPT_MESSAGE, f"Record is corrupt ({err.verdict.name}) in topic partition {name}."
         )
     if err.verdict in _NO_BATCH:
-        return NotOneBatchError(f"Produce requests with version {version} must have at least one record batch per partition")
+        return NotOneBatchError(
+            f"Produce requests with version {version} must have at least one record batch per partition"
+        )
     if err.verdict == Verdict.BAD_MAGIC:
         return NotOneBatchError(
             f"Produce requests with version {version} are only allowed to contain record batches with magic version 2"

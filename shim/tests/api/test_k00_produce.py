@@ -71,10 +71,26 @@ def test_no_batch_two_batches_and_old_formats_are_invalid_records(client):
     make_topic(client, "t")
     old = bytearray(batch(b"a"))
     old[16] = 1
-    for records in (b"", None, batch(b"a") + batch(b"b"), bytes(old)):
+    for records in (b"", b"abc", batch(b"a") + batch(b"b"), bytes(old)):
         told = produce(client, "t", 0, records)
         assert told.error_code == ErrorCode.INVALID_RECORD, records
-        assert told.base_offset == -1
+        assert (told.base_offset, told.log_start_offset, told.error_message) == (-1, -1, None)
+
+
+def test_null_records_close_the_connection_as_in_kafka(client):
+    make_topic(client, "t")
+    with pytest.raises(WireClientError, match="closed"):
+        produce(client, "t", 0, None)
+
+
+def test_of_a_partition_named_twice_the_last_one_counts(client):
+    make_topic(client, "t", 2)
+    data = [PartitionProduceData(index=0, records=batch(bytes(size))) for size in (10, 500)]
+    topics = [TopicProduceData(name="t", partition_data=data), TopicProduceData(name="t", partition_data=data[1:])]
+    (topic,) = client.request(ProduceRequest(acks=-1, timeout_ms=1, topic_data=topics), 9).responses
+    assert [(one.index, one.error_code, one.base_offset) for one in topic.partition_responses] == [(0, 0, 0)]
+    stored = fetch(client, "t", 0, 0)
+    assert (stored.high_watermark, len(stored.records)) == (1, len(batch(bytes(500))))
 
 
 def test_only_an_admin_client_writes_to_internal_topics(broker, client):

@@ -52,6 +52,20 @@ def test_unknown_topics_partitions_and_ids_have_their_own_errors(client):
     assert fetch(client, b"\x07" * 16, 0, 0, 13).error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
+def test_an_isolation_level_that_does_not_exist_fails_the_request(client):
+    make_topic(client, "t")
+    for version in (4, 12):
+        response = client.request(fetch_request({("t", 0): 0}, isolation_level=7), version)
+        assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_what_does_not_exist_is_answered_last(client):
+    make_topic(client, "t")
+    response = client.request(fetch_request({("nowhere", 0): 0, ("t", 0): 0}), 12)
+    assert [topic.topic for topic in response.responses] == ["t", "nowhere"]
+
+
 def test_leader_epochs_fence_both_ways(client):
     make_topic(client, "t")
     for epoch, code in ((-1, 0), (0, 0), (5, ErrorCode.UNKNOWN_LEADER_EPOCH)):

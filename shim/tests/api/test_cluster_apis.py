@@ -1,0 +1,210 @@
+"""Metadata, DescribeTopicPartitions, DescribeCluster, FindCoordinator, ApiVersions, OffsetForLeaderEpoch."""
+
+from __future__ import annotations
+
+import pytest
+
+from shim.api import APIS
+from shim.api.k18_api_versions import is_valid_name
+from shim.embedded import Broker
+from shim.errors import ErrorCode
+from shim.protocol.message import ZERO_UUID
+from shim.protocol.messages.api_versions_request import ApiVersionsRequest
+from shim.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from shim.protocol.messages.describe_topic_partitions_request import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
+from shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from shim.protocol.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from shim.tests.produced import batch, make_topic, metadata, produce
+from shim.wire_client import Connection
+
+# --- Metadata
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_metadata_names_broker_topic_and_partitions_in_every_version(broker, client, version):
+    topic_id = make_topic(client, "t", 3)
+    response = metadata(client, "t", version=version)
+    assert [(one.node_id, one.host, one.port) for one in response.brokers] == [(1, "127.0.0.1", broker.port)]
+    (topic,) = response.topics
+    assert (topic.error_code, topic.name, [one.partition_index for one in topic.partitions]) == (0, "t", [0, 1, 2])
+    assert {(one.leader_id, tuple(one.replica_nodes), tuple(one.isr_nodes)) for one in topic.partitions} == {
+        (1, (1,), (1,))
+    }
+    if version >= 2:
+        assert response.cluster_id == broker.cluster_id
+    assert topic.topic_id == (topic_id if version >= 10 else ZERO_UUID)
+
+
+def test_an_unknown_topic_is_made_where_client_and_broker_allow_it(client):
+    assert metadata(client, "no", allow_auto_topic_creation=False).topics[0].error_code == 3
+    assert len(metadata(client, "yes").topics[0].partitions) == 2
+    assert [topic.name for topic in metadata(client).topics] == ["yes"]
+    assert metadata(client, "a b").topics[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert metadata(client, "a b", allow_auto_topic_creation=False).topics[0].error_code == 17
+    with Broker(auto_create_topics_enable=False) as strict, Connection(strict.bootstrap_servers) as other:
+        assert metadata(other, "yes").topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_version_0_takes_an_empty_list_for_all_and_later_ones_for_none(client):
+    make_topic(client, "t")
+    for version, count in ((0, 1), (1, 0), (12, 0)):
+        assert len(client.request(MetadataRequest(topics=[]), version).topics) == count
+    assert len(metadata(client).topics) == 1
+
+
+def test_topics_are_found_by_id_from_version_12(client):
+    topic_id = make_topic(client, "t")
+    wanted = [MetadataRequestTopic(name=None, topic_id=one) for one in (topic_id, b"\x05" * 16)]
+    told = {
+        topic.topic_id: (topic.error_code, topic.name)
+        for topic in client.request(MetadataRequest(topics=wanted), 12).topics
+    }
+    assert told == {topic_id: (0, "t"), b"\x05" * 16: (ErrorCode.UNKNOWN_TOPIC_ID, None)}
+    (refused, _) = client.request(MetadataRequest(topics=wanted), 11).topics
+    assert refused.error_code == ErrorCode.INVALID_REQUEST
+    neither = client.request(MetadataRequest(topics=[MetadataRequestTopic(name=None)]), 12)
+    assert neither.topics[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_operations_are_told_when_they_are_asked_for(client):
+    make_topic(client, "t")
+    how = {"include_cluster_authorized_operations": True, "include_topic_authorized_operations": True}
+    response = metadata(client, "t", version=9, **how)
+    assert (response.cluster_authorized_operations, response.topics[0].topic_authorized_operations) == (8096, 3576)
+    assert metadata(client, "t", version=9).cluster_authorized_operations == -2147483648
+
+
+# --- DescribeTopicPartitions
+
+
+def pages(client, limit: int, *names: str) -> list[list[tuple[str, list[int]]]]:
+    found, cursor = [], None
+    while True:
+        request = DescribeTopicPartitionsRequest(
+            topics=[TopicRequest(name=name) for name in names], response_partition_limit=limit, cursor=cursor
+        )
+        response = client.request(request, 0)
+        found.append([(topic.name, [one.partition_index for one in topic.partitions]) for topic in response.topics])
+        if response.next_cursor is None:
+            return found
+        cursor = Cursor(
+            topic_name=response.next_cursor.topic_name, partition_index=response.next_cursor.partition_index
+        )
+
+
+def test_pages_go_through_topics_by_name_and_break_inside_them(client):
+    for name, partitions in (("b", 3), ("a", 2)):
+        make_topic(client, name, partitions)
+    assert pages(client, 2, "b", "a") == [[("a", [0, 1])], [("b", [0, 1])], [("b", [2])]]
+    assert pages(client, 100) == [[("a", [0, 1]), ("b", [0, 1, 2])]]
+    assert pages(client, 0, "a") == [[("a", [0])], [("a", [1])]]
+
+
+def test_wrong_cursors_and_unknown_topics_have_errors(client):
+    make_topic(client, "t")
+    request = DescribeTopicPartitionsRequest(
+        topics=[TopicRequest(name="t")], cursor=Cursor(topic_name="t", partition_index=-1)
+    )
+    assert client.request(request, 0).topics[0].error_code == ErrorCode.INVALID_REQUEST
+    request.cursor = Cursor(topic_name="zz", partition_index=0)
+    assert client.request(request, 0).topics[0].error_code == ErrorCode.INVALID_REQUEST
+    unknown = DescribeTopicPartitionsRequest(topics=[TopicRequest(name="nowhere"), TopicRequest(name="a b")])
+    assert [topic.error_code for topic in client.request(unknown, 0).topics] == [17, 3]
+
+
+# --- DescribeCluster, FindCoordinator
+
+
+def test_the_cluster_is_described_to_who_wants_brokers(broker, client):
+    for version in range(3):
+        response = client.request(DescribeClusterRequest(include_cluster_authorized_operations=True), version)
+        assert (response.error_code, response.cluster_id, response.controller_id) == (0, broker.cluster_id, 1)
+        assert [(one.broker_id, one.port) for one in response.brokers] == [(1, broker.port)]
+        assert response.cluster_authorized_operations == 8096
+    for kind, code in ((2, ErrorCode.MISMATCHED_ENDPOINT_TYPE), (9, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE)):
+        response = client.request(DescribeClusterRequest(endpoint_type=kind), 2)
+        assert (response.error_code, response.brokers) == (code, [])
+        assert response.error_message
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_this_node_coordinates_groups_and_transactions(broker, client, version):
+    for kind in (0, 1) if version else (0,):
+        if version < 4:
+            told = client.request(FindCoordinatorRequest(key="k", key_type=kind), version)
+            assert (told.error_code, told.node_id, told.host, told.port) == (0, 1, "127.0.0.1", broker.port)
+        else:
+            response = client.request(FindCoordinatorRequest(coordinator_keys=["k", "l"], key_type=kind), version)
+            assert [(one.key, one.error_code, one.port) for one in response.coordinators] == [
+                ("k", 0, broker.port),
+                ("l", 0, broker.port),
+            ]
+    names = {topic.name for topic in metadata(client).topics}
+    assert names == ({"__consumer_offsets", "__transaction_state"} if version else {"__consumer_offsets"})
+
+
+def test_unknown_kinds_of_coordinators_are_refused(client):
+    told = client.request(FindCoordinatorRequest(key="k", key_type=7), 3)
+    assert (told.error_code, told.node_id, told.port) == (ErrorCode.INVALID_REQUEST, -1, -1)
+    (one,) = client.request(FindCoordinatorRequest(coordinator_keys=["k"], key_type=7), 4).coordinators
+    assert (one.key, one.error_code, one.node_id) == ("k", ErrorCode.INVALID_REQUEST, -1)
+    share = f"group:{'A' * 22}:0"
+    for version, key, code in ((5, share, 42), (6, "malformed", 42), (6, share, ErrorCode.COORDINATOR_NOT_AVAILABLE)):
+        request = FindCoordinatorRequest(coordinator_keys=[key], key_type=2)
+        assert client.request(request, version).coordinators[0].error_code == code
+
+
+# --- ApiVersions
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_api_versions_is_the_list(client, version):
+    response = client.request(ApiVersionsRequest(client_software_name="test", client_software_version="1.0"), version)
+    told = [(one.api_key, one.min_version, one.max_version) for one in response.api_keys]
+    assert told == [(api.key, api.advertised_min, api.last) for api in APIS]
+    if version >= 3:
+        finalized = {one.name: one.max_version_level for one in response.finalized_features}
+        assert finalized["metadata.version"] == 30
+        assert response.finalized_features_epoch > 0
+        supported = {one.name: one.min_version for one in response.supported_features}
+        assert ("transaction.version" in supported) == (version >= 4)
+        assert supported["metadata.version"] == 7
+
+
+def test_a_client_says_who_it_is_in_a_proper_form(client):
+    assert is_valid_name("librdkafka")
+    assert is_valid_name("a.b-1")
+    for name in ("", "-a", "a-", ".", "a b", "ä", "a_b"):
+        assert not is_valid_name(name)
+        response = client.request(ApiVersionsRequest(client_software_name=name, client_software_version="1"), 3)
+        assert (response.error_code, response.api_keys) == (ErrorCode.INVALID_REQUEST, [])
+
+
+# --- OffsetForLeaderEpoch
+
+
+@pytest.mark.parametrize("version", range(2, 5))
+def test_the_end_of_the_current_epoch_is_the_end_of_the_log(client, version):
+    make_topic(client, "t", 1)
+    produce(client, "t", 0, batch(b"a", b"b"))
+
+    def ask(leader_epoch: int, current: int = -1, topic: str = "t", partition: int = 0) -> tuple[int, int, int]:
+        asked = OffsetForLeaderPartition(partition=partition, current_leader_epoch=current, leader_epoch=leader_epoch)
+        request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic=topic, partitions=[asked])])
+        (told,) = client.request(request, version).topics[0].partitions
+        return told.error_code, told.leader_epoch, told.end_offset
+
+    assert ask(0) == (0, 0, 2)
+    assert ask(7) == (0, -1, -1)
+    assert ask(0, current=5) == (ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1)
+    assert ask(0, partition=4) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)
+    assert ask(0, topic="nowhere") == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)

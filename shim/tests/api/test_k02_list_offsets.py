@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pytest
+
+from shim.api.k02_list_offsets import EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST, LATEST_TIERED
+from shim.api.k02_list_offsets import MAX_TIMESTAMP as NEWEST
+from shim.errors import ErrorCode
+from shim.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from shim.tests.produced import batch, make_topic, produce
+
+START_MS = 1_700_000_000_000
+
+
+def ask(client, *timestamps: int, version: int = 11, epoch: int = -1, topic: str = "t", isolation_level: int = 0):
+    """The answers for partition 0, one request for each."""
+    found = []
+    for timestamp in timestamps:
+        partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp, current_leader_epoch=epoch)
+        topics = [ListOffsetsTopic(name=topic, partitions=[partition])]
+        request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=topics)
+        (told,) = client.request(request, version).topics[0].partitions
+        found.append((told.error_code, told.timestamp, told.offset))
+    return found
+
+
+@pytest.mark.parametrize("version", range(1, 12))
+def test_ends_and_times_are_found_in_every_version(client, version):
+    make_topic(client, "t")
+    for number in range(3):
+        produce(client, "t", 0, batch(b"a", b"b", timestamp_ms=START_MS + number * 1000))
+    asked = ask(client, LATEST, EARLIEST, START_MS, START_MS + 1, START_MS + 2001, version=version)
+    assert asked == [
+        (0, -1, 6),
+        (0, -1, 0),
+        (0, START_MS, 0),
+        (0, START_MS + 1000, 2),
+        (0, -1, -1),
+    ]
+
+
+def test_special_times_need_their_versions_and_nothing_is_tiered(client):
+    make_topic(client, "t")
+    produce(client, "t", 0, batch(b"a", timestamp_ms=START_MS + 5))
+    produce(client, "t", 0, batch(b"a", timestamp_ms=START_MS))
+    for timestamp, first_version, told in (
+        (NEWEST, 7, (0, START_MS + 5, 0)),
+        (EARLIEST_LOCAL, 8, (0, -1, 0)),
+        (LATEST_TIERED, 9, (0, -1, -1)),
+        (EARLIEST_PENDING_UPLOAD, 11, (0, -1, -1)),
+    ):
+        assert ask(client, timestamp, version=first_version) == [told]
+        assert ask(client, timestamp, version=first_version - 1) == [(ErrorCode.UNSUPPORTED_VERSION, -1, -1)]
+    assert ask(client, -99) == [(ErrorCode.UNSUPPORTED_VERSION, -1, -1)]
+
+
+def test_an_empty_log_has_ends_but_no_newest_record(client):
+    make_topic(client, "t")
+    assert ask(client, LATEST, EARLIEST, NEWEST) == [(0, -1, 0), (0, -1, 0), (0, -1, -1)]
+
+
+def test_repeats_unknown_partitions_and_epochs_are_errors(client):
+    make_topic(client, "t")
+    twice = [ListOffsetsPartition(partition_index=0, timestamp=LATEST)] * 2
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=twice)])
+    (told,) = client.request(request, 6).topics[0].partitions
+    assert told.error_code == ErrorCode.INVALID_REQUEST
+    assert ask(client, LATEST, topic="nowhere") == [(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)]
+    assert ask(client, LATEST, epoch=4) == [(ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1)]
