@@ -91,7 +91,8 @@ def table(figures: Mapping[str, Any]) -> str:
     settings = figures["settings"]
     lines.append(
         f"medians of {settings['repeats']} rounds of {settings['megabytes']} MB after one that warms up, "
-        f"on {machine['cpus']} CPUs shared by broker and client; {machine['system']}, Python {machine['python']}, {machine['java']}"
+        f"on {machine['cpus']} CPUs shared by broker and client; "
+        f"{machine['system']}, Python {machine['python']}, {machine['java']}"
     )
     return "\n".join(lines)
 
