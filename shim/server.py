@@ -22,6 +22,8 @@ from shim.txn.producer_ids import ProducerIds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from shim.broker import Listener
     from shim.clock import Clock
     from shim.config import BrokerConfig
@@ -62,39 +64,48 @@ class Server:
             logger.warning("%s", warning)
         broker.logs = logs = Logs(config, broker.clock, broker.faults)
         broker.cluster_id = logs.open_dirs(cluster_id)
+        undo: list[Callable[[], None]] = [logs.stop]
         try:
             broker.metadata = metadata = MetadataStore(config, broker.clock, logs, broker.faults)
             metadata.start()
+            undo.append(metadata.stop)
             logs.start(metadata.lookup)
             metadata.create_missing_logs()
-            # Groups first: the markers of a transaction that is resumed decide offsets.
-            clock, faults = broker.clock, broker.faults
-            try:
-                broker.groups = GroupCoordinator(
-                    clock=clock, config=config, logs=logs, metadata=metadata, faults=faults
-                )
-                broker.groups.start()
-            except NotImplementedError:
-                logger.info("groups are not served yet")
-            broker.producer_ids = ProducerIds(metadata.next_producer_id_block)
-            broker.transactions = TransactionCoordinator(
-                clock=clock,
-                config=config,
-                logs=logs,
-                metadata=metadata,
-                faults=faults,
-                producer_ids=broker.producer_ids,
-            )
-            broker.transactions.start()
+            self._start_coordinators(undo)
             logs.run_periodically()
             await self._listen()
         except BaseException:
             await self._close_listeners()
-            logs.stop()
+            for step in reversed(undo):
+                step()
             raise
         self._registry.start()
         elapsed_ms = (time.monotonic_ns() - started_ns) / 1e6
         logger.info("node %d of cluster %s started in %.0f ms", broker.node_id, broker.cluster_id, elapsed_ms)
+
+    def _start_coordinators(self, undo: list[Callable[[], None]]) -> None:
+        """Groups first: the markers of a transaction that is resumed decide offsets."""
+        broker = self.broker
+        broker.groups = GroupCoordinator(
+            clock=broker.clock,
+            config=broker.config,
+            logs=broker.logs,
+            metadata=broker.metadata,
+            faults=broker.faults,
+        )
+        broker.groups.start()
+        undo.append(broker.groups.stop)
+        broker.producer_ids = ProducerIds(broker.metadata.next_producer_id_block)
+        broker.transactions = TransactionCoordinator(
+            clock=broker.clock,
+            config=broker.config,
+            logs=broker.logs,
+            metadata=broker.metadata,
+            faults=broker.faults,
+            producer_ids=broker.producer_ids,
+        )
+        broker.transactions.start()
+        undo.append(broker.transactions.stop)
 
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
@@ -150,8 +161,7 @@ class Server:
         for waiter in list(broker.parked):
             waiter.wake()
         broker.transactions.stop()
-        if hasattr(broker, "groups"):
-            broker.groups.stop()
+        broker.groups.stop()
         await self._drain()
         broker.metadata.stop()
         broker.logs.stop()
