@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 KEY, MIN, MAX = 55, 0, 2
 REQUEST, RESPONSE = DescribeQuorumRequest, DescribeQuorumResponse
 
+FIRST_WITH_NODES = 2
+
 
 def handle(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     response = DescribeQuorumResponse()
@@ -53,7 +55,6 @@ def handle(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumRe
     now_ms = context.broker.clock.now_ms()
     voter = ReplicaState(
         replica_id=context.node_id,
-        replica_directory_id=metadata.voter_directory_id,
         log_end_offset=metadata.next_offset,
         last_fetch_timestamp=now_ms,
         last_caught_up_timestamp=now_ms,
@@ -66,9 +67,10 @@ def handle(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumRe
         current_voters=[voter],
     )
     response.topics = [TopicData(topic_name=METADATA_TOPIC, partitions=[partition])]
-    host, port = context.session.advertised()
-    # The listeners of controllers; here the one socket serves both.
-    response.nodes = [
-        Node(node_id=context.node_id, listeners=[Listener(name=context.listener.name, host=host, port=port)])
-    ]
+    if context.api_version >= FIRST_WITH_NODES:
+        # The listeners of controllers; here the one socket serves both.
+        host, port = context.session.advertised()
+        listener = Listener(name=context.listener.name, host=host, port=port)
+        response.nodes = [Node(node_id=context.node_id, listeners=[listener])]
+        voter.replica_directory_id = metadata.voter_directory_id
     return response

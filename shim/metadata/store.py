@@ -373,7 +373,7 @@ class MetadataStore:
         dynamic.update(self.image.config_of(RESOURCE_BROKER, str(self.node_id)))
         if dynamic == self.config.dynamic:
             return
-        if dynamic == {"min.insync.replicas": str(self.config.min_insync_replicas)}:
+        if not self.config.dynamic and dynamic == {"min.insync.replicas": str(self.config.min_insync_replicas)}:
             # What every new directory says; no reason to load the parser of options at each start.
             self.config.dynamic = dynamic
             return

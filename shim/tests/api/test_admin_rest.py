@@ -1,0 +1,114 @@
+"""The smaller admin APIs: partitions, directories, elections, reassignments, the quorum, features, resources."""
+
+from __future__ import annotations
+
+import pytest
+
+from shim.errors import ErrorCode
+from shim.protocol.messages.api_versions_request import ApiVersionsRequest
+from shim.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
+from shim.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from shim.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from shim.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
+from shim.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from shim.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from shim.tests.api.admin import GROUP, METRICS, SET, TOPIC, alter, create, grow, new_topic
+from shim.tests.produced import batch, produce
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_a_topic_grows_in_every_version(client, version):
+    create(client, new_topic("t"))
+    assert grow(client, "t", 3, version=version).error_code == 0
+    assert produce(client, "t", 2, batch(b"a")).error_code == 0
+    result = grow(client, "t", 3, version=version)
+    assert (result.error_code, result.error_message) == (
+        ErrorCode.INVALID_PARTITIONS,
+        "Topic already has 3 partition(s).",
+    )
+
+
+def test_growth_may_be_tried_first(client):
+    create(client, new_topic("t"))
+    assert grow(client, "t", 3, validate_only=True).error_code == 0
+    assert produce(client, "t", 2, batch(b"a")).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize("version", range(1, 6))
+def test_directories_list_partitions_and_sizes(client, version):
+    create(client, new_topic("t", 2), new_topic("u"))
+    produce(client, "t", 1, batch(b"a"))
+    (result,) = client.request(DescribeLogDirsRequest(topics=None), version).results
+    sizes = {
+        (topic.name, one.partition_index): one.partition_size for topic in result.topics for one in topic.partitions
+    }
+    assert sizes == {("t", 0): 0, ("t", 1): len(batch(b"a")), ("u", 0): 0}
+    if version >= 4:
+        assert result.total_bytes >= result.usable_bytes > 0
+    wanted = [DescribableLogDirTopic(topic="t", partitions=[1, 7])]
+    (result,) = client.request(DescribeLogDirsRequest(topics=wanted), version).results
+    assert [(topic.name, len(topic.partitions)) for topic in result.topics] == [("t", 1)]
+
+
+def test_nobody_needs_an_election_or_is_moved(client):
+    create(client, new_topic("t"))
+    request = ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="t", partitions=[0, 1])], timeout_ms=1000)
+    (result,) = client.request(request, 2).replica_election_results
+    assert [one.error_code for one in result.partition_result] == [
+        ErrorCode.ELECTION_NOT_NEEDED,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+    assert client.request(ElectLeadersRequest(topic_partitions=None), 2).error_code == 0
+    assert client.request(ListPartitionReassignmentsRequest(topics=None), 0).topics == []
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_the_quorum_is_this_broker(client, version):
+    wanted = TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])
+    answer = client.request(DescribeQuorumRequest(topics=[wanted]), version)
+    (partition,) = answer.topics[0].partitions
+    assert (partition.error_code, partition.leader_id, partition.leader_epoch) == (0, 1, 1)
+    assert [(one.replica_id, one.log_end_offset) for one in partition.current_voters] == [(1, partition.high_watermark)]
+
+
+def finalised(client):
+    answer = client.request(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3)
+    return {one.name: one.max_version_level for one in answer.finalized_features}
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_a_feature_goes_down_and_up_again(client, version):
+    assert finalised(client)["transaction.version"] == 2
+    for level, kind in ((1, 2), (2, 1)):
+        key = FeatureUpdateKey(feature="transaction.version", max_version_level=level)
+        if version == 0:
+            key.allow_downgrade = kind == 2
+        else:
+            key.upgrade_type = kind
+        answer = client.request(UpdateFeaturesRequest(feature_updates=[key]), version)
+        assert answer.error_code == 0
+        assert finalised(client)["transaction.version"] == level
+
+
+def test_a_level_that_cannot_be_changes_nothing(client):
+    key = FeatureUpdateKey(feature="metadata.version", max_version_level=7, upgrade_type=3)
+    answer = client.request(UpdateFeaturesRequest(feature_updates=[key]), 2)
+    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert finalised(client)["metadata.version"] == 30
+
+
+def test_resources_with_options_are_listed_by_type(client):
+    create(client, new_topic("t"))
+    alter(client, GROUP, "g", ("consumer.session.timeout.ms", SET, "50000"))
+    alter(client, METRICS, "m", ("interval.ms", SET, "5000"))
+    listed = client.request(ListConfigResourcesRequest(), 1).config_resources
+    assert {(one.resource_type, one.resource_name) for one in listed} == {
+        (TOPIC, "t"),
+        (4, "1"),
+        (8, "1"),
+        (METRICS, "m"),
+        (GROUP, "g"),
+    }
+    assert [one.resource_name for one in client.request(ListConfigResourcesRequest(), 0).config_resources] == ["m"]
+    answer = client.request(ListConfigResourcesRequest(resource_types=[3]), 1)
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import pytest
+
+from shim.errors import ErrorCode
+from shim.protocol.messages.metadata_request import MetadataRequest
+from shim.tests.api.admin import create, describe, new_topic
+
+
+def names(client):
+    return {topic.name for topic in client.request(MetadataRequest(topics=None), 12).topics}
+
+
+@pytest.mark.parametrize("version", range(2, 8))
+def test_a_topic_is_made_in_every_version(client, version):
+    result = create(client, new_topic("t", 3, retention_ms="5"), version=version)["t"]
+    assert (result.error_code, result.error_message) == (0, None)
+    assert names(client) == {"t"}
+    if version >= 5:
+        assert (result.num_partitions, result.replication_factor) == (3, 1)
+        assert {entry.name: entry.value for entry in result.configs}["retention.ms"] == "5"
+        assert len(result.configs) == 33
+    if version >= 7:
+        (topic,) = client.request(MetadataRequest(topics=None), 12).topics
+        assert result.topic_id == topic.topic_id
+
+
+def test_defaults_come_from_the_broker(client):
+    result = create(client, new_topic("t", -1, -1))["t"]
+    assert (result.num_partitions, result.replication_factor) == (2, 1)
+
+
+def test_one_bad_topic_does_not_stop_the_others(client):
+    results = create(client, new_topic("good"), new_topic("b/ad"), new_topic("big", 1, 2))
+    assert {name: result.error_code for name, result in results.items()} == {
+        "good": 0,
+        "b/ad": ErrorCode.INVALID_TOPIC_EXCEPTION,
+        "big": ErrorCode.INVALID_REPLICATION_FACTOR,
+    }
+    assert names(client) == {"good"}
+
+
+def test_validation_answers_the_same_and_makes_nothing(client):
+    result = create(client, new_topic("t", 3), validate_only=True)["t"]
+    assert (result.error_code, result.num_partitions) == (0, 3)
+    assert any(result.topic_id)
+    assert names(client) == set()
+
+
+def test_a_name_twice_and_the_metadata_topic_are_refused(client):
+    results = create(client, new_topic("t"), new_topic("t"), new_topic("__cluster_metadata"))
+    assert {name: result.error_code for name, result in results.items()} == {
+        "t": ErrorCode.INVALID_REQUEST,
+        "__cluster_metadata": ErrorCode.INVALID_REQUEST,
+    }
+
+
+def test_an_unknown_or_ill_typed_option_makes_nothing(client):
+    results = create(
+        client, new_topic("a", foo="1"), new_topic("b", retention_ms="x"), new_topic("c", retention_ms=None)
+    )
+    assert {result.error_code for result in results.values()} == {ErrorCode.INVALID_CONFIG}
+    assert results["a"].error_message == "Unknown topic config name: foo"
+    assert names(client) == set()
+
+
+def test_more_than_ten_thousand_partitions_are_refused_for_all(client):
+    results = create(client, new_topic("a", 10_000), new_topic("b"))
+    assert {result.error_code for result in results.values()} == {ErrorCode.POLICY_VIOLATION}
+
+
+def test_many_topics_in_one_request_are_one_commit(client):
+    results = create(client, *(new_topic(f"t{number}") for number in range(200)))
+    assert len(results) == 200
+    assert len(names(client)) == 200
+
+
+def test_options_of_a_new_topic_show_where_they_come_from(client):
+    create(client, new_topic("t", retention_ms=" 100 "))
+    entries = {entry.name: entry for entry in describe(client, 2, "t").configs}
+    assert (entries["retention.ms"].value, entries["retention.ms"].config_source) == ("100", 1)
+    assert (entries["segment.ms"].value, entries["segment.ms"].config_source) == ("604800000", 5)

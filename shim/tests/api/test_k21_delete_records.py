@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from shim.errors import ErrorCode
+from shim.tests.api.admin import create, new_topic, purge
+from shim.tests.produced import batch, fetch, produce
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_the_start_moves_to_an_offset_or_to_the_end(client, version):
+    create(client, new_topic("t"))
+    produce(client, "t", 0, batch(b"a", b"b", b"c"))
+    assert purge(client, "t", 0, 2, version) == (2, 0)
+    assert fetch(client, "t", 0, 0).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert purge(client, "t", 0, -1, version) == (3, 0)
+    assert fetch(client, "t", 0, 3).log_start_offset == 3
+
+
+def test_an_offset_below_the_start_changes_nothing(client):
+    create(client, new_topic("t"))
+    produce(client, "t", 0, batch(b"a", b"b"))
+    assert purge(client, "t", 0, 1) == (1, 0)
+    assert purge(client, "t", 0, 0) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "partition", "offset", "code"),
+    [
+        ("t", 0, 1, ErrorCode.OFFSET_OUT_OF_RANGE),
+        ("t", 0, -2, ErrorCode.OFFSET_OUT_OF_RANGE),
+        ("t", 5, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("none", 0, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("compacted", 0, 0, ErrorCode.POLICY_VIOLATION),
+        ("__consumer_offsets", 0, 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    ],
+)
+def test_what_cannot_be_deleted_says_why(client, name, partition, offset, code):
+    create(client, new_topic("t"), new_topic("compacted", cleanup_policy="compact"), new_topic("__consumer_offsets"))
+    assert purge(client, name, partition, offset) == (-1, code)

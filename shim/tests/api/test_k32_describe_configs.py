@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import pytest
+
+from shim.errors import ErrorCode
+from shim.tests.api.admin import BROKER, GROUP, LOGGER, METRICS, SET, TOPIC, alter, create, describe, new_topic, option
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+def test_a_topics_options_have_types_sources_and_synonyms(client, version):
+    create(client, new_topic("t", retention_ms="5"))
+    entries = {entry.name: entry for entry in describe(client, TOPIC, "t", version=version).configs}
+    entry = entries["retention.ms"]
+    assert (entry.value, entry.config_source, entry.read_only, entry.is_sensitive) == ("5", 1, False, False)
+    assert [(one.name, one.value, one.source) for one in entry.synonyms] == [("retention.ms", "5", 1)]
+    entry = entries["max.message.bytes"]
+    assert [(one.name, one.value, one.source) for one in entry.synonyms] == [("message.max.bytes", "1048588", 5)]
+    if version >= 3:
+        assert entry.config_type == 3
+
+
+def test_named_options_only_and_words_on_request(client):
+    create(client, new_topic("t"))
+    (entry,) = describe(client, TOPIC, "t", ["retention.ms", "nothing"], documentation=True, synonyms=False).configs
+    assert entry.name == "retention.ms"
+    assert "segments" in entry.documentation
+    assert entry.synonyms == []
+
+
+def test_this_brokers_options_know_what_was_given(client):
+    entries = {entry.name: entry for entry in describe(client, BROKER, "1").configs}
+    assert len(entries) >= 330
+    assert (entries["num.partitions"].value, entries["num.partitions"].config_source) == ("2", 4)
+    assert entries["num.partitions"].read_only
+    assert not entries["log.retention.ms"].read_only
+    assert entries["ssl.keystore.password"].is_sensitive
+    assert entries["ssl.keystore.password"].value is None
+
+
+def test_an_option_of_the_broker_shows_the_cluster_and_the_default_behind_it(client):
+    alter(client, BROKER, "", ("log.retention.ms", SET, "7"))
+    alter(client, BROKER, "1", ("log.retention.ms", SET, "8"))
+    create(client, new_topic("t"))
+    (entry,) = describe(client, TOPIC, "t", ["retention.ms"]).configs
+    assert (entry.value, entry.config_source) == ("8", 2)
+    assert [(one.value, one.source) for one in entry.synonyms] == [("8", 2), ("7", 3), ("168", 5)]
+    assert option(client, BROKER, "", "log.retention.ms") == ("7", 3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code"),
+    [
+        (TOPIC, "none", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (TOPIC, "b/ad", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (BROKER, "2", ErrorCode.INVALID_REQUEST),
+        (BROKER, "x", ErrorCode.INVALID_REQUEST),
+        (LOGGER, "", ErrorCode.INVALID_REQUEST),
+        (METRICS, "", ErrorCode.INVALID_REQUEST),
+        (GROUP, "", ErrorCode.INVALID_REQUEST),
+        (77, "x", ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_a_resource_that_cannot_be_is_an_error(client, kind, name, code):
+    result = describe(client, kind, name)
+    assert (result.error_code, result.configs) == (code, [])
+
+
+def test_groups_metrics_and_loggers_have_options_without_existing(client):
+    assert option(client, GROUP, "g", "consumer.session.timeout.ms") == ("45000", 5)
+    assert option(client, METRICS, "m", "interval.ms") == ("300000", 5)
+    assert "root" in [entry.name for entry in describe(client, LOGGER, "1").configs]

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from shim.errors import ErrorCode
+from shim.tests.api.admin import (
+    APPEND,
+    BROKER,
+    DELETE,
+    GROUP,
+    LOGGER,
+    METRICS,
+    SET,
+    SUBTRACT,
+    TOPIC,
+    alter,
+    create,
+    new_topic,
+    option,
+    replace,
+)
+from shim.tests.produced import batch, produce
+
+
+@pytest.fixture(autouse=True)
+def topic(client):
+    create(client, new_topic("t", retention_ms="5"))
+
+
+@pytest.mark.parametrize("version", range(2))
+def test_options_are_set_and_unset_in_every_version(client, version):
+    assert alter(client, TOPIC, "t", ("retention.ms", SET, "6"), version=version) == (0, None)
+    assert option(client, TOPIC, "t", "retention.ms") == ("6", 1)
+    assert alter(client, TOPIC, "t", ("retention.ms", DELETE, None), version=version) == (0, None)
+    assert option(client, TOPIC, "t", "retention.ms") == ("604800000", 5)
+
+
+def test_values_are_appended_to_and_taken_from_lists(client):
+    assert alter(client, TOPIC, "t", ("cleanup.policy", APPEND, "compact")) == (0, None)
+    assert option(client, TOPIC, "t", "cleanup.policy") == ("delete,compact", 1)
+    assert alter(client, TOPIC, "t", ("cleanup.policy", SUBTRACT, "delete")) == (0, None)
+    assert option(client, TOPIC, "t", "cleanup.policy") == ("compact", 1)
+    assert alter(client, TOPIC, "t", ("retention.ms", APPEND, "1"))[0] == ErrorCode.INVALID_CONFIG
+
+
+def test_a_change_is_in_force_for_the_next_request(client):
+    assert produce(client, "t", 0, batch(b"x" * 2000)).error_code == 0
+    assert alter(client, TOPIC, "t", ("max.message.bytes", SET, "1000")) == (0, None)
+    assert produce(client, "t", 0, batch(b"x" * 2000)).error_code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_an_option_of_the_broker_is_in_force_for_topics_without_one(client):
+    assert alter(client, BROKER, "1", ("message.max.bytes", SET, "1000")) == (0, None)
+    assert produce(client, "t", 0, batch(b"x" * 2000)).error_code == ErrorCode.MESSAGE_TOO_LARGE
+    assert alter(client, BROKER, "1", ("message.max.bytes", DELETE, None)) == (0, None)
+    assert produce(client, "t", 0, batch(b"x" * 2000)).error_code == 0
+
+
+def test_one_bad_change_keeps_the_whole_resource_as_it_was(client):
+    code, _ = alter(client, TOPIC, "t", ("retention.ms", SET, "6"), ("foo", SET, "1"))
+    assert code == ErrorCode.INVALID_CONFIG
+    assert option(client, TOPIC, "t", "retention.ms") == ("5", 1)
+
+
+def test_validation_changes_nothing(client):
+    assert alter(client, TOPIC, "t", ("retention.ms", SET, "6"), validate_only=True) == (0, None)
+    assert option(client, TOPIC, "t", "retention.ms") == ("5", 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "change", "code"),
+    [
+        (TOPIC, "none", ("retention.ms", SET, "1"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (TOPIC, "", ("retention.ms", SET, "1"), ErrorCode.INVALID_REQUEST),
+        (TOPIC, "t", ("retention.ms", SET, None), ErrorCode.INVALID_REQUEST),
+        (BROKER, "1", ("num.partitions", SET, "1"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "2", ("log.retention.ms", SET, "1"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "1", ("min.insync.replicas", SET, "1"), ErrorCode.INVALID_CONFIG),
+        (BROKER, "", ("min.insync.replicas", DELETE, None), ErrorCode.INVALID_CONFIG),
+        (BROKER, "1", ("listeners", SET, "PLAINTEXT://:1"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "1", ("listener.name.x.ssl.keystore.location", SET, "/x"), ErrorCode.INVALID_REQUEST),
+        (METRICS, "m", ("interval.ms", SET, "5"), ErrorCode.INVALID_REQUEST),
+        (METRICS, "m", ("match", SET, "nonsense"), ErrorCode.INVALID_CONFIG),
+        (GROUP, "g", ("consumer.session.timeout.ms", SET, "1"), ErrorCode.INVALID_CONFIG),
+        (GROUP, "g", ("share.auto.offset.reset", SET, "by_duration:soon"), ErrorCode.INVALID_CONFIG),
+        (3, "x", ("a", SET, "b"), ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_what_cannot_be_changed_says_why(client, kind, name, change, code):
+    assert alter(client, kind, name, change)[0] == code
+
+
+def test_groups_and_metrics_keep_what_was_set(client):
+    assert alter(client, GROUP, "g", ("consumer.session.timeout.ms", SET, "50000")) == (0, None)
+    assert option(client, GROUP, "g", "consumer.session.timeout.ms") == ("50000", 8)
+    assert alter(client, GROUP, "g", ("share.auto.offset.reset", SET, "by_duration:PT1H30M")) == (0, None)
+    assert alter(client, METRICS, "m", ("match", SET, "client_id=a.*")) == (0, None)
+    assert option(client, METRICS, "m", "match") == ("client_id=a.*", 7)
+
+
+def test_levels_of_loggers_change_and_change_back(client):
+    logger = logging.getLogger("shim.request")
+    before = logger.level
+    try:
+        assert alter(client, LOGGER, "1", ("shim.request", SET, "ERROR")) == (0, None)
+        assert option(client, LOGGER, "1", "shim.request") == ("ERROR", 6)
+        assert alter(client, LOGGER, "1", ("shim.request", DELETE, None)) == (0, None)
+        assert logger.level == logging.NOTSET
+        assert alter(client, LOGGER, "1", ("root", DELETE, None))[0] == ErrorCode.INVALID_REQUEST
+        assert alter(client, LOGGER, "1", ("shim.request", SET, "LOUD"))[0] == ErrorCode.INVALID_CONFIG
+    finally:
+        logger.setLevel(before)
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_the_old_form_replaces_all_options(client, version):
+    assert replace(client, TOPIC, "t", {"max.message.bytes": "9"}, version) == (0, None)
+    assert option(client, TOPIC, "t", "max.message.bytes") == ("9", 1)
+    assert option(client, TOPIC, "t", "retention.ms") == ("604800000", 5)
+    assert replace(client, TOPIC, "t", {}, version) == (0, None)
+    assert option(client, TOPIC, "t", "max.message.bytes") == ("1048588", 5)
+    assert replace(client, TOPIC, "t", {"foo": "9"}, version)[0] == ErrorCode.INVALID_CONFIG
+    assert replace(client, LOGGER, "1", {"root": "INFO"}, version)[0] == ErrorCode.INVALID_REQUEST
