@@ -1,4 +1,4 @@
-"""Conversations about groups, good and bad. Each is held with the shim and with Apache Kafka, and must read the same."""
+"""Conversations about groups, good and bad: held with the shim and with Apache Kafka, they must read the same."""
 
 from __future__ import annotations
 
@@ -240,7 +240,10 @@ def commit_fields(group: str, member: Any, topic: str, offset: int = 5, **more: 
         "generation_id_or_member_epoch": -1 if member is None else member.generation_id,
         "member_id": "" if member is None else member.member_id,
         "topics": [
-            {"name": topic, "partitions": [{"partition_index": 0, "committed_offset": offset, "committed_metadata": "m"}]}
+            {
+                "name": topic,
+                "partitions": [{"partition_index": 0, "committed_offset": offset, "committed_metadata": "m"}],
+            }
         ],
     }
     return {**fields, **more}
@@ -259,7 +262,9 @@ def offsets_without_a_group(script: Script) -> None:
     for version in (2, 5, 6, 7, 8, 9):
         script.ask("OffsetCommit", version, **commit_fields(group, None, topic, version))
     entry = {"topic_id": topic_id, "partitions": [{"partition_index": 1, "committed_offset": 9}]}
-    script.ask("OffsetCommit", 10, **commit_fields(group, None, topic, topics=[entry, {**entry, "topic_id": b"x" * 16}]))
+    script.ask(
+        "OffsetCommit", 10, **commit_fields(group, None, topic, topics=[entry, {**entry, "topic_id": b"x" * 16}])
+    )
     many = [
         {
             "name": name,
@@ -334,7 +339,8 @@ def offsets_of_a_group_of_another_kind(script: Script) -> None:
 @conversation
 def hostile_metadata(script: Script) -> None:
     topic, group = script.topic("hostile"), script.group("hostile")
-    garbage = protocols("range", metadata=b"\x00\x01\x7f\xff\xff\xff")
+    # A huge count in well-formed bytes would leave Kafka's own join without an answer.
+    garbage = protocols("range", metadata=b"\xff")
     joined = first_member(script, group, protocols=garbage)
     script.ask("SyncGroup", 5, **sync_fields(group, joined, {joined.member_id: b"\xff" * 9}))
     script.ask("OffsetCommit", 9, **commit_fields(group, joined, topic))
@@ -549,5 +555,3 @@ def classic_joins_what_is_left_of_a_modern_group(script: Script) -> None:
     script.ask("LeaveGroup", 5, group_id=group, members=[{"member_id": joined.member_id}])
     modern(script, group)
     script.ask("ConsumerGroupDescribe", 1, group_ids=[group])
-
-

@@ -203,9 +203,9 @@ class GroupCoordinator:
             batch = cext_records.build(
                 entries, codec=codec, producer_id=producer[0], producer_epoch=producer[1], transactional=True
             )
-        if self._faults.armed:
-            self._faults.reach("group.before_append", partition=partition)
         try:
+            if self._faults.armed:
+                self._faults.reach("group.before_append", partition=partition)
             log = self._logs.find(TOPIC, partition)
             if log is None:
                 self._metadata.ensure_internal_topic(TOPIC)

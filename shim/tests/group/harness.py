@@ -1,0 +1,257 @@
+"""A group coordinator over real logs and metadata in a directory, under a virtual clock; crash and come back."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Any
+
+from shim.clock import VirtualClock
+from shim.config import BrokerConfig
+from shim.faults import Faults
+from shim.group.client import Client
+from shim.group.coordinator import TOPIC, GroupCoordinator
+from shim.group.embedded import PROTOCOL_TYPE
+from shim.metadata.store import MetadataStore
+from shim.protocol.messages import (
+    consumer_group_heartbeat_request,
+    heartbeat_request,
+    join_group_request,
+    leave_group_request,
+    offset_commit_request,
+    offset_fetch_request,
+    sync_group_request,
+    txn_offset_commit_request,
+)
+from shim.storage.logs import Logs
+
+SESSION_MS = 10_000
+REBALANCE_MS = 20_000
+
+
+def subscription(*topics: str) -> bytes:
+    """Bytes of a version 0 subscription."""
+    parts = [(0).to_bytes(2, "big"), len(topics).to_bytes(4, "big")]
+    for topic in topics:
+        parts += [len(topic).to_bytes(2, "big"), topic.encode()]
+    return b"".join([*parts, b"\xff\xff\xff\xff"])
+
+
+class Node:
+    """One broker's state without its network. `crash()` forgets memory; `start()` comes back from the files."""
+
+    def __init__(self, path: Path, **options: object) -> None:
+        self.path = path / "life-0"
+        self.lives = 0
+        self.clock = VirtualClock()
+        self.options = {"offsets_topic_num_partitions": 2, **options}
+        self.loop = asyncio.new_event_loop()
+        self.start()
+
+    def start(self) -> None:
+        self.config = BrokerConfig(log_dirs=(str(self.path),), **self.options)
+        self.faults = Faults()
+        self.logs = Logs(self.config, self.clock, self.faults)
+        self.logs.open_dirs("AAAAAAAAQACAAAAAAAAAAQ")
+        self.metadata = MetadataStore(self.config, self.clock, self.logs, self.faults)
+        self.metadata.start()
+        self.logs.start(self.metadata.lookup)
+        self.metadata.create_missing_logs()
+        self.metadata.ensure_internal_topic(TOPIC)
+        self.groups = GroupCoordinator(
+            clock=self.clock, config=self.config, logs=self.logs, metadata=self.metadata, faults=self.faults
+        )
+        self.groups.start()
+
+    def stop(self) -> None:
+        self.groups.stop()
+        self.metadata.stop()
+        self.logs.stop()
+
+    def close(self) -> None:
+        self.faults.disarm()
+        self.stop()
+        self.loop.close()
+
+    def crash(self) -> None:
+        """What the operating system has at this moment is all that is left; the broker comes back on a copy of it."""
+        self.lives += 1
+        copy = self.path.with_name(f"life-{self.lives}")
+        shutil.copytree(self.path, copy)
+        self.faults.disarm()
+        self.stop()
+        shutil.rmtree(self.path)
+        self.path = copy
+        self.start()
+
+    def topic(self, name: str, partitions: int = 2) -> bytes:
+        return self.metadata.create_topic(name, partitions, 1).topic_id
+
+    # --- time
+
+    def advance(self, delay_ms: float) -> None:
+        """Let time pass, and what it wakes run."""
+        self.loop.run_until_complete(self.clock.advance_and_settle(delay_ms))
+
+    def call(self, function: Any, *arguments: Any) -> Any:
+        """Call on the loop; what waits becomes a task (see `Later`)."""
+
+        async def run() -> Any:
+            answer = function(*arguments)
+            if isinstance(answer, Awaitable):
+                return Later(self, asyncio.ensure_future(answer))
+            return answer
+
+        answer = self.loop.run_until_complete(run())
+        self.advance(0)
+        return answer.response if isinstance(answer, Later) and answer.is_done else answer
+
+    # --- requests
+
+    def join(self, group: str, member_id: str = "", version: int = 9, **fields: Any) -> Any:
+        """JoinGroup; the response, or a `Later`."""
+        given = fields.pop("protocols", (("range", subscription("t")),))
+        protocols = [join_group_request.JoinGroupRequestProtocol(name=name, metadata=data) for name, data in given]
+        request = join_group_request.JoinGroupRequest(
+            **{
+                "group_id": group,
+                "member_id": member_id,
+                "session_timeout_ms": SESSION_MS,
+                "rebalance_timeout_ms": REBALANCE_MS,
+                "protocol_type": PROTOCOL_TYPE,
+                "protocols": protocols,
+                **fields,
+            }
+        )
+        return self.call(self.groups.join_group, request, version, Client("c", "/127.0.0.1"))
+
+    def member(self, group: str, **fields: Any) -> Any:
+        """A dynamic member's two joins."""
+        return self.join(group, self.join(group, **fields).member_id, **fields)
+
+    def sync(self, group: str, joined: Any, assignments: dict[str, bytes] | None = None, **fields: Any) -> Any:
+        given = [
+            sync_group_request.SyncGroupRequestAssignment(member_id=name, assignment=data)
+            for name, data in (assignments or {}).items()
+        ]
+        request = sync_group_request.SyncGroupRequest(
+            **{
+                "group_id": group,
+                "generation_id": joined.generation_id,
+                "member_id": joined.member_id,
+                "protocol_type": joined.protocol_type,
+                "protocol_name": joined.protocol_name,
+                "assignments": given,
+                **fields,
+            }
+        )
+        return self.call(self.groups.sync_group, request)
+
+    def stable(self, group: str, **fields: Any) -> Any:
+        """A group of one member that has its assignment."""
+        joined = self.member(group, **fields)
+        self.sync(group, joined, {joined.member_id: b"a"})
+        return joined
+
+    def beat(self, group: str, joined: Any, **fields: Any) -> Any:
+        request = heartbeat_request.HeartbeatRequest(
+            **{"group_id": group, "generation_id": joined.generation_id, "member_id": joined.member_id, **fields}
+        )
+        return self.call(self.groups.heartbeat, request)
+
+    def leave(self, group: str, *member_ids: str, instance_id: str | None = None) -> Any:
+        members = [
+            leave_group_request.MemberIdentity(member_id=each, group_instance_id=instance_id) for each in member_ids
+        ]
+        return self.call(
+            self.groups.leave_group, leave_group_request.LeaveGroupRequest(group_id=group, members=members)
+        )
+
+    def modern(self, group: str, member_id: str, epoch: int = 0, **fields: Any) -> Any:
+        """ConsumerGroupHeartbeat; epoch 0 joins."""
+        if epoch == 0:
+            fields = {"rebalance_timeout_ms": REBALANCE_MS, "topic_partitions": [], **fields}
+        owned = fields.get("topic_partitions")
+        if isinstance(owned, dict):
+            fields["topic_partitions"] = [
+                consumer_group_heartbeat_request.TopicPartitions(topic_id=topic_id, partitions=list(found))
+                for topic_id, found in owned.items()
+            ]
+        request = consumer_group_heartbeat_request.ConsumerGroupHeartbeatRequest(
+            group_id=group, member_id=member_id, member_epoch=epoch, **fields
+        )
+        return self.call(self.groups.consumer_group_heartbeat, request, 1, Client("c", "/127.0.0.1"))
+
+    def commit(
+        self, group: str, topic: str, offset: int, member_id: str = "", epoch: int = -1, version: int = 9, **fields: Any
+    ) -> int:
+        """OffsetCommit of partition 0; its code."""
+        part = offset_commit_request.OffsetCommitRequestPartition(
+            committed_offset=offset, committed_metadata=fields.pop("metadata", "m")
+        )
+        topic_id = self.metadata.image.topics[topic].topic_id
+        request = offset_commit_request.OffsetCommitRequest(
+            group_id=group,
+            member_id=member_id,
+            generation_id_or_member_epoch=epoch,
+            topics=[offset_commit_request.OffsetCommitRequestTopic(name=topic, topic_id=topic_id, partitions=[part])],
+            **fields,
+        )
+        return self.call(self.groups.commit_offsets, request, version).topics[0].partitions[0].error_code
+
+    def commit_in_transaction(
+        self, group: str, topic: str, offset: int, producer: tuple[int, int], generation: int = -1, member_id: str = ""
+    ) -> int:
+        """TxnOffsetCommit of partition 0; its code."""
+        part = txn_offset_commit_request.TxnOffsetCommitRequestPartition(committed_offset=offset)
+        request = txn_offset_commit_request.TxnOffsetCommitRequest(
+            transactional_id="app",
+            group_id=group,
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+            generation_id=generation,
+            member_id=member_id,
+            topics=[txn_offset_commit_request.TxnOffsetCommitRequestTopic(name=topic, partitions=[part])],
+        )
+        answer = self.call(self.groups.commit_transactional_offsets, request, 4)
+        return answer.topics[0].partitions[0].error_code
+
+    def end_transaction(self, group: str, producer: tuple[int, int], commit: bool) -> None:
+        """The marker on the group's partition."""
+        log = self.logs.get(TOPIC, self.groups.partition_for(group))
+        log.append_marker(*producer, 0, commit, 1, self.clock.now_ms())
+
+    def committed(self, group: str, topic: str, stable: bool = False, named: bool = True) -> Any:
+        """What OffsetFetch says of partition 0: (offset, code), or None when it is absent."""
+        topics = [offset_fetch_request.OffsetFetchRequestTopics(name=topic, partition_indexes=[0])] if named else None
+        request = offset_fetch_request.OffsetFetchRequestGroup(group_id=group, topics=topics)
+        answer = self.groups.fetch_offsets(request, stable)
+        for each in answer.topics:
+            for part in each.partitions:
+                if (each.name, part.partition_index) == (topic, 0):
+                    return part.committed_offset, part.error_code
+        return None
+
+    def state(self, group: str) -> str:
+        found = self.groups.find(group)
+        return "none" if found is None else found.state_name
+
+
+class Later:
+    """A request that waits."""
+
+    def __init__(self, node: Node, task: asyncio.Future[Any]) -> None:
+        self._node = node
+        self._task = task
+
+    @property
+    def is_done(self) -> bool:
+        return self._task.done()
+
+    @property
+    def response(self) -> Any:
+        """Its answer, which must be there."""
+        assert self._task.done(), "still waiting"
+        return self._task.result()

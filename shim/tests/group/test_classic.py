@@ -1,0 +1,313 @@
+"""The classic protocol: every request in every state, and every timeout, under a virtual clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shim.errors import ErrorCode, KafkaError
+from shim.group.classic import ALLOWED_FROM, ClassicGroup, State
+from shim.tests.group.harness import REBALANCE_MS, SESSION_MS, Later, Node, subscription
+
+E = ErrorCode
+STATES = ["Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"]
+
+
+def code_of(call, *arguments, **fields) -> ErrorCode:
+    """The code of an answer, raised or given; None while it waits."""
+    try:
+        answer = call(*arguments, **fields)
+    except KafkaError as error:
+        return error.code
+    if isinstance(answer, Later):
+        return None
+    return ErrorCode(answer if isinstance(answer, int) else answer.error_code)
+
+
+class Scene:
+    """A group "g" brought into a state, with `me` a member of it (not the leader where there are two)."""
+
+    def __init__(self, node: Node, state: str) -> None:
+        self.node = node
+        self.me = node.stable("g")
+        if state == "Empty":
+            node.leave("g", self.me.member_id)
+        elif state == "PreparingRebalance":
+            self.newcomer = node.member("g")
+        elif state == "CompletingRebalance":
+            self.newcomer = node.member("g")
+            self.me = node.join("g", self.me.member_id)
+        elif state == "Dead":
+            node.groups.find("g").enter(State.DEAD, 0)
+        assert node.state("g") == state
+
+
+TABLE = {
+    # request: the code in each of STATES; None: it waits
+    "join": [E.UNKNOWN_MEMBER_ID, E.NONE, E.NONE, E.NONE, E.COORDINATOR_NOT_AVAILABLE],
+    "join as new": [E.MEMBER_ID_REQUIRED] * 4 + [E.COORDINATOR_NOT_AVAILABLE],
+    "sync": [E.UNKNOWN_MEMBER_ID, E.REBALANCE_IN_PROGRESS, E.NONE, E.NONE, E.COORDINATOR_NOT_AVAILABLE],
+    "heartbeat": [E.UNKNOWN_MEMBER_ID, E.REBALANCE_IN_PROGRESS, E.NONE, E.NONE, E.COORDINATOR_NOT_AVAILABLE],
+    "commit": [E.UNKNOWN_MEMBER_ID, E.NONE, E.REBALANCE_IN_PROGRESS, E.NONE, E.COORDINATOR_NOT_AVAILABLE],
+    "commit without a group": [E.NONE, *[E.UNKNOWN_MEMBER_ID] * 3, E.COORDINATOR_NOT_AVAILABLE],
+    "commit of a stranger": [E.UNKNOWN_MEMBER_ID] * 4 + [E.COORDINATOR_NOT_AVAILABLE],
+    "old generation": [E.UNKNOWN_MEMBER_ID, *[E.ILLEGAL_GENERATION] * 3, E.COORDINATOR_NOT_AVAILABLE],
+    "stranger": [E.UNKNOWN_MEMBER_ID] * 4 + [E.COORDINATOR_NOT_AVAILABLE],
+    "unknown instance": [E.UNKNOWN_MEMBER_ID] * 4 + [E.COORDINATOR_NOT_AVAILABLE],
+    "delete": [E.NONE, *[E.NON_EMPTY_GROUP] * 3, E.GROUP_ID_NOT_FOUND],
+}
+
+
+def ask(scene: Scene, request: str) -> ErrorCode:
+    node, me = scene.node, scene.me
+    member_id, generation = me.member_id, me.generation_id
+    if request == "join":
+        return code_of(node.join, "g", member_id)
+    if request == "join as new":
+        return code_of(node.join, "g")
+    if request == "sync":
+        return code_of(node.sync, "g", me)
+    if request == "heartbeat":
+        return code_of(node.beat, "g", me)
+    if request == "commit":
+        return code_of(node.commit, "g", "t", 5, member_id, generation)
+    if request == "commit without a group":
+        return code_of(node.commit, "g", "t", 5)
+    if request == "commit of a stranger":
+        return code_of(node.commit, "g", "t", 5, "stranger", generation)
+    if request == "old generation":
+        return code_of(node.beat, "g", me, generation_id=generation + 7)
+    if request == "stranger":
+        return code_of(node.sync, "g", me, member_id="stranger")
+    if request == "unknown instance":
+        return code_of(node.beat, "g", me, group_instance_id="i")
+    try:
+        node.groups.delete_group("g")
+    except KafkaError as error:
+        return error.code
+    return ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("request_name", "state", "expected"),
+    [(name, state, code) for name, row in TABLE.items() for state, code in zip(STATES, row, strict=True)],
+)
+def test_every_request_in_every_state(node: Node, request_name: str, state: str, expected: ErrorCode) -> None:
+    assert ask(Scene(node, state), request_name) is expected
+
+
+@pytest.mark.parametrize("target", State)
+@pytest.mark.parametrize("source", State)
+def test_only_the_transitions_of_the_table_are_possible(source: State, target: State) -> None:
+    group = ClassicGroup("g", 0, source)
+    if source in ALLOWED_FROM[target]:
+        group.enter(target, 5)
+        assert (group.state, group.previous_state, group.state_ms) == (target, source, 5)
+    else:
+        with pytest.raises(AssertionError):
+            group.enter(target, 5)
+
+
+# --- time
+
+
+def test_a_silent_member_is_removed_at_its_session_timeout(node: Node) -> None:
+    me = node.stable("g")
+    node.advance(SESSION_MS - 1)
+    assert node.state("g") == "Stable"
+    node.advance(1)
+    assert node.state("g") == "Empty"
+    assert code_of(node.beat, "g", me) is E.UNKNOWN_MEMBER_ID
+
+
+@pytest.mark.parametrize("sign", ["heartbeat", "commit"])
+def test_a_sign_of_life_moves_the_session(node: Node, sign: str) -> None:
+    me = node.stable("g")
+    for _ in range(5):
+        node.advance(SESSION_MS - 1)
+        assert code_of(node.beat, "g", me) is E.NONE if sign == "heartbeat" else True
+        if sign == "commit":
+            assert node.commit("g", "t", 1, me.member_id, me.generation_id) == 0
+    node.advance(SESSION_MS)
+    assert node.state("g") == "Empty"
+
+
+def test_a_parked_join_needs_no_heartbeat_but_the_others_must_come_in_time(node: Node) -> None:
+    me = node.stable("g")
+    waits = node.member("g")
+    for _ in range(REBALANCE_MS // 5000):
+        assert not waits.is_done
+        assert code_of(node.beat, "g", me) is E.REBALANCE_IN_PROGRESS
+        node.advance(5000)
+    joined = waits.response
+    assert [each.member_id for each in joined.members] == [joined.member_id], "who did not join is gone, the rest leads"
+    assert code_of(node.beat, "g", me) is E.UNKNOWN_MEMBER_ID
+
+
+def test_who_does_not_sync_in_time_is_removed(node: Node) -> None:
+    me = node.stable("g")
+    waits = node.member("g")
+    again = node.join("g", me.member_id)
+    other = waits.response
+    assert node.state("g") == "CompletingRebalance"
+    synced = node.sync("g", other)
+    for _ in range(REBALANCE_MS // 5000):
+        assert code_of(node.beat, "g", again) is E.NONE
+        node.advance(5000)
+    assert synced.response.error_code == E.REBALANCE_IN_PROGRESS
+    assert code_of(node.beat, "g", again) is E.UNKNOWN_MEMBER_ID
+
+
+def test_an_id_that_nobody_comes_back_with_is_forgotten(node: Node) -> None:
+    node.stable("g")
+    given = node.join("g")
+    group = node.groups.find("g")
+    assert list(group.pending_joins) == [given.member_id]
+    node.advance(SESSION_MS)
+    assert not group.pending_joins
+    assert code_of(node.join, "g", given.member_id) is E.UNKNOWN_MEMBER_ID
+
+
+def test_a_first_join_that_is_never_answered_ends_after_five_minutes(node: Node) -> None:
+    me = node.stable("g", rebalance_timeout_ms=3_600_000)
+    node.member("g", rebalance_timeout_ms=3_600_000)
+    group = node.groups.find("g")
+    for _ in range(60):
+        assert len(group.members) == 2
+        node.advance(5000)
+        node.beat("g", me)
+    assert list(group.members) == [me.member_id]
+
+
+def test_the_initial_delay_gathers_members_until_nobody_comes(tmp_path: Path) -> None:
+    node = Node(tmp_path, group_initial_rebalance_delay_ms=1000)
+    try:
+        first = node.member("g")
+        node.advance(900)
+        second = node.member("g")
+        node.advance(200)
+        assert not first.is_done
+        node.advance(1000)
+        assert first.response.generation_id == second.response.generation_id == 1
+        assert len(first.response.members) == 2
+    finally:
+        node.close()
+
+
+def test_the_initial_delay_ends_at_the_rebalance_timeout(tmp_path: Path) -> None:
+    node = Node(tmp_path, group_initial_rebalance_delay_ms=1000)
+    try:
+        first = node.member("g", rebalance_timeout_ms=3000)
+        for _ in range(6):
+            node.advance(499)
+            node.member("g", rebalance_timeout_ms=3000)
+        node.advance(1100)
+        assert first.is_done
+    finally:
+        node.close()
+
+
+# --- members
+
+
+def test_a_follower_with_new_metadata_starts_a_rebalance(node: Node) -> None:
+    me = node.stable("g")
+    waits = node.member("g")
+    led = node.join("g", me.member_id)
+    followed = waits.response
+    node.sync("g", led, {led.member_id: b"1", followed.member_id: b"2"})
+    assert node.sync("g", followed).assignment == b"2"
+    same = node.join("g", followed.member_id)
+    assert (same.generation_id, same.members, node.state("g")) == (led.generation_id, [], "Stable")
+    assert isinstance(node.join("g", followed.member_id, protocols=(("range", subscription("u")),)), Later)
+    assert node.state("g") == "PreparingRebalance"
+
+
+def test_a_static_member_that_restarts_moves_nothing(node: Node) -> None:
+    first = node.join("g", group_instance_id="one")
+    node.sync("g", first, {first.member_id: b"mine"}, group_instance_id="one")
+    back = node.join("g", group_instance_id="one")
+    assert back.member_id != first.member_id
+    assert (back.generation_id, back.skip_assignment, node.state("g")) == (first.generation_id, True, "Stable")
+    assert node.sync("g", back, group_instance_id="one").assignment == b"mine"
+    assert code_of(node.beat, "g", first, group_instance_id="one") is E.FENCED_INSTANCE_ID
+    assert code_of(node.beat, "g", first) is E.UNKNOWN_MEMBER_ID
+    node.crash()
+    assert code_of(node.beat, "g", back, group_instance_id="one") is E.NONE
+
+
+def test_an_old_static_leader_is_not_told_that_it_leads(node: Node) -> None:
+    first = node.join("g", group_instance_id="one")
+    node.sync("g", first, {first.member_id: b"mine"}, group_instance_id="one")
+    back = node.join("g", version=8, group_instance_id="one")
+    assert back.leader == first.member_id
+    assert back.members == []
+
+
+def test_the_group_is_full(tmp_path: Path) -> None:
+    node = Node(tmp_path, group_max_size=1)
+    try:
+        me = node.stable("g")
+        assert node.join("g").error_code == E.GROUP_MAX_SIZE_REACHED
+        assert code_of(node.beat, "g", me) is E.NONE
+    finally:
+        node.close()
+
+
+def test_a_flood_of_first_joins_costs_bounded_memory(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shim.group.classic_join.MAX_PENDING_JOINS", 50)
+    me = node.stable("g")
+    given = [node.join("g").member_id for _ in range(200)]
+    group = node.groups.find("g")
+    assert list(group.pending_joins) == given[-50:]
+    assert len(node.groups._timers) == 51
+    assert code_of(node.beat, "g", me) is E.NONE
+
+
+@pytest.mark.parametrize("metadata", [b"", b"\xff", b"\x00\x01\x7f\xff\xff\xff", b"\x00\x00\x00\x00\x00\x01\x00\x05ab"])
+def test_hostile_metadata_makes_every_topic_count_as_used(node: Node, metadata: bytes) -> None:
+    me = node.stable("g", protocols=(("range", metadata),))
+    group = node.groups.find("g")
+    assert group.subscribed_topics is None
+    assert group.is_subscribed("anything")
+    assert code_of(node.beat, "g", me) is E.NONE
+
+
+# --- records
+
+
+def test_a_stable_group_is_back_after_a_crash(node: Node) -> None:
+    me = node.stable("g")
+    node.commit("g", "t", 7, me.member_id, me.generation_id)
+    node.crash()
+    assert node.committed("g", "t") == (7, 0)
+    assert code_of(node.beat, "g", me) is E.NONE
+    assert node.sync("g", me).assignment == b"a"
+    node.advance(SESSION_MS)
+    assert node.state("g") == "Empty"
+
+
+def test_members_of_a_group_that_nobody_asks_for_end_on_time_after_a_restart(node: Node) -> None:
+    node.stable("g")
+    node.crash()
+    node.advance(SESSION_MS + 200)
+    group = node.groups._partitions[node.groups.partition_for("g")].by_id["g"]
+    assert group.state is State.EMPTY
+
+
+def test_an_assignment_that_cannot_be_written_is_told_to_all(node: Node) -> None:
+    joined = node.member("g")
+    node.faults.arm("group.before_append", "error", "KAFKA_STORAGE_ERROR")
+    assert node.sync("g", joined, {joined.member_id: b"a"}).error_code == E.NOT_COORDINATOR
+    node.faults.disarm()
+    assert node.state("g") == "CompletingRebalance"
+    assert node.sync("g", joined, {joined.member_id: b"a"}).assignment == b"a"
+
+
+def test_a_stopping_broker_answers_what_waits(node: Node) -> None:
+    node.stable("g")
+    waits = node.member("g")
+    node.groups.stop()
+    node.advance(0)
+    assert waits.response.error_code == E.NOT_COORDINATOR

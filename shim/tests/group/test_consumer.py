@@ -1,0 +1,372 @@
+"""The consumer protocol (KIP-848) under a virtual clock: epochs, fencing, reconciliation, time, expressions, migration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shim.errors import ErrorCode, KafkaError
+from shim.group.consumer_member import UNRELEASED, UNREVOKED
+from shim.metadata.image import RESOURCE_GROUP
+from shim.protocol.records.config_record import ConfigRecord
+from shim.tests.group.harness import REBALANCE_MS, Node, subscription
+
+E = ErrorCode
+SESSION_848_MS = 45_000
+
+
+def refused(call: Any, *arguments: Any, **fields: Any) -> ErrorCode:
+    with pytest.raises(KafkaError) as caught:
+        call(*arguments, **fields)
+    return caught.value.code
+
+
+def given(response: Any) -> dict[bytes, set[int]] | None:
+    """The assignment of an answer."""
+    if response.assignment is None:
+        return None
+    return {bytes(each.topic_id): set(each.partitions) for each in response.assignment.topic_partitions}
+
+
+@pytest.fixture
+def topic_id(node: Node) -> bytes:
+    return node.topic("four", 4)
+
+
+def join(node: Node, member_id: str, **fields: Any) -> Any:
+    return node.modern("g", member_id, subscribed_topic_names=["four"], **fields)
+
+
+def two_members(node: Node, topic_id: bytes) -> None:
+    """a and b with two partitions each, all settled in epoch 3."""
+    join(node, "a")
+    node.advance(1000)
+    join(node, "b")
+    mine = given(node.modern("g", "a", 2))
+    assert mine is not None
+    node.modern("g", "a", 2, topic_partitions=mine)
+    node.modern("g", "b", 3)
+    assert node.state("g") == "Stable"
+
+
+# --- joining
+
+
+def test_the_first_member_gets_everything_at_once(node: Node, topic_id: bytes) -> None:
+    joined = join(node, "a")
+    assert given(joined) == {topic_id: {0, 1, 2, 3}}
+    assert (joined.member_epoch, joined.heartbeat_interval_ms) == (2, 5000)
+    assert given(node.modern("g", "a", 2)) is None, "nothing changed"
+    assert node.state("g") == "Stable"
+
+
+def test_a_second_member_waits_until_the_first_has_revoked(node: Node, topic_id: bytes) -> None:
+    join(node, "a")
+    node.advance(1000)
+    joined = join(node, "b")
+    assert given(joined) == {}
+    group = node.groups.find("g")
+    assert group.members["b"].state == UNRELEASED
+    keeps = given(node.modern("g", "a", 2))
+    assert keeps is not None
+    assert len(keeps[topic_id]) == 2
+    assert group.members["a"].state == UNREVOKED
+    assert given(node.modern("g", "b", 3)) is None, "still with a"
+    assert node.modern("g", "a", 2).member_epoch == 2, "it did not say what it owns"
+    assert node.modern("g", "a", 2, topic_partitions=keeps).member_epoch == 3
+    taken = given(node.modern("g", "b", 3))
+    assert taken == {topic_id: {0, 1, 2, 3} - keeps[topic_id]}
+    assert node.state("g") == "Stable"
+
+
+def test_no_partition_ever_has_two_owners(node: Node, topic_id: bytes) -> None:
+    members: dict[str, tuple[int, dict[bytes, set[int]]]] = {}
+    for step in range(60):
+        name = "abcde"[step % 5]
+        if step % 17 == 16 and name in members:
+            node.modern("g", name, -1)
+            del members[name]
+        else:
+            epoch, owned = members.get(name, (0, {}))
+            answer = join(node, name) if epoch == 0 else node.modern("g", name, epoch, topic_partitions=owned)
+            now = given(answer)
+            members[name] = (answer.member_epoch, owned if now is None else now)
+        node.advance(400)
+        held = [(topic, each) for _, owned in members.values() for topic, found in owned.items() for each in found]
+        assert len(held) == len(set(held)), f"step {step}"
+
+
+def test_target_assignments_are_made_once_an_interval(node: Node, topic_id: bytes) -> None:
+    join(node, "a")
+    join(node, "b")
+    join(node, "c")
+    group = node.groups.find("g")
+    assert (group.group_epoch, group.assignment_epoch) == (4, 2)
+    assert node.state("g") == "Assigning"
+    node.advance(1000)
+    node.modern("g", "c", group.members["c"].member_epoch)
+    assert group.assignment_epoch == 4
+
+
+# --- fencing
+
+
+def test_epochs_that_fence(node: Node, topic_id: bytes) -> None:
+    two_members(node, topic_id)
+    group = node.groups.find("g")
+    assert refused(node.modern, "g", "a", 9) is E.FENCED_MEMBER_EPOCH
+    assert refused(node.modern, "g", "a", 1) is E.FENCED_MEMBER_EPOCH
+    assert refused(node.modern, "g", "x", 3) is E.UNKNOWN_MEMBER_ID
+    assert refused(node.modern, "none", "a", 3) is E.GROUP_ID_NOT_FOUND
+    mine = {topic: set(found) for topic, found in group.members["a"].assigned.items()}
+    assert node.modern("g", "a", 2, topic_partitions=mine).member_epoch == 3, "a lost answer"
+    assert refused(node.modern, "g", "a", 2) is E.FENCED_MEMBER_EPOCH, "silent about what it owns"
+    assert refused(node.modern, "g", "a", 2, topic_partitions={topic_id: {0, 1, 2, 3}}) is E.FENCED_MEMBER_EPOCH
+
+
+def test_a_member_that_was_fenced_comes_back_with_epoch_zero(node: Node, topic_id: bytes) -> None:
+    two_members(node, topic_id)
+    again = join(node, "a")
+    assert again.member_epoch == 3
+    assert len((given(again) or {})[topic_id]) == 2
+
+
+def test_wrong_requests(node: Node) -> None:
+    assert (
+        refused(node.modern, "g", "a", subscribed_topic_names=["t"], server_assignor="mine") is E.UNSUPPORTED_ASSIGNOR
+    )
+    assert refused(node.modern, "g", "", subscribed_topic_names=["t"]) is E.INVALID_REQUEST
+    assert refused(node.modern, "g", "a", -3) is E.INVALID_REQUEST
+    assert refused(node.modern, "g", "a", -2) is E.INVALID_REQUEST
+    assert refused(node.modern, "g", "a") is E.INVALID_REQUEST
+    regex = {"subscribed_topic_names": [], "subscribed_topic_regex": "(?<x"}
+    assert refused(node.modern, "g", "a", **regex) is E.INVALID_REGULAR_EXPRESSION
+    assert node.state("g") == "none"
+
+
+def test_the_group_is_full(tmp_path: Path) -> None:
+    node = Node(tmp_path, group_consumer_max_size=1)
+    try:
+        node.topic("four")
+        join(node, "a")
+        assert refused(join, node, "b") is E.GROUP_MAX_SIZE_REACHED
+        assert join(node, "a").member_epoch == 2
+    finally:
+        node.close()
+
+
+# --- time
+
+
+def test_a_silent_member_is_removed_at_its_session_timeout(node: Node, topic_id: bytes) -> None:
+    two_members(node, topic_id)
+    node.advance(SESSION_848_MS - 1)
+    node.modern("g", "b", 3)
+    assert set(node.groups.find("g").members) == {"a", "b"}
+    node.advance(1)
+    assert set(node.groups.find("g").members) == {"b"}
+    assert given(node.modern("g", "b", 3)) == {topic_id: {0, 1, 2, 3}}, "stable one heartbeat later"
+    assert node.state("g") == "Stable"
+
+
+def test_a_member_that_does_not_revoke_in_time_is_removed(node: Node, topic_id: bytes) -> None:
+    join(node, "a")
+    node.advance(1000)
+    join(node, "b")
+    node.modern("g", "a", 2)
+    for _ in range(REBALANCE_MS // 5000):
+        assert "a" in node.groups.find("g").members
+        node.advance(5000)
+        if "a" in node.groups.find("g").members:
+            node.modern("g", "a", 2)
+    assert set(node.groups.find("g").members) == {"b"}
+
+
+def test_options_of_the_group_go_before_those_of_the_broker(node: Node, topic_id: bytes) -> None:
+    for name, value in (("consumer.session.timeout.ms", "50000"), ("consumer.heartbeat.interval.ms", "7000")):
+        record = ConfigRecord(resource_type=RESOURCE_GROUP, resource_name="g", name=name, value=value)
+        node.metadata.commit([record])
+    assert join(node, "a").heartbeat_interval_ms == 7000
+    node.advance(49_999)
+    assert node.state("g") == "Stable"
+    node.advance(1)
+    assert node.state("g") == "Empty"
+
+
+# --- static members
+
+
+def test_a_static_member_leaves_for_now_and_comes_back_to_its_partitions(node: Node, topic_id: bytes) -> None:
+    first = join(node, "a", instance_id="one")
+    assert refused(join, node, "b", instance_id="one") is E.UNRELEASED_INSTANCE_ID
+    node.modern("g", "a", -2, instance_id="one")
+    back = join(node, "b", instance_id="one")
+    assert (back.member_epoch, given(back)) == (first.member_epoch, {topic_id: {0, 1, 2, 3}})
+    assert refused(node.modern, "g", "a", 2, instance_id="one") is E.FENCED_INSTANCE_ID
+    node.crash()
+    assert node.modern("g", "b", 2, instance_id="one").error_code == 0
+
+
+def test_a_static_member_that_stays_away_is_removed(node: Node, topic_id: bytes) -> None:
+    join(node, "a", instance_id="one")
+    node.modern("g", "a", -2, instance_id="one")
+    node.advance(SESSION_848_MS)
+    assert node.state("g") == "Empty"
+
+
+# --- topics
+
+
+def test_a_topic_that_appears_or_grows_is_given_out(node: Node) -> None:
+    joined = node.modern("g", "a", subscribed_topic_names=["later"])
+    assert given(joined) == {}
+    topic_id = node.topic("later", 1)
+    node.advance(1000)
+    answer = node.modern("g", "a", joined.member_epoch)
+    assert given(answer) == {topic_id: {0}}
+    node.metadata.create_partitions("later", 3)
+    node.advance(1000)
+    answer = node.modern("g", "a", answer.member_epoch)
+    assert given(answer) == {topic_id: {0, 1, 2}}
+    node.metadata.delete_topic("later")
+    node.advance(1000)
+    assert given(node.modern("g", "a", answer.member_epoch)) == {}
+
+
+def test_an_expression_follows_the_topics(node: Node) -> None:
+    first = node.topic("log-1")
+    joined = node.modern("g", "a", subscribed_topic_names=[], subscribed_topic_regex="log-.*")
+    assert given(joined) == {}
+    node.advance(1000)
+    answer = node.modern("g", "a", joined.member_epoch)
+    assert given(answer) == {first: {0, 1}}
+    node.topic("catalog-1")
+    second = node.topic("log-2")
+    node.advance(10_001)
+    answer = node.modern("g", "a", answer.member_epoch)  # notices new topics, asks for a resolution
+    node.advance(0)
+    answer = node.modern("g", "a", answer.member_epoch)
+    assert given(answer) == {first: {0, 1}, second: {0, 1}}
+    node.crash()
+    assert set(node.groups.find("g").resolved["log-.*"].topics) == {"log-1", "log-2"}
+    node.modern("g", "a", answer.member_epoch, subscribed_topic_regex="")
+    assert not node.groups.find("g").resolved
+
+
+# --- offsets
+
+
+def test_commits_are_taken_at_the_epoch_or_where_the_partition_was_already_there(node: Node, topic_id: bytes) -> None:
+    two_members(node, topic_id)
+    group = node.groups.find("g")
+    mine = next(name for name, member in group.members.items() if 0 in member.assigned[topic_id])
+    other = "b" if mine == "a" else "a"
+    since = group.members[mine].assigned[topic_id][0]
+    assert node.commit("g", "four", 1, mine, 3) == 0
+    assert refused(node.commit, "g", "four", 1, mine, 4) is E.STALE_MEMBER_EPOCH
+    if since < 3:
+        assert node.commit("g", "four", 1, mine, since) == 0
+    assert refused(node.commit, "g", "four", 1, mine, since - 1) is E.STALE_MEMBER_EPOCH
+    assert refused(node.commit, "g", "four", 1, other, 2) is E.STALE_MEMBER_EPOCH
+    assert refused(node.commit, "g", "four", 1, "x", 3) is E.UNKNOWN_MEMBER_ID
+    assert refused(node.commit, "g", "four", 1) is E.UNKNOWN_MEMBER_ID
+    assert refused(node.commit, "g", "four", 1, mine, 3, version=8) is E.UNSUPPORTED_VERSION
+
+
+# --- restart
+
+
+def test_everything_is_back_after_a_crash_at_any_step(node: Node, topic_id: bytes) -> None:
+    join(node, "a")
+    node.advance(1000)
+    node.crash()
+    join(node, "b")
+    node.crash()
+    keeps = given(node.modern("g", "a", 2))
+    assert keeps is not None
+    node.crash()
+    node.modern("g", "a", 2, topic_partitions=keeps)
+    node.crash()
+    taken = given(node.modern("g", "b", 3))
+    assert taken == {topic_id: {0, 1, 2, 3} - keeps[topic_id]}
+    node.crash()
+    assert node.state("g") == "Stable"
+    node.modern("g", "a", -1)
+    node.crash()
+    assert set(node.groups.find("g").members) == {"b"}
+    assert set(node.groups.find("g").target) == {"b"}
+    node.modern("g", "b", -1)
+    node.groups.delete_group("g")
+    node.crash()
+    assert node.state("g") == "none"
+
+
+# --- migration
+
+
+def classic_assignment(topic: str, *partitions: int) -> bytes:
+    numbers = b"".join(each.to_bytes(4, "big") for each in partitions)
+    parts = (b"\0\0", b"\0\0\0\1", len(topic).to_bytes(2, "big"), topic.encode(), len(partitions).to_bytes(4, "big"))
+    return b"".join((*parts, numbers, b"\xff\xff\xff\xff"))
+
+
+def classic_group(node: Node) -> Any:
+    mine = {"protocols": (("range", subscription("four")),)}
+    joined = node.member("g", **mine)
+    node.sync("g", joined, {joined.member_id: classic_assignment("four", 0, 1, 2, 3)})
+    return joined
+
+
+def test_a_classic_group_is_upgraded_by_a_modern_member_and_goes_back_when_it_leaves(
+    node: Node, topic_id: bytes
+) -> None:
+    old = classic_group(node)
+    node.commit("g", "four", 5, old.member_id, old.generation_id)
+    joined = join(node, "a")
+    assert given(joined) == {}, "the classic member holds all"
+    assert node.groups.find("g").TYPE == "consumer"
+    assert node.committed("g", "four") == (5, 0)
+    assert node.beat("g", old).error_code == E.REBALANCE_IN_PROGRESS
+    again = node.join("g", old.member_id, protocols=(("range", subscription("four")),))
+    assert again.error_code == 0
+    node.crash()
+    assert node.groups.find("g").TYPE == "consumer"
+    node.modern("g", "a", -1)
+    assert node.groups.find("g").TYPE == "classic"
+    assert node.state("g") == "PreparingRebalance"
+    node.crash()
+    assert node.groups.find("g").TYPE == "classic"
+    assert node.state("g") == "Stable"
+
+
+def test_a_classic_member_that_does_not_follow_is_removed(node: Node, topic_id: bytes) -> None:
+    old = classic_group(node)
+    join(node, "a")
+    for _ in range(REBALANCE_MS // 5000):
+        assert old.member_id in node.groups.find("g").members
+        assert node.beat("g", old).error_code == E.REBALANCE_IN_PROGRESS
+        node.advance(5000)
+        node.modern("g", "a", node.groups.find("g").members["a"].member_epoch)
+    assert set(node.groups.find("g").members) == {"a"}
+
+
+@pytest.mark.parametrize("policy", ["disabled", "downgrade"])
+def test_migration_can_be_forbidden(tmp_path: Path, policy: str) -> None:
+    node = Node(tmp_path, group_consumer_migration_policy=policy)
+    try:
+        node.topic("four", 4)
+        classic_group(node)
+        assert refused(join, node, "a") is E.GROUP_ID_NOT_FOUND
+        assert node.groups.find("g").TYPE == "classic"
+    finally:
+        node.close()
+
+
+def test_a_custom_assignors_data_is_not_lost_by_an_upgrade(node: Node, topic_id: bytes) -> None:
+    joined = node.member("g", protocols=(("mine", subscription("four")),))
+    assigned = classic_assignment("four", 0)[:-4] + b"\0\0\0\2hi"
+    node.sync("g", joined, {joined.member_id: assigned})
+    assert refused(join, node, "a") is E.GROUP_ID_NOT_FOUND
+    assert node.beat("g", joined).error_code == 0

@@ -1,0 +1,270 @@
+"""Offsets: commits with and without a group, transactions (B8, B16, D14), expiry (KIP-211), deletion, restart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cext import messages
+from cext import records as cext_records
+from shim.errors import ErrorCode, KafkaError
+from shim.group import records
+from shim.group.coordinator import TOPIC
+from shim.protocol.records.offset_commit_key import OffsetCommitKey
+from shim.protocol.records.offset_commit_value import OffsetCommitValue
+from shim.tests.group.harness import Node, subscription
+
+E = ErrorCode
+DAY_MS = 24 * 3_600_000
+NO_OFFSET = (-1, 0)
+UNSTABLE = (-1, E.UNSTABLE_OFFSET_COMMIT)
+PRODUCER = (1000, 0)
+
+
+def refused(call, *arguments, **fields) -> ErrorCode:
+    with pytest.raises(KafkaError) as caught:
+        call(*arguments, **fields)
+    return caught.value.code
+
+
+# --- records
+
+
+@given(
+    st.text(min_size=1, max_size=20),
+    st.text(min_size=1, max_size=20),
+    st.integers(0, 2**31 - 1),
+    st.integers(-1, 2**63 - 1),
+    st.integers(-1, 2**31 - 1),
+    st.text(max_size=300),
+    st.integers(0, 2**62),
+    st.sampled_from((-1, 5, 2**62)),
+    st.binary(min_size=16, max_size=16),
+)
+def test_offsets_are_encoded_as_the_generated_classes_do(
+    group, topic, partition, offset, epoch, metadata, commit_ms, expire_ms, topic_id
+) -> None:
+    key = records.encode_offset_key(records.offset_key_prefix(group), topic, partition)
+    generated = OffsetCommitKey(group=group, topic=topic, partition=partition)
+    assert key == b"\0\1" + messages.encode(generated, 0)
+    assert records.decode_offset_key(key) == (group, topic, partition)
+    version = 4 if expire_ms == -1 else 1
+    committed = records.Committed(offset, epoch, metadata, commit_ms, expire_ms, topic_id)
+    value = OffsetCommitValue(
+        offset=offset,
+        leader_epoch=epoch,
+        metadata=metadata,
+        commit_timestamp=commit_ms,
+        expire_timestamp=expire_ms,
+        topic_id=topic_id,
+    )
+    encoded = records.encode_offset(committed)
+    assert encoded == version.to_bytes(2, "big") + messages.encode(value, version)
+    back = records.decode_offset(encoded, 7)
+    assert (back.offset, back.metadata, back.commit_ms, back.record_offset) == (offset, metadata, commit_ms, 7)
+    if version == 4:
+        assert (back.leader_epoch, back.topic_id) == (epoch, topic_id)
+
+
+@given(st.binary(max_size=60), st.binary(max_size=60))
+def test_records_that_do_not_parse_are_refused(key: bytes, value: bytes) -> None:
+    try:
+        kind = records.record_type_of(key)
+        if 0 <= kind <= records.OFFSET_COMMIT:
+            records.decode_offset_key(key)
+            records.decode_offset(value, 0)
+        else:
+            records.decode(key, value)
+    except records.RecordError:
+        pass
+
+
+def test_a_log_with_foreign_records_is_read_around_them(node: Node) -> None:
+    node.commit("g", "t", 5)
+    log = node.logs.get(TOPIC, node.groups.partition_for("g"))
+    foreign = [(b"\0\x63what", b"\0\0", 1, ()), (b"\0\1\0\x7f", b"\0\4", 1, ()), (b"", b"", 1, ())]
+    foreign += [(b"\0\x0b\0\1s", b"\0\0\0\0\0\1\0", 1, ())]
+    log.append_batch(cext_records.build(foreign), now_ms=1)
+    node.crash()
+    assert node.committed("g", "t") == (5, 0)
+
+
+# --- commits
+
+
+def test_offsets_survive_a_crash_and_the_newest_counts(node: Node) -> None:
+    for offset in range(20):
+        assert node.commit("g", "t", offset) == 0
+    node.crash()
+    assert node.committed("g", "t") == (19, 0)
+    assert node.committed("g", "t", named=False) == (19, 0)
+    assert node.state("g") == "Empty"
+
+
+def test_metadata_has_a_limit_in_utf16_units(node: Node) -> None:
+    assert node.commit("g", "t", 1, metadata="x" * 4096) == 0
+    assert node.commit("g", "t", 1, metadata="x" * 4097) == E.OFFSET_METADATA_TOO_LARGE
+    assert node.commit("g", "t", 1, metadata="\U0001f600" * 2048) == 0
+    assert node.commit("g", "t", 1, metadata="\U0001f600" * 2049) == E.OFFSET_METADATA_TOO_LARGE
+    assert node.commit("g", "t", 1, metadata=None) == 0
+
+
+def test_a_generation_without_a_group(node: Node) -> None:
+    assert refused(node.commit, "g", "t", 1, "m", 3, version=8) is E.ILLEGAL_GENERATION
+    assert refused(node.commit, "g", "t", 1, "m", 3, version=9) is E.GROUP_ID_NOT_FOUND
+    assert node.commit("g", "t", 1, "m", -1) == 0
+
+
+def test_offsets_of_a_topic_of_the_same_name_are_not_mixed_up(node: Node) -> None:
+    node.commit("g", "t", 9)
+    node.metadata.delete_topic("t")
+    assert node.groups.fetch_offsets(_fetch_all("g"), False).topics == []
+    node.topic("t")
+    assert node.committed("g", "t") == NO_OFFSET
+    node.crash()
+    assert node.committed("g", "t") == NO_OFFSET
+
+
+def _fetch_all(group: str):
+    from shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
+
+    return OffsetFetchRequestGroup(group_id=group, topics=None)
+
+
+# --- transactions
+
+
+def test_offsets_of_a_transaction_are_seen_when_it_commits(node: Node) -> None:
+    assert node.commit_in_transaction("g", "t", 5, PRODUCER) == 0
+    assert node.committed("g", "t") == NO_OFFSET
+    assert node.committed("g", "t", stable=True) == UNSTABLE
+    assert node.committed("g", "t", stable=True, named=False) is None, "only pending: absent from the all-topics form"
+    node.end_transaction("g", PRODUCER, True)
+    assert node.committed("g", "t", stable=True) == (5, 0)
+    node.crash()
+    assert node.committed("g", "t", stable=True) == (5, 0)
+
+
+def test_offsets_of_a_transaction_are_gone_when_it_aborts(node: Node) -> None:
+    node.commit("g", "t", 3)
+    node.commit_in_transaction("g", "t", 5, PRODUCER)
+    assert node.committed("g", "t") == (3, 0)
+    assert node.committed("g", "t", stable=True) == UNSTABLE
+    assert node.committed("g", "t", stable=True, named=False) == UNSTABLE
+    node.end_transaction("g", PRODUCER, False)
+    assert node.committed("g", "t", stable=True) == (3, 0)
+
+
+def test_pending_offsets_are_pending_after_a_crash(node: Node) -> None:
+    node.commit_in_transaction("g", "t", 5, PRODUCER)
+    node.crash()
+    assert node.committed("g", "t", stable=True) == UNSTABLE
+    node.end_transaction("g", PRODUCER, True)
+    assert node.committed("g", "t", stable=True) == (5, 0)
+
+
+def test_a_marker_on_a_partition_that_nobody_has_read_counts(node: Node) -> None:
+    node.commit_in_transaction("g", "t", 5, PRODUCER)
+    node.crash()
+    node.end_transaction("g", PRODUCER, True)
+    assert node.committed("g", "t") == (5, 0)
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_of_a_plain_and_a_transactional_commit_the_later_record_wins(node: Node, crash: bool) -> None:
+    node.commit_in_transaction("g", "t", 5, PRODUCER)
+    node.commit("g", "t", 9)
+    node.end_transaction("g", PRODUCER, True)
+    if crash:
+        node.crash()
+    assert node.committed("g", "t") == (9, 0)
+
+
+def test_two_transactions_on_one_partition(node: Node) -> None:
+    other = (2000, 0)
+    node.commit_in_transaction("g", "t", 5, PRODUCER)
+    node.commit_in_transaction("g", "t", 6, other)
+    node.end_transaction("g", PRODUCER, True)
+    assert node.committed("g", "t", stable=True) == UNSTABLE
+    node.end_transaction("g", other, False)
+    assert node.committed("g", "t", stable=True) == (5, 0)
+
+
+def test_a_transactional_commit_of_members_and_strangers(node: Node) -> None:
+    assert node.commit_in_transaction("g", "t", 5, PRODUCER, 3, "m") == E.ILLEGAL_GENERATION
+    me = node.stable("g")
+    assert node.commit_in_transaction("g", "t", 5, PRODUCER, me.generation_id, me.member_id) == 0
+    assert node.commit_in_transaction("g", "t", 5, PRODUCER) == 0, "a producer that knows no group (before KIP-447)"
+    assert node.commit_in_transaction("g", "t", 5, PRODUCER, 9, me.member_id) == E.ILLEGAL_GENERATION
+    assert node.commit_in_transaction("g", "t", 5, PRODUCER, me.generation_id, "x") == E.UNKNOWN_MEMBER_ID
+    node.leave("g", me.member_id)
+    assert node.commit_in_transaction("g", "t", 5, PRODUCER, 3, "x") == E.UNKNOWN_MEMBER_ID
+    assert node.commit_in_transaction("g", "t", 5, PRODUCER, -1, "x") == 0
+
+
+def test_a_tombstone_takes_what_is_pending(node: Node) -> None:
+    node.commit_in_transaction("g", "t", 5, PRODUCER)
+    node.groups.delete_group("g")
+    node.end_transaction("g", PRODUCER, True)
+    assert node.committed("g", "t") == NO_OFFSET
+    node.crash()
+    assert node.committed("g", "t") == NO_OFFSET
+
+
+# --- expiry
+
+
+def test_offsets_without_a_group_expire_after_their_commit(node: Node) -> None:
+    node.commit("g", "t", 5)
+    node.advance(7 * DAY_MS - 1)
+    assert node.committed("g", "t") == (5, 0)
+    node.advance(600_000)
+    assert node.committed("g", "t") == NO_OFFSET
+    assert node.state("g") == "none"
+    node.crash()
+    assert node.state("g") == "none"
+
+
+def test_offsets_of_a_group_expire_after_it_became_empty(node: Node) -> None:
+    me = node.stable("g")
+    node.commit("g", "t", 5, me.member_id, me.generation_id)
+    node.advance(5000)
+    node.leave("g", me.member_id)
+    node.advance(7 * DAY_MS - 5000)
+    assert node.committed("g", "t") == (5, 0)
+    node.advance(600_000)
+    assert node.state("g") == "none"
+
+
+def test_a_live_group_keeps_what_it_is_subscribed_to(tmp_path: Path) -> None:
+    node = Node(tmp_path, offsets_retention_minutes=1, group_max_session_timeout_ms=2**31 - 1)
+    try:
+        node.topic("t")
+        node.topic("u")
+        me = node.stable("g", protocols=(("range", subscription("t")),), session_timeout_ms=2**31 - 1)
+        node.commit("g", "t", 5, me.member_id, me.generation_id)
+        node.commit("g", "u", 5, me.member_id, me.generation_id)
+        node.advance(600_000)
+        assert node.committed("g", "t") == (5, 0)
+        assert node.committed("g", "u") == NO_OFFSET
+        assert node.state("g") == "Stable"
+    finally:
+        node.close()
+
+
+def test_a_commit_may_bring_its_own_retention(node: Node) -> None:
+    node.commit("g", "t", 5, version=4, retention_time_ms=1000)
+    node.crash()
+    node.advance(599_000)
+    assert node.committed("g", "t") == (5, 0)
+    node.advance(601_000)
+    assert node.committed("g", "t") == NO_OFFSET
+
+
+def test_a_pending_commit_keeps_the_group(node: Node) -> None:
+    node.commit_in_transaction("g", "t", 5, PRODUCER)
+    node.advance(8 * DAY_MS)
+    assert node.committed("g", "t", stable=True) == UNSTABLE
