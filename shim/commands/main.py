@@ -20,6 +20,7 @@ NOUNS = {
     "serve": "shim.commands.serve",
     "storage": "shim.commands.storage",
     "topics": "shim.commands.topics",
+    "transactions": "shim.commands.transactions",
 }
 
 
