@@ -1,0 +1,443 @@
+"""The transaction APIs over a socket: codes by version (B2, B8-B11, B19, B25), as raw requests see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from cext.records import build
+from shim import Broker
+from shim.errors import ErrorCode
+from shim.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
+from shim.protocol.messages.add_partitions_to_txn_request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from shim.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
+from shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
+from shim.protocol.messages.end_txn_request import EndTxnRequest
+from shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from shim.protocol.messages.list_transactions_request import ListTransactionsRequest
+from shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from shim.protocol.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from shim.protocol.messages.write_txn_markers_request import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from shim.wire_client import Connection, WireClientError
+
+NONE = ErrorCode.NONE
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker(transaction_state_log_num_partitions=2, offsets_topic_num_partitions=2) as started:
+        with Connection(started.bootstrap_servers) as setup:
+            setup.request(
+                CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=3, replication_factor=1)]), 5
+            )
+            for key_type in (0, 1):
+                setup.request(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["x"]), 4)
+        yield started
+
+
+class Client:
+    """Requests of one transactional id, in any version; answers are codes."""
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        self.connection = connection
+        self.name = name
+        self.producer = (-1, -1)
+
+    def init(self, version: int = 4, held: tuple[int, int] = (-1, -1), timeout_ms: int = 60_000) -> ErrorCode:
+        request = InitProducerIdRequest(transactional_id=self.name, transaction_timeout_ms=timeout_ms)
+        if version >= 3:
+            request.producer_id, request.producer_epoch = held
+        answer = self.connection.request(request, version)
+        if answer.error_code == 0:
+            self.producer = answer.producer_id, answer.producer_epoch
+        else:
+            assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
+        return ErrorCode(answer.error_code)
+
+    def add(self, version: int = 3, producer: tuple[int, int] | None = None, *names: tuple[str, int]) -> list[int]:
+        producer_id, epoch = producer or self.producer
+        topics: dict[str, list[int]] = {}
+        for name, partition in names or (("t", 0),):
+            topics.setdefault(name, []).append(partition)
+        added = [AddPartitionsToTxnTopic(name=name, partitions=found) for name, found in topics.items()]
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.name,
+            v3_and_below_producer_id=producer_id,
+            v3_and_below_producer_epoch=epoch,
+            v3_and_below_topics=added,
+        )
+        answer = self.connection.request(request, version)
+        return [
+            ErrorCode(part.partition_error_code)
+            for topic in answer.results_by_topic_v3_and_below
+            for part in topic.results_by_partition
+        ]
+
+    def verify(self, *names: tuple[str, int], verify_only: bool = True, version: int = 5) -> list[ErrorCode]:
+        producer_id, epoch = self.producer
+        transaction = AddPartitionsToTxnTransaction(
+            transactional_id=self.name,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            verify_only=verify_only,
+            topics=[AddPartitionsToTxnTopic(name=name, partitions=[partition]) for name, partition in names],
+        )
+        answer = self.connection.request(AddPartitionsToTxnRequest(transactions=[transaction]), version)
+        (result,) = answer.results_by_transaction
+        assert result.transactional_id == self.name
+        return [
+            ErrorCode(part.partition_error_code)
+            for topic in result.topic_results
+            for part in topic.results_by_partition
+        ]
+
+    def add_offsets(self, version: int = 3, producer: tuple[int, int] | None = None) -> ErrorCode:
+        producer_id, epoch = producer or self.producer
+        request = AddOffsetsToTxnRequest(
+            transactional_id=self.name, producer_id=producer_id, producer_epoch=epoch, group_id=self.name
+        )
+        return ErrorCode(self.connection.request(request, version).error_code)
+
+    def end(self, version: int = 5, commit: bool = True, producer: tuple[int, int] | None = None) -> Any:
+        producer_id, epoch = producer or self.producer
+        request = EndTxnRequest(
+            transactional_id=self.name, producer_id=producer_id, producer_epoch=epoch, committed=commit
+        )
+        answer = self.connection.request(request, version)
+        if answer.error_code == 0 and version >= 5:
+            self.producer = answer.producer_id, answer.producer_epoch
+        else:
+            assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
+        return ErrorCode(answer.error_code)
+
+    def produce(self, version: int, producer: tuple[int, int] | None = None, partition: int = 0) -> ErrorCode:
+        producer_id, epoch = producer or self.producer
+        batch = build(
+            [(b"k", b"v", 1, ())],
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=0,
+            transactional=True,
+        )
+        data = [PartitionProduceData(index=partition, records=batch)]
+        request = ProduceRequest(
+            transactional_id=self.name,
+            acks=-1,
+            timeout_ms=1000,
+            topic_data=[TopicProduceData(name="t", partition_data=data)],
+        )
+        answer = self.connection.request(request, version)
+        return ErrorCode(answer.responses[0].partition_responses[0].error_code)
+
+    def commit_offsets(
+        self, version: int, producer: tuple[int, int] | None = None, generation: int = -1, topic: str = "t"
+    ) -> ErrorCode:
+        producer_id, epoch = producer or self.producer
+        part = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+        request = TxnOffsetCommitRequest(
+            transactional_id=self.name,
+            group_id=self.name,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            topics=[TxnOffsetCommitRequestTopic(name=topic, partitions=[part])],
+        )
+        if version >= 3:
+            request.generation_id = generation
+        answer = self.connection.request(request, version)
+        return ErrorCode(answer.topics[0].partitions[0].error_code)
+
+    def described(self) -> Any:
+        (found,) = self.connection.request(
+            DescribeTransactionsRequest(transactional_ids=[self.name]), 0
+        ).transaction_states
+        return found
+
+
+@pytest.fixture
+def client(broker: Broker, request: pytest.FixtureRequest) -> Iterator[Client]:
+    with Connection(broker.bootstrap_servers) as connection:
+        yield Client(connection, request.node.name)
+
+
+# --- InitProducerId
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_init_in_every_version(client: Client, version: int) -> None:
+    assert client.init(version) is NONE
+    assert client.producer[1] == 0
+
+
+@pytest.mark.parametrize(("version", "code"), [(3, "INVALID_PRODUCER_EPOCH"), (4, "PRODUCER_FENCED")])
+def test_init_with_a_fenced_epoch(client: Client, version: int, code: str) -> None:
+    client.init()
+    first = client.producer
+    client.init()
+    client.init()
+    assert client.init(version, first) is ErrorCode[code]
+    assert client.init(version, (first[0] + 1, 0)) is ErrorCode[code]
+
+
+@pytest.mark.parametrize("held", [(5, -1), (-1, 5)])
+def test_init_with_half_of_id_and_epoch(client: Client, held: tuple[int, int]) -> None:
+    assert client.init(4, held) is ErrorCode.INVALID_REQUEST
+
+
+def test_init_with_a_bad_timeout(client: Client) -> None:
+    assert client.init(4, timeout_ms=0) is ErrorCode.INVALID_TRANSACTION_TIMEOUT
+    assert client.init(4, timeout_ms=900_001) is ErrorCode.INVALID_TRANSACTION_TIMEOUT
+
+
+def test_b25_version_6_closes_the_connection(client: Client) -> None:
+    with pytest.raises(WireClientError):
+        client.init(6)
+
+
+def test_init_without_transactional_id_ignores_everything_else(client: Client) -> None:
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=-1, producer_id=9, producer_epoch=9)
+    answer = client.connection.request(request, 5)
+    assert (answer.error_code, answer.producer_epoch) == (0, 0)
+    assert answer.producer_id != 9
+
+
+# --- AddPartitionsToTxn, AddOffsetsToTxn
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_add_in_every_client_version(client: Client, version: int) -> None:
+    client.init()
+    assert client.add(version) == [NONE]
+    assert client.described().transaction_state == "Ongoing"
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(0, "INVALID_PRODUCER_EPOCH"), (1, "INVALID_PRODUCER_EPOCH"), (2, "PRODUCER_FENCED")]
+)
+def test_add_with_a_stale_epoch(client: Client, version: int, code: str) -> None:
+    client.init()
+    first = client.producer
+    client.init()
+    assert client.add(version, first) == [ErrorCode[code]]
+    assert client.add_offsets(version, first) is ErrorCode[code]
+
+
+def test_one_unknown_partition_fails_all(client: Client) -> None:
+    client.init()
+    codes = client.add(3, None, ("t", 0), ("t", 9), ("nowhere", 0))
+    unknown, skipped = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
+    assert codes == [skipped, unknown, unknown]
+    assert client.described().transaction_state == "Empty"
+
+
+def test_brokers_verify_and_add(client: Client) -> None:
+    client.init()
+    assert client.verify(("t", 0)) == [ErrorCode.TRANSACTION_ABORTABLE]
+    assert client.verify(("t", 0), verify_only=False) == [NONE]
+    assert client.verify(("t", 0), ("t", 1)) == [NONE, ErrorCode.TRANSACTION_ABORTABLE]
+    assert client.verify(("t", 0), version=4) == [NONE]
+
+
+def test_an_unknown_transactional_id(client: Client) -> None:
+    unknown = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert client.add(3, (1, 1)) == [unknown]
+    assert client.add_offsets(3, (1, 1)) is unknown
+    assert client.end(5, True, (1, 1)) is unknown
+
+
+# --- EndTxn
+
+
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [(0, "INVALID_PRODUCER_EPOCH"), (1, "INVALID_PRODUCER_EPOCH"), (2, "PRODUCER_FENCED"), (4, "PRODUCER_FENCED")],
+)
+def test_end_with_a_stale_epoch(client: Client, version: int, code: str) -> None:
+    client.init()
+    first = client.producer
+    client.init()
+    client.add()
+    assert client.end(version, True, first) is ErrorCode[code]
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_end_in_every_version(client: Client, version: int) -> None:
+    client.init()
+    client.add()
+    before = client.producer
+    assert client.end(version) is NONE
+    assert client.producer == (before if version < 5 else (before[0], before[1] + 1))
+    assert client.described().transaction_state == "CompleteCommit"
+
+
+def test_end_of_nothing(client: Client) -> None:
+    client.init()
+    assert client.end(4, True) is ErrorCode.INVALID_TXN_STATE
+    assert client.end(4, False) is ErrorCode.INVALID_TXN_STATE
+    assert client.end(5, True) is ErrorCode.INVALID_TXN_STATE
+    assert client.end(5, False) is NONE
+    assert client.described().transaction_state == "CompleteAbort"
+
+
+# --- Produce, B9
+
+
+@pytest.mark.parametrize("version", [3, 10, 11, 12])
+def test_produce_to_a_partition_that_is_not_added(client: Client, version: int) -> None:
+    client.init()
+    expected = {3: "INVALID_TXN_STATE", 10: "INVALID_TXN_STATE", 11: "TRANSACTION_ABORTABLE", 12: "NONE"}
+    assert client.produce(version) is ErrorCode[expected[version]]
+    assert client.end(5, False) is NONE
+
+
+def test_produce_of_an_unknown_producer_id(client: Client) -> None:
+    client.init()
+    assert client.produce(12, (client.producer[0] + 12345, 0)) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+# --- TxnOffsetCommit, B8
+
+
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [
+        (0, "INVALID_TXN_STATE"),
+        (2, "INVALID_TXN_STATE"),
+        (3, "INVALID_TXN_STATE"),
+        (4, "TRANSACTION_ABORTABLE"),
+        (5, "NONE"),
+    ],
+)
+def test_offsets_of_a_group_that_is_not_added(client: Client, version: int, code: str) -> None:
+    client.init()
+    assert client.commit_offsets(version) is ErrorCode[code]
+    if version < 5:
+        client.add_offsets()
+        assert client.commit_offsets(version) is NONE
+    assert client.end(5, False) is NONE
+
+
+def test_a_refused_group_leaves_the_transaction_open(client: Client) -> None:
+    client.init()
+    assert client.commit_offsets(5, generation=7) is ErrorCode.ILLEGAL_GENERATION
+    assert client.described().transaction_state == "Ongoing"
+    assert client.end(5, False) is NONE
+
+
+def test_offsets_of_a_fenced_producer_are_an_invalid_epoch_in_every_version(client: Client) -> None:
+    client.init()
+    first = client.producer
+    client.init()
+    for version in (3, 4, 5):
+        assert client.commit_offsets(version, first) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_offsets_of_an_unknown_partition_do_not_touch_the_transaction(client: Client) -> None:
+    client.init()
+    assert client.commit_offsets(5, topic="nowhere") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert client.described().transaction_state == "Empty"
+
+
+# --- WriteTxnMarkers, DescribeProducers, B11
+
+
+def mark(client: Client, version: int = 2, coordinator_epoch: int = 0, topic: str = "t", **fields: Any) -> ErrorCode:
+    marker = WritableTxnMarker(
+        producer_id=fields.pop("producer_id", client.producer[0]),
+        producer_epoch=fields.pop("epoch", client.producer[1]),
+        transaction_result=False,
+        coordinator_epoch=coordinator_epoch,
+        topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=[0])],
+        **fields,
+    )
+    answer = client.connection.request(WriteTxnMarkersRequest(markers=[marker]), version)
+    return ErrorCode(answer.markers[0].topics[0].partitions[0].error_code)
+
+
+def test_markers_by_level(client: Client) -> None:
+    client.init()
+    client.produce(12)
+    assert mark(client, topic="nowhere") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert mark(client, transaction_version=2) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert mark(client, epoch=client.producer[1] + 1, transaction_version=2) is NONE
+    assert mark(client, epoch=client.producer[1] + 1, transaction_version=2) is NONE
+    assert mark(client, 1, epoch=client.producer[1] + 1) is NONE
+    assert mark(client, 1, epoch=client.producer[1]) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert mark(client, 1, 99, epoch=client.producer[1] + 1) is NONE
+    assert mark(client, 1, 98, epoch=client.producer[1] + 1) is ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    assert mark(client, producer_id=987654321) is NONE
+
+
+def test_no_markers_at_all(client: Client) -> None:
+    assert client.connection.request(WriteTxnMarkersRequest(markers=[]), 1).markers == []
+
+
+def test_describe_producers_shows_the_open_transaction(client: Client) -> None:
+    client.init()
+    client.produce(12, partition=2)
+    topics = [TopicRequest(name="t", partition_indexes=[2, 9]), TopicRequest(name="nowhere", partition_indexes=[0])]
+    known, unknown = client.connection.request(DescribeProducersRequest(topics=topics), 0).topics
+    found = {producer.producer_id: producer for producer in known.partitions[0].active_producers}
+    mine = found[client.producer[0]]
+    assert (mine.producer_epoch, mine.last_sequence) == (client.producer[1], 0)
+    assert mine.current_txn_start_offset >= 0
+    assert mine.coordinator_epoch == -1
+    missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert (known.partitions[1].error_code, unknown.partitions[0].error_code) == (missing, missing)
+    client.end(5, False)
+
+
+# --- DescribeTransactions, ListTransactions, B19
+
+
+def test_describe_unknown_and_empty_ids(client: Client) -> None:
+    assert client.described().error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    client.name = ""
+    assert client.described().error_code == ErrorCode.INVALID_REQUEST
+
+
+def listed(client: Client, version: int = 2, **filters: Any) -> tuple[set[str], list[str]]:
+    answer = client.connection.request(ListTransactionsRequest(**filters), version)
+    assert answer.error_code == 0
+    return {txn.transactional_id for txn in answer.transaction_states}, answer.unknown_state_filters
+
+
+def test_list_filters(client: Client) -> None:
+    client.init()
+    client.add()
+    everything, _ = listed(client, 0)
+    assert client.name in everything
+    assert client.name in listed(client, 0, state_filters=["Ongoing"])[0]
+    assert listed(client, 0, state_filters=["PrepareCommit", "Nonsense"]) == (set(), ["Nonsense"])
+    assert listed(client, 0, state_filters=["Nonsense"]) == (set(), ["Nonsense"])
+    assert listed(client, 0, producer_id_filters=[client.producer[0]])[0] == {client.name}
+    assert client.name not in listed(client, 1, duration_filter=60_000)[0]
+    assert listed(client, transactional_id_pattern="test_list_f.*")[0] == {client.name}
+    assert listed(client, transactional_id_pattern="test_list")[0] == set()
+    assert listed(client, transactional_id_pattern="")[0] == everything
+
+
+def test_a_duration_also_matches_what_is_at_rest(client: Client) -> None:
+    client.init()
+    assert client.name in listed(client, 1, duration_filter=60_000)[0]
+
+
+def test_a_bad_pattern(client: Client) -> None:
+    answer = client.connection.request(ListTransactionsRequest(transactional_id_pattern="(ab"), 2)
+    assert answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert answer.transaction_states == []
