@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 
-from cext.batch import scan_all
+from cext.batch import BatchError, scan_all
 from cext.records import build, iterate
 from shim.metadata.quorum_state import QuorumState, read, write
 from shim.protocol.record_frames import ControlType, decode_control, decode_metadata, encode_control, encode_metadata
 from shim.protocol.records.leader_change_message import LeaderChangeMessage, Voter
+from shim.storage.results import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 SNAPSHOT_SUFFIX = ".checkpoint"
 
 
-class MetadataLogError(Exception):
-    """A metadata log or snapshot that cannot be taken over; the text says which file and why."""
+class MetadataLogError(StorageError):
+    """A metadata log or snapshot that cannot be taken over; the text says which directory and why."""
 
 
 class MetadataLog:
@@ -57,6 +58,15 @@ class MetadataLog:
 
     def replay(self, replayer: Replayer) -> None:
         """Apply the newest snapshot and all of the log after it. Raises MetadataLogError."""
+        try:
+            self._replay(replayer)
+        except (BatchError, ValueError) as err:
+            raise MetadataLogError(
+                f"{self.directory}: after offset {replayer.image.last_offset} there is something that this version of "
+                f"kafka-shim cannot read: {err}"
+            ) from err
+
+    def _replay(self, replayer: Replayer) -> None:
         start = self._replay_snapshot(replayer)
         if self._log.log_start_offset > start:
             raise MetadataLogError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from shim.storage.checkpoint import replace_file
+from shim.storage.results import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 FILE_NAME = "quorum-state"
 
 
-class QuorumStateError(Exception):
+class QuorumStateError(StorageError):
     """A quorum-state that this broker cannot take over; the text says why."""
 
 

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import pytest
+
+from shim.metadata.image import Image
+from shim.metadata.replay import APPLY, Replayer
+from shim.metadata.topics import partition_records, topic_records
+from shim.protocol.record_types import METADATA_RECORDS
+from shim.protocol.records.abort_transaction_record import AbortTransactionRecord
+from shim.protocol.records.access_control_entry_record import AccessControlEntryRecord
+from shim.protocol.records.begin_transaction_record import BeginTransactionRecord
+from shim.protocol.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+from shim.protocol.records.clear_elr_record import ClearElrRecord
+from shim.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
+from shim.protocol.records.config_record import ConfigRecord
+from shim.protocol.records.end_transaction_record import EndTransactionRecord
+from shim.protocol.records.feature_level_record import FeatureLevelRecord
+from shim.protocol.records.partition_change_record import PartitionChangeRecord
+from shim.protocol.records.register_broker_record import RegisterBrokerRecord
+from shim.protocol.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from shim.protocol.records.remove_topic_record import RemoveTopicRecord
+from shim.protocol.records.topic_record import TopicRecord
+from shim.protocol.records.unfence_broker_record import UnfenceBrokerRecord
+from shim.protocol.records.unregister_broker_record import UnregisterBrokerRecord
+
+TOPIC_ID = b"t" * 16
+
+
+@pytest.fixture
+def replayer():
+    return Replayer(Image())
+
+
+def topic(replayer, name="t.a", partitions=2):
+    records = partition_records(TOPIC_ID, 0, [[1]] * partitions, 1, b"d" * 16)
+    for record in topic_records(name, TOPIC_ID, [], records):
+        replayer.apply(record)
+    return replayer.image.topics[name]
+
+
+def test_every_record_of_kafka_has_its_apply():
+    transactions = {23, 24, 25}
+    assert set(APPLY) | transactions == set(METADATA_RECORDS)
+
+
+def test_partitions_may_come_in_any_order(replayer):
+    replayer.apply(TopicRecord(name="t", topic_id=TOPIC_ID))
+    for record in reversed(partition_records(TOPIC_ID, 0, [[1]] * 3, 1, b"d" * 16)):
+        replayer.apply(record)
+    partitions = replayer.image.topics["t"].partitions
+    assert [one.partition for one in partitions] == [0, 1, 2]
+    assert replayer.image.partition_count == 3
+
+
+def test_equal_lists_of_partitions_are_one_object(replayer):
+    partitions = topic(replayer).partitions
+    assert partitions[0].replicas is partitions[1].replicas
+    assert partitions[0].directories is partitions[1].directories
+
+
+def test_a_change_of_leader_is_an_election_and_any_change_counts(replayer):
+    partition = topic(replayer).partitions[1]
+    replayer.apply(PartitionChangeRecord(partition_id=1, topic_id=TOPIC_ID, isr=[], leader=-1))
+    assert (partition.leader, partition.leader_epoch, partition.partition_epoch, partition.isr) == (-1, 1, 1, ())
+    replayer.apply(PartitionChangeRecord(partition_id=1, topic_id=TOPIC_ID, eligible_leader_replicas=[1]))
+    assert (partition.leader_epoch, partition.partition_epoch, partition.elr) == (1, 2, (1,))
+    replayer.apply(ClearElrRecord(topic_name="t.a"))
+    assert (partition.partition_epoch, partition.elr) == (3, ())
+
+
+def test_a_removed_topic_leaves_nothing(replayer):
+    topic(replayer)
+    replayer.apply(ConfigRecord(resource_type=2, resource_name="t.a", name="retention.ms", value="1"))
+    replayer.apply(RemoveTopicRecord(topic_id=TOPIC_ID))
+    image = replayer.image
+    assert (image.topics, image.topics_by_id, image.configs, image.colliding_names) == ({}, {}, {}, {})
+    assert image.partition_count == 0
+
+
+def test_options_come_and_go_without_changing_what_was_handed_out(replayer):
+    replayer.apply(ConfigRecord(resource_type=4, resource_name="", name="a", value="1"))
+    held = replayer.image.config_of(4, "")
+    replayer.apply(ConfigRecord(resource_type=4, resource_name="", name="b", value="2"))
+    assert (held, replayer.image.config_of(4, "")) == ({"a": "1"}, {"a": "1", "b": "2"})
+    for name in "ab":
+        replayer.apply(ConfigRecord(resource_type=4, resource_name="", name=name, value=None))
+    assert replayer.image.configs == {}
+
+
+def test_level_zero_is_no_feature(replayer):
+    replayer.apply(FeatureLevelRecord(name="group.version", feature_level=1))
+    replayer.apply(FeatureLevelRecord(name="group.version", feature_level=0))
+    assert replayer.image.features == {}
+
+
+def test_a_metadata_transaction_counts_at_its_end_or_never(replayer):
+    replayer.apply(BeginTransactionRecord(name="one"))
+    replayer.apply(TopicRecord(name="t.a", topic_id=TOPIC_ID))
+    assert replayer.in_transaction
+    assert replayer.image.topics == {}
+    replayer.apply(EndTransactionRecord())
+    assert set(replayer.image.topics) == {"t.a"}
+    replayer.apply(BeginTransactionRecord(name="two"))
+    replayer.apply(RemoveTopicRecord(topic_id=TOPIC_ID))
+    replayer.apply(AbortTransactionRecord(reason="no"))
+    assert set(replayer.image.topics) == {"t.a"}
+    assert not replayer.in_transaction
+
+
+def test_a_registration_changes_only_in_its_own_epoch(replayer):
+    replayer.apply(RegisterBrokerRecord(broker_id=1, broker_epoch=5, fenced=True))
+    replayer.apply(BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=4, fenced=-1))
+    assert replayer.image.brokers[1].fenced
+    replayer.apply(
+        BrokerRegistrationChangeRecord(
+            broker_id=1, broker_epoch=5, fenced=-1, log_dirs=[b"x" * 16], cordoned_log_dirs=[]
+        )
+    )
+    replayer.apply(BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=5, in_controlled_shutdown=1))
+    broker = replayer.image.brokers[1]
+    assert (broker.fenced, broker.in_controlled_shutdown, broker.log_dirs) == (False, True, [b"x" * 16])
+    broker.fenced = True
+    replayer.apply(UnfenceBrokerRecord(id=1, epoch=5))
+    assert not broker.fenced
+    replayer.apply(UnregisterBrokerRecord(broker_id=1, broker_epoch=5))
+    assert replayer.image.brokers == {}
+
+
+def test_quotas_and_access_rules_are_kept_for_later(replayer):
+    entity = [EntityData(entity_type="user", entity_name="bob"), EntityData(entity_type="client-id", entity_name=None)]
+    replayer.apply(ClientQuotaRecord(entity=entity, key="producer_byte_rate", value=9.0))
+    key = (("client-id", None), ("user", "bob"))
+    assert replayer.image.quotas == {key: {"producer_byte_rate": 9.0}}
+    replayer.apply(ClientQuotaRecord(entity=entity, key="producer_byte_rate", value=0.0, remove=True))
+    assert replayer.image.quotas == {}
+    replayer.apply(AccessControlEntryRecord(id=b"a" * 16, resource_name="t"))
+    assert replayer.image.acls[b"a" * 16].resource_name == "t"
+    replayer.apply(RemoveAccessControlEntryRecord(id=b"a" * 16))
+    assert replayer.image.acls == {}
