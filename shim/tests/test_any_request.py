@@ -1,0 +1,114 @@
+"""Every API at every version gets messages that are well formed and absurd: each is answered or its connection closed,
+nothing is a bug, and the broker goes on. Names that exist are mixed in, so that requests get past the first look-up."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import random
+
+import pytest
+
+from cext.messages import encode
+from shim.api import APIS, Api
+from shim.embedded import Broker
+from shim.protocol.headers import encode_request_frame
+from shim.tests.produced import batch, make_topic, metadata, produce
+from shim.tests.protocol.values import STRINGS, Seeded, make, systematic
+from shim.wire_client import Connection, WireClientError
+
+NAMES = ("t", "t", "group-1", "1", "x")
+# What a handler may do to the whole process is not asked for here.
+SEEDS = 3
+
+
+class Known(Seeded):
+    """As Seeded, with names that mean something to this broker."""
+
+    def __init__(self, seed: int, topic_id: bytes) -> None:
+        super().__init__(seed)
+        self._pick = random.Random(seed)
+        self._topic_id = topic_id
+
+    def scalar(self, kind: str):
+        if kind == "string" and self._pick.random() < 0.7:
+            return self._pick.choice(NAMES)
+        if kind == "uuid" and self._pick.random() < 0.6:
+            return self._topic_id
+        if kind in ("int8", "int16", "int32", "int64") and self._pick.random() < 0.7:
+            return self._pick.choice((-1, 0, 1, 2))
+        return super().scalar(kind)
+
+
+@pytest.fixture(scope="module")
+def shared():
+    with Broker(num_partitions=2, clock="virtual") as broker:
+        yield broker
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+def test_no_request_is_a_bug(shared: Broker, api: Api, caplog):
+    caplog.set_level(logging.ERROR)
+    api.load()
+    with Connection(shared.bootstrap_servers, timeout_s=20) as client:
+        metadata(client, "t")
+        with contextlib.suppress(AssertionError):
+            make_topic(client, "t")
+        topic_id = metadata(client, "t").topics[0].topic_id
+    sent = 0
+    for version in range(api.first, api.last + 1):
+        requests = list(systematic(api.request, version, SEEDS))
+        requests += [make(api.request, version, Known(seed, topic_id)) for seed in range(4 * SEEDS)]
+        for request in requests:
+            with contextlib.suppress(ValueError):
+                encode(request, version)
+                # A connection for each: a request that waits must not hold up the next.
+                with Connection(shared.bootstrap_servers, timeout_s=20, client_id=STRINGS[sent % 4]) as client:
+                    sent += 1
+                    client.send_bytes(encode_request_frame(request, version, 1, "absurd"))
+    shared.clock.advance("1h")
+    assert shared.state.metrics.requests[api.key] > sent * 0.9 > 10
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR], caplog.text[-3000:]
+    assert shared.state.metrics.errors_unexpected == 0
+    with Connection(shared.bootstrap_servers, timeout_s=20) as client:
+        metadata(client, "after")
+        with contextlib.suppress(WireClientError):
+            assert produce(client, "after", 0, batch(b"a")).error_code in (0, 10, 32, 56)
+
+
+def mutated(frame: bytes, pick: random.Random) -> bytes:
+    """The frame with a few bytes flipped, cut, doubled or made huge; its length field fits again."""
+    body = bytearray(frame[4:])
+    for _ in range(pick.randint(1, 3)):
+        at = pick.randrange(8, len(body)) if len(body) > 9 else 8
+        kind = pick.randrange(5)
+        if kind == 0:
+            del body[at:]
+        elif kind == 1:
+            body[at:at] = pick.randbytes(pick.randint(1, 9))
+        elif kind == 2:
+            body[at : at + 4] = b"\x7f\xff\xff\xff"
+        elif kind == 3:
+            body[at : at + 5] = b"\xff\xff\xff\xff\x0f"
+        elif at < len(body):
+            body[at] ^= 1 << pick.randrange(8)
+    return len(body).to_bytes(4) + bytes(body)
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+def test_no_bytes_are_a_bug(shared: Broker, api: Api, caplog):
+    caplog.set_level(logging.ERROR)
+    api.load()
+    with Connection(shared.bootstrap_servers, timeout_s=20) as client:
+        topic_id = metadata(client, "t").topics[0].topic_id
+    pick = random.Random(api.key)
+    for version in range(api.first, api.last + 1):
+        for seed in range(SEEDS):
+            request = make(api.request, version, Known(seed, topic_id))
+            frame = encode_request_frame(request, version, 1, "absurd")
+            for _ in range(3):
+                with contextlib.suppress(WireClientError), Connection(shared.bootstrap_servers, timeout_s=20) as client:
+                    client.send_bytes(mutated(frame, pick))
+    shared.clock.advance("1h")
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR], caplog.text[-3000:]
+    assert shared.state.metrics.errors_unexpected == 0
