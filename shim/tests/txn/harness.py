@@ -14,7 +14,8 @@ from shim.metadata.store import MetadataStore
 from shim.storage.log import PartitionLog
 from shim.storage.logs import Logs
 from shim.txn import admission
-from shim.txn.coordinator import TOPIC, TransactionCoordinator
+from shim.txn.coordinator import TransactionCoordinator
+from shim.txn.log import TOPIC
 from shim.txn.producer_ids import ProducerIds
 from shim.txn.state import TV2
 

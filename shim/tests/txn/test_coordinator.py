@@ -115,7 +115,7 @@ def test_kip_360_previous_epoch_gets_the_same_answer_until_a_restart(node: Node)
 def exhaust(node: Node, name: str = "app") -> tuple[int, int]:
     """Bring the transactional id to the last epoch, 32766."""
     producer = node.init(name)
-    slot = node.coordinator._slots[name]
+    slot = node.coordinator._log.slots[name]
     slot.transaction.producer_epoch = 32765
     assert node.init(name) == (producer[0], 32766)
     return producer[0], 32766

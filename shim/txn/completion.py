@@ -1,0 +1,206 @@
+"""The second half of a transaction: PREPARE, a marker in each partition, COMPLETE; at once, stepwise, again, or
+resumed.
+
+The decision stands with PREPARE. What fails after it is tried again (storage), or stays as it is (somebody else's
+marker came first, D18); the client is told what completion will give it.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from shim.errors import ErrorCode, KafkaError
+from shim.txn import state
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from shim.clock import Clock, Timer
+    from shim.faults import Faults
+    from shim.metadata.store import MetadataStore
+    from shim.storage.log import PartitionLog
+    from shim.storage.logs import Logs
+    from shim.txn.explain import Explanations
+    from shim.txn.log import Slot, TransactionLog
+    from shim.txn.state import TopicPartition, Transaction
+
+    # Yields the name of each point where a test may stop the machine.
+    Steps = Generator[str, None, Transaction]
+
+logger = logging.getLogger("shim.txn")
+
+MARKER_RETRY_MS = 100
+
+
+class Completion:
+    """Owned by the coordinator; its timers end with `stop`."""
+
+    def __init__(
+        self,
+        log: TransactionLog,
+        clock: Clock,
+        logs: Logs,
+        metadata: MetadataStore,
+        faults: Faults,
+        explanations: Explanations,
+    ) -> None:
+        self._log = log
+        self._clock = clock
+        self._logs = logs
+        self._metadata = metadata
+        self._faults = faults
+        self._explanations = explanations
+        self._retries: dict[str, Timer] = {}
+
+    def stop(self) -> None:
+        """Nothing is lost: what is prepared is resumed at the next start."""
+        for timer in self._retries.values():
+            timer.cancel()
+        self._retries.clear()
+
+    def finish(self, slot: Slot, prepared: Transaction) -> None:
+        """All steps at once; faults that need no waiting act here too."""
+        self._run(self.steps(slot, prepared), prepared.transactional_id)
+
+    def _run(self, steps: Generator[str, None, object], transactional_id: str) -> None:
+        for point in steps:
+            if self._faults.armed:
+                try:
+                    self._faults.reach(point, transactional_id=transactional_id)
+                except BaseException as error:
+                    steps.throw(error)
+                    raise
+
+    def steps(self, slot: Slot, prepared: Transaction) -> Steps:
+        """Write PREPARE, the markers, COMPLETE; answers the completed value."""
+        slot.pending = True
+        try:
+            yield "txn.before_prepare"
+            self._log.write(slot, prepared)
+        except BaseException:
+            slot.pending = False
+            raise
+        slot.unmarked = sorted(prepared.partitions)
+        try:
+            yield "txn.after_prepare"
+            yield from self._mark(slot, prepared)
+        except BaseException:
+            self._retry_later(slot, prepared)
+            raise
+        return self._complete(slot, prepared)
+
+    def _mark(self, slot: Slot, prepared: Transaction) -> Generator[str, None, None]:
+        """Write the markers that are still missing; what cannot be written stays in `slot.unmarked`."""
+        coordinator_epoch = self._log.partition_log(slot.partition).leader_epoch
+        waiting, failed = slot.unmarked, []
+        tried = 0
+        try:
+            for topic, partition in waiting:
+                log = self._logs.find(topic, partition)
+                tried += 1
+                if log is None:
+                    # Deleted: nobody waits for its marker (B17). Offline: it may come back.
+                    if self._metadata.image.partition(topic, partition) is not None:
+                        failed.append((topic, partition))
+                    continue
+                try:
+                    log.append_marker(
+                        prepared.producer_id,
+                        prepared.producer_epoch,
+                        coordinator_epoch,
+                        prepared.state is state.PREPARE_COMMIT,
+                        prepared.client_version,
+                        prepared.last_update_ms,
+                    )
+                except KafkaError as error:
+                    failed.append((topic, partition))
+                    self._on_marker_refused(slot, prepared, (topic, partition), error)
+                yield "txn.after_marker"
+        finally:
+            slot.unmarked = failed + waiting[tried:]
+        yield "txn.before_complete"
+
+    def _on_marker_refused(
+        self, slot: Slot, prepared: Transaction, partition: TopicPartition, error: KafkaError
+    ) -> None:
+        text = f"marker for {partition[0]}-{partition[1]} refused with {error.code.name}: {error.message}"
+        if error.code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED):
+            # As Kafka's coordinator: somebody else wrote a marker there, the transaction stays prepared (B11, D18).
+            text += "; it stays prepared until `kafka-shim transactions force-terminate`"
+            slot.stuck = text
+            logger.warning("%s: %s", prepared.transactional_id, text)
+        self._explanations.noted(prepared.transactional_id, prepared.last_update_ms, text)
+
+    def _complete(self, slot: Slot, prepared: Transaction) -> Transaction:
+        """Write COMPLETE if every marker is written; answers the value that the client is told in any case."""
+        now_ms = self._clock.now_ms()
+        completed = state.complete(prepared, now_ms)
+        if not slot.unmarked:
+            try:
+                self._log.write(slot, completed)
+            except KafkaError as error:
+                self._explanations.noted(prepared.transactional_id, now_ms, f"cannot write the end, trying on: {error}")
+                self._retry_later(slot, prepared)
+                return completed
+            slot.pending = False
+            slot.stuck = ""
+        elif not slot.stuck:
+            self._retry_later(slot, prepared)
+        return completed
+
+    def _retry_later(self, slot: Slot, prepared: Transaction) -> None:
+        name = prepared.transactional_id
+
+        def retry() -> None:
+            self._retries.pop(name, None)
+            if slot.transaction is not prepared:
+                return
+            try:
+                self._run(self._mark(slot, prepared), name)
+            except KafkaError:
+                self._retry_later(slot, prepared)
+                return
+            self._complete(slot, prepared)
+
+        self._retries[name] = self._clock.call_later(MARKER_RETRY_MS, retry)
+
+    def resume(self, slot: Slot, prepared: Transaction) -> None:
+        """End a transaction that was prepared when the broker went down (B12)."""
+        direction = "commit" if prepared.commits else "abort"
+        self._explanations.noted(
+            prepared.transactional_id, self._clock.now_ms(), f"resumed the {direction} that was prepared"
+        )
+        slot.pending = True
+        slot.unmarked = sorted(prepared.partitions)
+        self._run(self._mark(slot, prepared), prepared.transactional_id)
+        self._complete(slot, prepared)
+
+    def resolve(self, slot: Slot, prepared: Transaction) -> list[str]:
+        """The way out of D18: where somebody else's marker has ended the transaction already, ours is not needed;
+        where it is still open, ours is written at the partition's own coordinator epoch. Answers a line per step."""
+        done = []
+        for topic, partition in slot.unmarked:
+            log = self._logs.find(topic, partition)
+            done.append(f"{topic}-{partition}: {self._resolve(log, slot, prepared)}")
+        slot.unmarked = []
+        completed = self._complete(slot, prepared)
+        return [*done, f"now {state.STATE_NAMES[completed.state]}"]
+
+    def _resolve(self, log: PartitionLog | None, slot: Slot, prepared: Transaction) -> str:
+        found = None
+        if log is not None:
+            statuses = log.producer_statuses()
+            found = next((status for status in statuses if status.producer_id == prepared.producer_id), None)
+        if log is None or found is None or found.current_txn_start_offset < 0:
+            return "ended by another marker, left as it is"
+        coordinator_epoch = max(found.coordinator_epoch, self._log.partition_log(slot.partition).leader_epoch)
+        log.append_marker(
+            prepared.producer_id,
+            max(prepared.producer_epoch, found.producer_epoch),
+            coordinator_epoch,
+            prepared.commits,
+            prepared.client_version,
+            self._clock.now_ms(),
+        )
+        return f"marked at coordinator epoch {coordinator_epoch}"

@@ -1,0 +1,173 @@
+"""`__transaction_state`: every transactional id with its latest record, replayed at the start, appended to from then
+on.
+
+`TransactionLog.apply` is the one way in which a record becomes state, at the start and on the live path alike.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from cext import records as cext_records
+from shim.errors import ErrorCode, KafkaError
+from shim.java_hash import internal_partition
+from shim.txn import records
+from shim.txn.state import TV1
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from shim.config import BrokerConfig
+    from shim.metadata.image import Topic
+    from shim.metadata.store import MetadataStore
+    from shim.storage.log import PartitionLog
+    from shim.storage.logs import Logs
+    from shim.txn.explain import Explanations
+    from shim.txn.state import TopicPartition, Transaction
+
+logger = logging.getLogger("shim.txn")
+
+TOPIC = "__transaction_state"
+FEATURE = "transaction.version"
+# Tombstones of expired ids that go into one batch.
+TOMBSTONES_PER_BATCH = 500
+# What a failed append of a transition is called to the client, which then looks for the coordinator again.
+_APPEND_ERRORS = {
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+class Slot:
+    """One transactional id: its value, and what is only in memory.
+
+    `pending` is set while markers are written, and stays when they cannot be; `unmarked` is what is left to mark then,
+    and `stuck` says why nobody tries any more.
+    """
+
+    __slots__ = ("key", "partition", "pending", "stuck", "transaction", "unmarked")
+
+    def __init__(self, transactional_id: str, partition: int) -> None:
+        self.key = records.encode_key(transactional_id)
+        self.partition = partition
+        self.transaction: Transaction | None = None
+        self.pending = False
+        self.stuck = ""
+        self.unmarked: list[TopicPartition] = []
+
+
+class TransactionLog:
+    """Owned by the coordinator. `slots` is by transactional id; nobody else adds to it or removes from it."""
+
+    def __init__(self, config: BrokerConfig, logs: Logs, metadata: MetadataStore, explanations: Explanations) -> None:
+        self.slots: dict[str, Slot] = {}
+        self._config = config
+        self._logs = logs
+        self._metadata = metadata
+        self._explanations = explanations
+
+    def load(self) -> None:
+        """Replay all partitions."""
+        for log in self._logs_with_records():
+            self._replay(log)
+        self._metadata.on_topic_deleted.append(self._on_topic_deleted)
+
+    def _logs_with_records(self) -> Iterator[PartitionLog]:
+        topic = self._metadata.image.topics.get(TOPIC)
+        for partition in topic.partitions if topic is not None else ():
+            log = self._logs.find(TOPIC, partition.partition)
+            if log is not None and log.log_end_offset > log.log_start_offset:
+                yield log
+
+    def _replay(self, log: PartitionLog) -> None:
+        for buffer, _ in log.batches():
+            for record in cext_records.iterate(buffer):
+                if record.key is None:
+                    continue
+                try:
+                    transactional_id = records.decode_key(record.key)
+                    value = record.value
+                    txn = None if value is None else records.decode_value(transactional_id, value)
+                except records.UnknownVersion as unknown:
+                    logger.warning("skipping a record of %s-%d at %d: %s", TOPIC, log.partition, record.offset, unknown)
+                    continue
+                self.apply(transactional_id, txn)
+
+    def _on_topic_deleted(self, topic: Topic) -> None:
+        if topic.name == TOPIC:
+            self.slots.clear()
+
+    def apply(self, transactional_id: str, txn: Transaction | None) -> None:
+        """Make a written record the state; None is a tombstone."""
+        if txn is None:
+            self.slots.pop(transactional_id, None)
+            return
+        slot = self.slots.get(transactional_id)
+        if slot is None:
+            slot = self.slots[transactional_id] = Slot(transactional_id, self.partition_for(transactional_id))
+        slot.transaction = txn
+
+    def write(self, slot: Slot, txn: Transaction) -> None:
+        """Append one transition, then apply it. Raises NOT_COORDINATOR when the log is gone or offline."""
+        value = records.encode_value(txn, 1 if self.server_version() >= TV1 else 0)
+        batch = cext_records.build([(slot.key, value, txn.last_update_ms, ())])
+        try:
+            self.partition_log(slot.partition).append_batch(batch, now_ms=txn.last_update_ms)
+        except KafkaError as error:
+            raise KafkaError(_APPEND_ERRORS.get(error.code, error.code), error.message) from error
+        # The first transition of an id puts the slot that was decided on in its place.
+        self.slots.setdefault(txn.transactional_id, slot)
+        self.apply(txn.transactional_id, txn)
+        self._explanations.moved(txn)
+
+    def remove(self, transactional_ids: Iterable[str], now_ms: int) -> None:
+        """Write tombstones and forget the ids."""
+        by_partition: dict[int, list[str]] = {}
+        for transactional_id in transactional_ids:
+            by_partition.setdefault(self.slots[transactional_id].partition, []).append(transactional_id)
+        for partition, ids in by_partition.items():
+            for at in range(0, len(ids), TOMBSTONES_PER_BATCH):
+                self._remove(partition, ids[at : at + TOMBSTONES_PER_BATCH], now_ms)
+
+    def _remove(self, partition: int, ids: list[str], now_ms: int) -> None:
+        batch = cext_records.build([(self.slots[name].key, None, now_ms, ()) for name in ids])
+        try:
+            self.partition_log(partition).append_batch(batch, now_ms=now_ms)
+        except KafkaError as error:
+            logger.warning("cannot expire transactional ids of %s-%d: %s", TOPIC, partition, error)
+            return
+        for transactional_id in ids:
+            self.apply(transactional_id, None)
+            self._explanations.forget(transactional_id)
+
+    # --- where things are
+
+    def partition_log(self, partition: int) -> PartitionLog:
+        """Raises NOT_COORDINATOR when there is no such partition here, or not online."""
+        log = self._logs.find(TOPIC, partition)
+        if log is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{TOPIC}-{partition} is not here")
+        return log
+
+    def partition_for(self, transactional_id: str) -> int:
+        """The partition that holds the transactional id (B1)."""
+        topic = self._metadata.image.topics.get(TOPIC)
+        count = len(topic.partitions) if topic is not None else self._config.transaction_state_log_num_partitions
+        return internal_partition(transactional_id, count)
+
+    def find(self, transactional_id: str) -> Slot | None:
+        """None for an id that never was initialised. Raises INVALID_REQUEST for no id, NOT_COORDINATOR."""
+        slot = self.slots.get(transactional_id)
+        if slot is not None:
+            return slot
+        if not transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+        self.partition_log(self.partition_for(transactional_id))
+        return None
+
+    def server_version(self) -> int:
+        """The finalised level of `transaction.version`: of log records, and of what the broker ends by itself."""
+        return self._metadata.feature(FEATURE)
