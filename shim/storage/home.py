@@ -26,6 +26,7 @@ class Home:
         "config",
         "faults",
         "files",
+        "flush_wanted",
         "flusher",
         "offline",
         "on_marker",
@@ -41,6 +42,8 @@ class Home:
         # (log, producer_id, producer_epoch, commit, offset) after each transaction marker
         self.on_marker: list[MarkerHook] = []
         self.offline: set[PartitionLog] = set()
+        # Partitions with `flush.ms` set and something unflushed.
+        self.flush_wanted: set[PartitionLog] = set()
         # Removals of deleted files that wait for `file.delete.delay.ms`.
         self._removals: dict[Callable[[], None], Timer] = {}
         # Called when DeleteRecords raised a start offset, so that it is written down.
@@ -64,6 +67,7 @@ class Home:
     def went_offline(self, log: PartitionLog) -> None:
         """`log` met an I/O error: its directory gets no clean-shutdown mark."""
         self.offline.add(log)
+        self.flush_wanted.discard(log)
 
 
 def _nothing(log: PartitionLog) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOG_APPEND_TIME = "LogAppendTime"
+NEVER = 0x7FFFFFFFFFFFFFFF
 
 
 class PartitionLog:
@@ -246,10 +247,12 @@ class PartitionLog:
         """The batch counts from here on: move the end, ask for an fsync where the configuration wants one, wake
         readers."""
         self.log_end_offset = self.producers.next_offset = last_offset + 1
+        config = self.config
         if self.unflushed_since_ms < 0:
             self.unflushed_since_ms = now_ms
+            self.want_flush()
         flushed = None
-        if last_offset + 1 - self.recovery_point >= self.config.flush_messages:
+        if last_offset + 1 - self.recovery_point >= config.flush_messages:
             flushed = self.request_flush()
         faults = self._home.faults
         if faults.armed:
@@ -443,10 +446,21 @@ class PartitionLog:
         except OSError as err:
             raise self.fail(err) from err
 
+    def configure(self, config: TopicConfig) -> None:
+        """The topic's options changed."""
+        self.config = config
+        self.want_flush()
+
+    def want_flush(self) -> None:
+        """Be looked at when `flush.ms` is over, where it is set and something is unflushed."""
+        if self.config.flush_ms < NEVER and self.unflushed_since_ms >= 0:
+            self._home.flush_wanted.add(self)
+
     def request_flush(self) -> Future[None]:
         """Have everything up to the end synced by the flusher; the future is done when it is on the disk."""
         end_offset = self.log_end_offset
         self.unflushed_since_ms = -1
+        self._home.flush_wanted.discard(self)
         first = max(self.segment_at(self.recovery_point), 0)
         paths = [segment.path(names.LOG) for segment in self.segments[first:]]
         return self._home.flusher.sync(paths, lambda: self._flushed_to(end_offset))
@@ -505,25 +519,31 @@ class PartitionLog:
     def retire(self) -> None:
         """The partition is deleted: store nothing more, give everything back, wake the readers."""
         self.is_closed = True
+        self._home.flush_wanted.discard(self)
         for segment in self.segments:
             segment.abandon()
         self._wake()
 
-    def close(self) -> None:
-        """Clean stop: indexes, snapshot, fsync. Raises OSError. Blocks."""
+    def close(self) -> list[str]:
+        """Clean stop: store indexes and snapshot. Answers the files that are not known to be on the disk; when the
+        caller has synced them it calls `closed`. Raises OSError."""
         if self.is_closed or self.is_offline:
-            return
+            return []
         snapshot = self.take_snapshot()
         first = max(self.segment_at(self.recovery_point), 0)
-        dirty = self.log_end_offset > self.recovery_point
         for segment in self.segments:
             segment.close()
-        if dirty:
-            paths = [path for segment in self.segments[first:] for path in segment.sync_paths()]
-            self._home.flusher.sync([*paths, snapshot] if snapshot else paths).result()
-            self.recovery_point = self.log_end_offset
         self.is_closed = True
         self._wake()
+        if self.log_end_offset <= self.recovery_point:
+            return []
+        paths = [path for segment in self.segments[first:] for path in segment.sync_paths()]
+        return [*paths, snapshot] if snapshot else paths
+
+    def closed(self) -> None:
+        """What `close` answered is on the disk."""
+        if not self.is_offline:
+            self.recovery_point = self.log_end_offset
 
 
 def _base_offset(segment: Segment) -> int:

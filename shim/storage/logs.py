@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from shim.errors import ErrorCode, KafkaError
@@ -28,7 +31,7 @@ logger = logging.getLogger(__name__)
 Lookup = Callable[[str, int], "tuple[bytes, TopicConfig, int] | None"]
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 # Partitions that one turn of a periodic task looks at before the loop gets its turn.
-SLICE = 200
+SLICE = 20
 
 
 class Logs:
@@ -165,26 +168,29 @@ class Logs:
 
     def _found(self, data_dir: DataDir, partition: Partition, lookup: Lookup) -> None:
         topic, number = partition
-        facts = lookup(topic, number)
-        path = data_dir.partition_path(topic, number)
         if partition in self._unused:
+            path = data_dir.partition_path(topic, number)
             raise StorageError(f"{topic}-{number} is in two data directories: {path} is the second")
-        if facts is None or read_topic_id(path) not in (None, uuid_text(facts[0])):
-            stray = names.retired_name(topic, number, names.STRAY_DIR)
-            os.rename(path, f"{data_dir.path}/{stray}")
-            logger.warning("%s is not known to the metadata and was set aside as %s", path, stray)
+        if lookup(topic, number) is None:
+            self._set_aside(data_dir, partition, "the metadata does not know it")
             return
         data_dir.partitions.add(partition)
         self._unused[partition] = data_dir
 
+    def _set_aside(self, data_dir: DataDir, partition: Partition, reason: str) -> None:
+        stray = names.retired_name(*partition, names.STRAY_DIR)
+        path = data_dir.partition_path(*partition)
+        os.rename(path, f"{data_dir.path}/{stray}")
+        logger.warning("%s was set aside as %s: %s", path, stray, reason)
+
     def _load(self, partition: Partition) -> PartitionLog | None:
-        """Read a partition's directory; None, with an error in the log, when that fails."""
+        """Read a partition's directory; offline, with an error in the log, when that fails."""
         data_dir = self._unused.pop(partition)
-        topic, number = partition
-        facts = self._lookup(topic, number) if self._lookup is not None else None
+        facts = self._lookup(*partition) if self._lookup is not None else None
         if facts is None:
             return None
-        log = PartitionLog(self.home, data_dir.partition_path(topic, number), topic, facts[0], number, facts[1])
+        path = data_dir.partition_path(*partition)
+        log = PartitionLog(self.home, path, partition[0], facts[0], partition[1], facts[1])
         log.leader_epoch = facts[2]
         start = recovery.Start(
             clean=data_dir.was_clean,
@@ -192,12 +198,24 @@ class Logs:
             recovery_point=data_dir.recovery_points.get(partition, 0),
         )
         try:
+            self._check_topic_id(data_dir, partition, facts[0])
             recovery.load(log, self.home, start)
         except (OSError, ValueError) as err:
-            log.fail(err if isinstance(err, OSError) else OSError(5, str(err)))
+            log.fail(err if isinstance(err, OSError) else OSError(errno.EIO, str(err)))
         self._logs[partition] = log
         self._dir_of[log] = data_dir
         return log
+
+    def _check_topic_id(self, data_dir: DataDir, partition: Partition, topic_id: bytes) -> None:
+        """A directory of another topic of the same name is set aside, and a fresh one is made in its place."""
+        path = data_dir.partition_path(*partition)
+        stored = read_topic_id(path)
+        if stored is not None and stored != uuid_text(topic_id):
+            self._set_aside(data_dir, partition, f"it belongs to the topic id {stored}")
+            data_dir.start_offsets.pop(partition, None)
+            stored = None
+        if stored is None:
+            data_dir.make_partition(*partition, topic_id)
 
     # --- find
 
@@ -221,12 +239,10 @@ class Logs:
         return log
 
     def all(self) -> Iterator[PartitionLog]:
-        """Every online partition; loads the ones not used yet."""
-        for partition in list(self._unused):
-            if partition in self._unused:
-                self._load(partition)
-        for log in list(self._logs.values()):
-            if not log.is_offline:
+        """Every online partition; loads those not used yet, one at a time as they are asked for."""
+        for partition in self.names():
+            log = self.find(*partition)
+            if log is not None:
                 yield log
 
     def loaded(self) -> list[PartitionLog]:
@@ -314,20 +330,20 @@ class Logs:
         """A topic's configuration changed."""
         for log in self._logs.values():
             if log.topic == topic:
-                log.config = config
+                log.configure(config)
 
     def configure_all(self, config_of: Callable[[str], TopicConfig]) -> None:
         """The broker's options changed, and with them those of every topic."""
         for log in self._logs.values():
-            log.config = config_of(log.topic)
+            log.configure(config_of(log.topic))
 
     # --- periodic work
 
     def run_periodically(self) -> None:
         """Set the timers of retention, flush, checkpoints and producer expiry. Needs the running loop (real clock)."""
         config = self.config
-        self._repeat("retention", config.log_retention_check_interval_ms, self.retain)
-        self._repeat("checkpoint", config.log_flush_offset_checkpoint_interval_ms, lambda now_ms: self.checkpoint())
+        self._repeat("retention", config.log_retention_check_interval_ms, self._retain_in_slices)
+        self._repeat("checkpoint", config.log_flush_offset_checkpoint_interval_ms, self._checkpoint_aside)
         self._repeat("expiry", config.producer_id_expiration_check_interval_ms, self.expire_producers)
         self._repeat("flush", FLUSH_CHECK_MS, self.flush_due)
         self.cleaner.schedule()
@@ -340,24 +356,33 @@ class Logs:
         self._timers[name] = self.clock.call_later(interval_ms, run)
 
     def retain(self, now_ms: int) -> int:
-        """Delete what retention allows (`log.retention.check.interval.ms` calls this); answers segments deleted."""
-        count = 0
-        for log in self.all():
-            try:
-                count += retention.delete_old_segments(log, self.home, now_ms)
-            except OSError as err:
-                log.fail(err)
-        return count
+        """Delete what retention allows, in all partitions at once; answers segments deleted."""
+        return sum(self._retain_one(log, now_ms) for log in self.all())
+
+    def _retain_one(self, log: PartitionLog, now_ms: int) -> int:
+        if log.is_closed or log.is_offline:
+            return 0
+        try:
+            return retention.delete_old_segments(log, self.home, now_ms)
+        except OSError as err:
+            log.fail(err)
+            return 0
+
+    def _retain_in_slices(self, now_ms: int, rest: Iterator[PartitionLog] | None = None) -> None:
+        """As `retain`, but the loop gets its turn after every `SLICE` partitions."""
+        logs = self.all() if rest is None else rest
+        for log in islice(logs, SLICE):
+            self._retain_one(log, now_ms)
+        left = next(logs, None)
+        if left is not None:
+            self._timers["retention-slice"] = self.clock.call_later(
+                1, self._retain_in_slices, now_ms, chain([left], logs)
+            )
 
     def flush_due(self, now_ms: int) -> int:
         """Have the partitions synced that `flush.ms` is over for; answers how many."""
-        due = [
-            log
-            for log in self._logs.values()
-            if log.unflushed_since_ms >= 0
-            and not log.is_offline
-            and now_ms - log.unflushed_since_ms >= log.config.flush_ms
-        ]
+        wanted = self.home.flush_wanted
+        due = [log for log in wanted if now_ms - log.unflushed_since_ms >= log.config.flush_ms]
         for log in due:
             log.request_flush()
         return len(due)
@@ -369,9 +394,25 @@ class Logs:
     def checkpoint(self, *, sync: bool = False) -> None:
         """Write recovery points, log start offsets and high watermarks of all directories."""
         for data_dir in self.dirs:
-            self._checkpoint(data_dir, sync=sync)
+            try:
+                self._checkpoint(data_dir, sync=sync)
+            except OSError as err:
+                logger.warning("the checkpoints of %s cannot be written: %s", data_dir.path, err)
 
     def _checkpoint(self, data_dir: DataDir, *, sync: bool) -> None:
+        _write_points(data_dir, *self._points(data_dir), sync=sync)
+        self._write_start_offsets(data_dir, sync=sync)
+
+    def _checkpoint_aside(self, now_ms: int) -> None:
+        """The checkpoints that may be long, in the flusher's thread. Start offsets are written as they change."""
+        for data_dir in self.dirs:
+            recovery_points, high_watermarks = self._points(data_dir)
+            self.home.flusher.run(
+                partial(_write_points, data_dir, recovery_points, high_watermarks, sync=False),
+            )
+
+    def _points(self, data_dir: DataDir) -> tuple[dict[Partition, int], dict[Partition, int]]:
+        """Recovery points and high watermarks."""
         recovery_points: dict[Partition, int] = {}
         high_watermarks: dict[Partition, int] = {}
         for partition, log in self._logs.items():
@@ -382,12 +423,7 @@ class Logs:
             if home is data_dir:
                 # Untouched since the last clean stop, when both were the log's end.
                 recovery_points[partition] = high_watermarks[partition] = data_dir.recovery_points.get(partition, 0)
-        try:
-            data_dir.write_offsets(checkpoint.RECOVERY_POINTS, recovery_points, sync=sync)
-            data_dir.write_offsets(checkpoint.HIGH_WATERMARKS, high_watermarks, sync=sync)
-            self._write_start_offsets(data_dir, sync=sync)
-        except OSError as err:
-            logger.warning("the checkpoints of %s cannot be written: %s", data_dir.path, err)
+        return recovery_points, high_watermarks
 
     def _write_start_offsets(self, data_dir: DataDir, *, sync: bool) -> None:
         # As Kafka, only where the files alone would say less.
@@ -419,26 +455,38 @@ class Logs:
         self._timers.clear()
         self.cleaner.stop()
         self.home.cancel_removals()
-        unclean: set[DataDir] = set()
         logs = [*self._logs.values()] if self.metadata_log is None else [*self._logs.values(), self.metadata_log]
+        unsynced: list[str] = []
         for log in logs:
             try:
-                log.close()
+                unsynced += log.close()
             except OSError as err:
                 log.fail(err)
-            if log.is_offline:
-                unclean.add(self._dir_of.get(log, self.dirs[0]))
+        synced = self._sync(unsynced)
+        self.home.flusher.stop()
+        unclean = {self._dir_of.get(log, self.dirs[0]) for log in logs if log.is_offline}
+        for log in logs if synced else ():
+            log.closed()
         for data_dir in self.dirs:
             try:
                 if self._lookup is not None:
                     self._checkpoint(data_dir, sync=True)
-                    if data_dir not in unclean:
+                    if synced and data_dir not in unclean:
                         data_dir.mark_clean(self.broker_epoch)
             except OSError as err:
                 logger.warning("%s cannot be marked as cleanly stopped: %s", data_dir.path, err)
-        self.home.flusher.stop()
         for data_dir in self.dirs:
             data_dir.unlock()
+
+    def _sync(self, paths: list[str]) -> bool:
+        if not paths:
+            return True
+        try:
+            self.home.flusher.sync_all(paths, [data_dir.path for data_dir in self.dirs]).result()
+        except OSError:
+            logger.exception("the data directories cannot be synced, the next start will recover them")
+            return False
+        return True
 
     # --- describe
 
@@ -476,3 +524,14 @@ class DirStatus:
 
 def _partition_count(data_dir: DataDir) -> int:
     return len(data_dir.partitions)
+
+
+def _write_points(
+    data_dir: DataDir,
+    recovery_points: dict[Partition, int],
+    high_watermarks: dict[Partition, int],
+    *,
+    sync: bool,
+) -> None:
+    data_dir.write_offsets(checkpoint.RECOVERY_POINTS, recovery_points, sync=sync)
+    data_dir.write_offsets(checkpoint.HIGH_WATERMARKS, high_watermarks, sync=sync)

@@ -114,6 +114,8 @@ class _Loader:
             replay_batch(log, segment, batch)
 
         cut_bytes = segment.rebuild(log.config.index_interval_bytes, on_batch)
+        if number + 1 < len(log.segments):
+            segment.store_indexes()  # the active one's go to their files at its end
         later = log.segments[number + 1].base_offset if number + 1 < len(log.segments) else 0
         self.state_offset = log.producers.next_offset if cut_bytes else max(later, log.producers.next_offset)
         return cut_bytes
@@ -173,8 +175,6 @@ class _Loader:
             return
         self.producers_at(log.log_end_offset)
         producers.expire(self.now_ms, self.home.config.producer_id_expiration_ms)
-        if not self.start.clean:
-            log.take_snapshot()
 
     def producers_at(self, offset: int) -> None:
         """Build the state of all batches below `offset`: the newest good snapshot at or below it, then what follows."""
@@ -242,9 +242,13 @@ def _marker_of(segment: Segment, batch: Batch) -> Marker | None:
 
 
 def list_files(directory: str) -> dict[str, int]:
-    """Name -> size of the regular files."""
+    """Name -> size of the .log files, 0 of all others (their size is not asked for)."""
     with os.scandir(directory) as entries:
-        return {entry.name: entry.stat().st_size for entry in entries if entry.is_file(follow_symlinks=False)}
+        return {
+            entry.name: entry.stat().st_size if entry.name.endswith(names.LOG) else 0
+            for entry in entries
+            if entry.is_file(follow_symlinks=False)
+        }
 
 
 def finish_swaps(directory: str, files: dict[str, int]) -> dict[str, int]:

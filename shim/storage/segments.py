@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 HEADER_SIZE = 61
 # Below this a copy is cheaper than a mapping, above it a mapping bounds the memory that slow readers hold; the
-# figures are in docs/adr/0020-storage-io-inline.md.
+# figures are in docs/adr/0005-reading-for-fetch.md.
 MAP_FROM_BYTES = 4 * 1024 * 1024
 NO_TIMESTAMP = -1
 
@@ -295,7 +295,7 @@ class Segment:
     # --- repair
 
     def rebuild(self, interval_bytes: int, on_batch: Callable[[Batch], None]) -> int:
-        """Scan everything with its checksums, cut the file at the first bad batch, write the indexes anew. `on_batch`
+        """Scan everything with its checksums, cut the file at the first bad batch, make the indexes anew. `on_batch`
         sees every good batch, before any later one is read. Answers the bytes that were cut. Raises OSError."""
         self.offset_index.reset()
         self.time_index.reset()
@@ -320,7 +320,6 @@ class Segment:
         if cut_bytes:
             self.cut(walk.position)
         self.bytes_since_index = self.size_bytes - last_entry
-        self.store_indexes()
         return cut_bytes
 
     def cut(self, position: int) -> None:

@@ -126,6 +126,7 @@ def test_timers_run_retention_flush_and_checkpoints(make_disk: Callable[..., Dis
     disk.logs.home.flusher.stop()
     assert log.recovery_point == 30
     disk.clock.advance(60_000)
+    disk.logs.home.flusher.stop()
     assert (disk.path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 30\n"
     disk.clock.advance(2 * HOUR_MS)
     assert bases(log) == [30]
