@@ -193,7 +193,35 @@ def _admit(
             batch.records = bytearray(batch.records)
         return _admit_later(context, request, response, batches, wanted, asked, producer_id, producer_epoch)
     _take_outcomes(wanted, outcomes, operation)
-    return _append(context, request.acks, response, batches)
+    if broker.faults.armed:
+        for batch in batches:
+            batch.records = bytearray(batch.records)
+        return _append_after_gate(context, request, response, batches, wanted)
+    return _append_admitted(context, request, response, batches, wanted)
+
+
+async def _append_after_gate(
+    context: Context, request: ProduceRequest, response: ProduceResponse, batches: list[_Batch], wanted: list[_Batch]
+) -> ProduceResponse | None:
+    """A test may hold the request between its verification and its append."""
+    await context.broker.faults.gate("produce.verified", transactional_id=request.transactional_id)
+    answer = _append_admitted(context, request, response, batches, wanted)
+    if answer is None or isinstance(answer, ProduceResponse):
+        return answer
+    return await answer
+
+
+def _append_admitted(
+    context: Context, request: ProduceRequest, response: ProduceResponse, batches: list[_Batch], wanted: list[_Batch]
+) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse] | None:
+    """Append; what the log refuses of the transactional batches goes into the history of their transactional id."""
+    admitted = [batch for batch in wanted if batch.error is None]
+    answer = _append(context, request.acks, response, batches)
+    for batch in admitted:
+        if batch.error is not None:
+            explanations = context.broker.transactions.explanations
+            explanations.refused("Produce", request.transactional_id, batch.error, context.received_ms)
+    return answer
 
 
 async def _admit_later(
@@ -214,7 +242,7 @@ async def _admit_later(
         broker.transactions, broker.clock, broker.config, request.transactional_id, producer_id, producer_epoch, asked
     )
     _take_outcomes(wanted, outcomes, ADDED)
-    answer = _append(context, request.acks, response, batches)
+    answer = _append_admitted(context, request, response, batches, wanted)
     if answer is None or isinstance(answer, ProduceResponse):
         return answer
     return await answer

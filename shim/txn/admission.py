@@ -73,6 +73,7 @@ def admit(
             guard = log.start_verification(producer_id, base_sequence, producer_epoch, adds)
         except KafkaError as error:
             outcomes.append(error)
+            coordinator.note_refusal(api, transactional_id, error, (producer_id, producer_epoch))
             continue
         outcomes.append(guard)
         if guard is not None:

@@ -277,6 +277,10 @@ class TransactionCoordinator:
 
     # --- administration
 
+    def note_refusal(self, api: str, transactional_id: str, error: KafkaError, producer: tuple[int, int]) -> None:
+        """A log refused a request of this transactional id: for its history."""
+        self.explanations.refused(api, transactional_id, error, self._clock.now_ms(), producer)
+
     def describe(self, transactional_id: str) -> Transaction:
         """Raises TRANSACTIONAL_ID_NOT_FOUND, INVALID_REQUEST, NOT_COORDINATOR (B19)."""
         slot = self._log.find(transactional_id)

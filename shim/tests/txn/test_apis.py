@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -126,13 +127,25 @@ class Client:
             assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
         return ErrorCode(answer.error_code)
 
-    def produce(self, version: int, producer: tuple[int, int] | None = None, partition: int = 0) -> ErrorCode:
+    def produce(
+        self, version: int, producer: tuple[int, int] | None = None, partition: int = 0, sequence: int = 0
+    ) -> ErrorCode:
+        self.send_produce(version, producer, partition, sequence)
+        return self.receive_produce(version)
+
+    def receive_produce(self, version: int) -> ErrorCode:
+        _, answer = self.connection.receive(ProduceRequest.API_KEY, version)
+        return ErrorCode(answer.responses[0].partition_responses[0].error_code)
+
+    def send_produce(
+        self, version: int, producer: tuple[int, int] | None = None, partition: int = 0, sequence: int = 0
+    ) -> None:
         producer_id, epoch = producer or self.producer
         batch = build(
             [(b"k", b"v", 1, ())],
             producer_id=producer_id,
             producer_epoch=epoch,
-            base_sequence=0,
+            base_sequence=sequence,
             transactional=True,
         )
         data = [PartitionProduceData(index=partition, records=batch)]
@@ -142,8 +155,7 @@ class Client:
             timeout_ms=1000,
             topic_data=[TopicProduceData(name="t", partition_data=data)],
         )
-        answer = self.connection.request(request, version)
-        return ErrorCode(answer.responses[0].partition_responses[0].error_code)
+        self.connection.send(request, version)
 
     def commit_offsets(
         self, version: int, producer: tuple[int, int] | None = None, generation: int = -1, topic: str = "t"
@@ -308,6 +320,39 @@ def test_produce_to_a_partition_that_is_not_added(client: Client, version: int) 
 def test_produce_of_an_unknown_producer_id(client: Client) -> None:
     client.init()
     assert client.produce(12, (client.producer[0] + 12345, 0)) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+def test_the_log_s_own_refusals_are_explained(client: Client, broker: Broker) -> None:
+    client.init()
+    assert client.produce(12) is NONE
+    stale = client.producer
+    assert client.end() is NONE
+    assert client.produce(12, stale) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert client.produce(12) is NONE
+    assert client.produce(12, sequence=7) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    lines = broker.call(broker.state.transactions.explanations.lines, client.name)
+    assert "Produce refused with INVALID_PRODUCER_EPOCH" in lines[4]
+    assert "Produce refused with OUT_OF_ORDER_SEQUENCE_NUMBER" in lines[-1]
+    assert client.end(5, False) is NONE
+
+
+def test_b9_a_marker_between_verification_and_append_refuses_the_batch(client: Client, broker: Broker) -> None:
+    client.init()
+    client.add()
+    first = client.producer
+    broker.faults.arm("produce.verified", "hold")
+    try:
+        with Connection(broker.bootstrap_servers) as other:
+            late = Client(other, client.name)
+            late.producer = first
+            late.send_produce(9)
+            while broker.faults.reached("produce.verified") == 0:
+                time.sleep(0.001)
+            assert client.end(4, False) is NONE
+            broker.faults.release("produce.verified")
+            assert late.receive_produce(9) is ErrorCode.INVALID_TXN_STATE
+    finally:
+        broker.faults.disarm()
 
 
 # --- TxnOffsetCommit, B8
