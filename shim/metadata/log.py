@@ -125,15 +125,14 @@ class MetadataLog:
         state.voters = state.voters or [self._node_id]
         write(self.directory, state)
         self._log.leader_epoch = self.epoch
-        voters = self.voters if self.kraft_version else [(voter, bytes(16)) for voter in state.voters]
-        seats = [Voter(voter_id=voter, voter_directory_id=directory) for voter, directory in voters]
+        # Kafka writes and reads version 0 also in a dynamic quorum: no directory ids.
+        seats = [Voter(voter_id=voter) for voter in [one for one, _ in self.voters] or state.voters]
         message = LeaderChangeMessage(
-            version=self.kraft_version,
             leader_id=self._node_id,
             voters=seats,
             granting_voters=[seat for seat in seats if seat.voter_id == self._node_id],
         )
-        key, value = encode_control(ControlType.LEADER_CHANGE, message, self.kraft_version)
+        key, value = encode_control(ControlType.LEADER_CHANGE, message)
         self._append(build([(key, value, now_ms, ())], leader_epoch=self.epoch, control=True), now_ms)
 
     # --- commit

@@ -8,6 +8,8 @@ import pytest
 
 from compat_tests import jvm
 from compat_tests.targets import make
+from compat_tests.targets.base import free_ports
+from compat_tests.targets.kafka_native import CLUSTER_ID, KafkaNative
 from shim.errors import ErrorCode
 from shim.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
@@ -142,6 +144,42 @@ def test_kafka_and_the_shim_take_turns_on_a_directory_of_the_shim(tmp_path: Path
     dumped = jvm.tool("kafka-dump-log", "--cluster-metadata-decoder", "--files", log)
     assert "isvalid: false" not in dumped
     assert dumped.count("LeaderChange") == 3
+
+
+class DynamicQuorum(KafkaNative):
+    """Kafka with its voters in the log (KIP-853), as `format --standalone` makes it."""
+
+    def properties(self) -> dict[str, str]:
+        found = super().properties()
+        found["controller.quorum.bootstrap.servers"] = found.pop("controller.quorum.voters").partition("@")[2]
+        found["advertised.listeners"] = found["listeners"]
+        return found
+
+    def prepare(self) -> None:
+        if not self.bootstrap:
+            port, self.controller_port = free_ports(2)
+            self.bootstrap = f"127.0.0.1:{port}"
+        if not (self.data_dir / "meta.properties").exists():
+            path = self.properties_path
+            path.write_text("".join(f"{name}={value}\n" for name, value in self.properties().items()))
+            jvm.run(
+                "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "--standalone", "-c", str(path), timeout_s=60
+            )
+        super().prepare()
+
+
+@pytest.mark.timeout(300)
+def test_a_directory_with_a_dynamic_quorum_stays_one(tmp_path: Path):
+    kafka = DynamicQuorum(data_dir=tmp_path / "data")
+    with kafka, Connection(kafka.bootstrap) as connection:
+        create(connection, "by-kafka", 1)
+    with make("shim", data_dir=tmp_path / "data") as shim, Connection(shim.bootstrap) as connection:
+        create(connection, "by-shim", 2)
+        wanted = TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])
+        (partition,) = connection.request(DescribeQuorumRequest(topics=[wanted])).topics[0].partitions
+        assert any(partition.current_voters[0].replica_directory_id)
+    with kafka:
+        assert {"by-kafka", "by-shim"} <= set(described(kafka)["topics"])
 
 
 @pytest.mark.timeout(300)
