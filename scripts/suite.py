@@ -109,7 +109,8 @@ def asan() -> list[Step]:
 
 
 def clients() -> list[Step]:
-    return [pytest("clients", *trees("compat_tests/tests/clients", "compat_tests/tests/crash"), "-m", "not soak")]
+    folders = ("compat_tests/tests/clients", "compat_tests/tests/crash", "compat_tests/tests/transactions")
+    return [pytest("clients", *trees(*folders), "-m", "not soak")]
 
 
 def compat() -> list[Step]:
