@@ -282,6 +282,12 @@ class Connection(asyncio.BufferedProtocol):
         except DisconnectError as error:
             self.close(str(error))
             return
+        except Exception:
+            # Not even an answer could be made of it: a bug that must cost no other connection anything.
+            self._dispatcher.broker.metrics.errors_unexpected += 1
+            logger.exception("closing %s", self)
+            self.close()
+            return
         if answer is None:
             return
         if isinstance(answer, list):
@@ -297,6 +303,12 @@ class Connection(asyncio.BufferedProtocol):
         except DisconnectError as error:
             self._task = None
             self.close(str(error))
+            return
+        except Exception:
+            self._task = None
+            self._dispatcher.broker.metrics.errors_unexpected += 1
+            logger.exception("closing %s", self)
+            self.close()
             return
         except BaseException:
             self._task = None

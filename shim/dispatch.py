@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("shim.request")
 
 API_VERSIONS = 18
+RECEIVED = "request.received"
 
 _parse_header = RequestHeaderParser({key: row[3] for key, row in API_KEYS.items()}).parse
 
@@ -65,19 +66,25 @@ class Dispatcher:
             raise DisconnectError(f"{api.name} version {version} is not served")
         if not api.is_loaded:
             api.load()
+        faults = broker.faults
+        if faults.armed and faults.holds(RECEIVED):
+            frame = memoryview(bytes(frame))  # whoever is held outlives the receive buffer
         try:
             # Kafka reads no further than the last field; librdkafka sends more in Metadata version 13.
             request, _ = decode_prefix(api.request, version, frame, at)
         except ValueError as error:
             raise DisconnectError(f"cannot read {api.name} version {version}: {error}") from error
         context = Context(broker, session, api_key, version, correlation_id, client_id, broker.clock.now_ms())
-        if broker.faults.armed:
-            broker.faults.reach("request.received", api_key=api_key, client_id=client_id)
         if logger.isEnabledFor(logging.DEBUG):
             _log(context, api, request)
         requests = broker.metrics.requests
         requests[api_key] = requests.get(api_key, 0) + 1
         try:
+            if faults.armed:
+                if faults.holds(RECEIVED):
+                    self.is_abandonable = False
+                    return self._complete(context, api, request, self._held(context, api, request))
+                faults.reach(RECEIVED, api_key=api_key, client_id=client_id)
             response = api.handle(context, request)
         except DisconnectError:
             raise
@@ -89,6 +96,12 @@ class Dispatcher:
             return self._encode(context, response)
         self.is_abandonable = api.is_abandonable
         return self._complete(context, api, request, response)
+
+    async def _held(self, context: Context, api: Api, request: Any) -> Any:
+        """A request that a test holds back before it is handled."""
+        await self.broker.faults.gate(RECEIVED, api_key=context.api_key, client_id=context.client_id)
+        response = api.handle(context, request)
+        return response if response is None or isinstance(response, api.response) else await response
 
     async def _complete(
         self, context: Context, api: Api, request: Any, waiting: Coroutine[Any, Any, Any]

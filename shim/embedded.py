@@ -88,11 +88,12 @@ class Broker:
         """Start it and return when it accepts connections. Raises what the start raised: StorageError, OSError."""
         if self._data_dir is not None:
             raise RuntimeError("this broker is running")
-        self._data_dir = self._given_dir if self._given_dir is not None else make()
         try:
             if self._is_process:
                 self._start_process()
+                self._data_dir = self.data_dir
             else:
+                self._data_dir = self._given_dir if self._given_dir is not None else make()
                 self._start_thread()
         except BaseException:
             self._forget()
@@ -108,8 +109,7 @@ class Broker:
             except subprocess.TimeoutExpired:
                 self._child.kill()
                 self._child.wait()
-            if self._child.stdout is not None:
-                self._child.stdout.close()
+            _close_pipes(self._child)
         elif self._loop is not None and self._asked is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._asked.set)
             self._thread.join(STOP_SECONDS)
@@ -248,21 +248,26 @@ class Broker:
     # --- in a process
 
     def _start_process(self) -> None:
-        command = [sys.executable, "-m", "shim", "serve", "--listen", self._listen, "--data-dir", str(self._data_dir)]
+        from shim.serve import STOP_WITH_STDIN
+
+        command = [sys.executable, "-m", "shim", "serve", "--listen", self._listen]
+        command += ["--memory"] if self._given_dir is None else ["--data-dir", str(self._given_dir)]
         command += ["--log-level", "WARNING"]
         for name, text in self._options.items():
             command += ["-o", f"{name}={text}"]
         environment = dict(os.environ)
         environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
         environment.pop(ENVIRONMENT, None)
+        environment[STOP_WITH_STDIN] = "1"
         if self._faults_text:
             environment[ENVIRONMENT] = self._faults_text
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
         assert child.stdout is not None
         line = child.stdout.readline().rstrip("\n")
         if not line.startswith("ready "):
-            child.stdout.close()
-            raise RuntimeError(f"the broker's process ended with status {child.wait(STOP_SECONDS)}")
+            status = child.wait(STOP_SECONDS)
+            _close_pipes(child)
+            raise RuntimeError(f"the broker's process ended with status {status}")
         self._child = child
         self._ready = line
 
@@ -311,6 +316,12 @@ def milliseconds(duration: float | str) -> float:
     if unit not in _UNITS_MS:
         raise ValueError(f"{duration!r} is no duration like 250ms, 61s, 5m, 2h or 7d")
     return float(number) * _UNITS_MS[unit]
+
+
+def _close_pipes(child: subprocess.Popen[str]) -> None:
+    for pipe in (child.stdin, child.stdout):
+        if pipe is not None:
+            pipe.close()
 
 
 def _text(value: object) -> str:

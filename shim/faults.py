@@ -50,25 +50,35 @@ POINTS = {
     "txn.before_complete": "all markers are out, Complete* is not appended",
     "txn.after_complete": "Complete* is appended, the answer has not left",
     "produce.verified": "a transactional batch passed verification, it is not appended",
-    "request.received": "a request is decoded, not handled (facts: api_key, client_id)",
-    "response.ready": "an answer is encoded, not sent (facts: api_key, client_id)",
+    "request.received": "a request is decoded, not handled (facts: api_key, client_id); may hold",
+    "response.ready": "an answer is made, not sent (facts: api_key, client_id); an error closes the connection",
     "server.stopping": "a clean stop has begun",
 }
 
 
 class _Armed:
-    """One armed point: what to do, at which count, and whether it is over."""
+    """One armed point: what to do, when, and who is held there."""
 
-    __slots__ = ("action", "argument", "count", "held", "nth")
+    __slots__ = ("action", "argument", "count", "held", "nth", "where")
 
-    def __init__(self, action: str | Callable[..., object], argument: str | None, nth: int | None) -> None:
+    def __init__(
+        self,
+        action: str | Callable[..., object],
+        argument: str | None,
+        nth: int | None,
+        where: Mapping[str, object],
+    ) -> None:
         self.action = action
         self.argument = argument
         self.nth = nth
+        self.where = where
         self.count = 0
         self.held: list[asyncio.Future[None]] = []
 
-    def is_due(self) -> bool:
+    def is_due(self, facts: Mapping[str, object]) -> bool:
+        for name, wanted in self.where.items():
+            if facts.get(name) != wanted:
+                return False
         self.count += 1
         return self.nth is None or self.count == self.nth
 
@@ -92,15 +102,22 @@ class Faults:
         return cls(environment.get(ENVIRONMENT))
 
     def arm(
-        self, point: str, action: str | Callable[..., object], argument: str | None = None, *, nth: int | None = None
+        self,
+        point: str,
+        action: str | Callable[..., object],
+        argument: str | None = None,
+        *,
+        nth: int | None = None,
+        where: Mapping[str, object] | None = None,
     ) -> None:
-        """Act at `point` from now on (or only at its `nth` time). `action` is a name of the module's doc or a function
-        that gets the facts as keywords; what it raises is raised at the point."""
+        """Act at `point` from now on (or only at its `nth` time; or only where the facts are those of `where`).
+        `action` is a name of the module's doc or a function that gets the facts as keywords; what it raises is raised
+        at the point."""
         if point not in POINTS:
             raise ValueError(f"unknown fault point {point!r}; there are {', '.join(POINTS)}")
         if isinstance(action, str) and action not in _ACTIONS and action != "hold":
             raise ValueError(f"unknown fault action {action!r}; there are {', '.join(_ACTIONS)}, hold")
-        self._points[point] = _Armed(action, argument, nth)
+        self._points[point] = _Armed(action, argument, nth, where or {})
         self.armed = True
 
     def disarm(self, point: str | None = None) -> None:
@@ -109,6 +126,11 @@ class Faults:
             self.release(name)
             self._points.pop(name, None)
         self.armed = bool(self._points)
+
+    def holds(self, point: str) -> bool:
+        """Whether `gate` may keep a caller at `point`: it must be able to wait then."""
+        armed = self._points.get(point)
+        return armed is not None and armed.action == "hold"
 
     def reached(self, point: str) -> int:
         """How often an armed point was reached since it was armed."""
@@ -120,7 +142,7 @@ class Faults:
         if not self.armed:
             return
         armed = self._points.get(point)
-        if armed is None or not armed.is_due():
+        if armed is None or not armed.is_due(facts):
             return
         if callable(armed.action):
             armed.action(**facts)
@@ -134,7 +156,7 @@ class Faults:
         armed = self._points.get(point)
         if armed is None or armed.action != "hold":
             self.reach(point, **facts)
-        elif armed.is_due():
+        elif armed.is_due(facts):
             import asyncio
 
             future = asyncio.get_running_loop().create_future()

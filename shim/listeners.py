@@ -63,7 +63,7 @@ def listeners_of(config: BrokerConfig) -> list[Listener]:
     return found
 
 
-def bind(listener: Listener, backlog: int) -> socket.socket:
+def bind(listener: Listener, config: BrokerConfig) -> socket.socket:
     """A listening socket; `listener.port` becomes the one really bound. Raises OSError."""
     if not listener.host:
         sock = _bind_everywhere(listener.port)
@@ -79,7 +79,14 @@ def bind(listener: Listener, backlog: int) -> socket.socket:
         except OSError:
             sock.close()
             raise
-    sock.listen(backlog)
+    # Accepted sockets take these over. Kafka's defaults would only make a local socket slow.
+    for name, option, size_bytes in (
+        ("socket.send.buffer.bytes", socket.SO_SNDBUF, config.socket_send_buffer_bytes),
+        ("socket.receive.buffer.bytes", socket.SO_RCVBUF, config.socket_receive_buffer_bytes),
+    ):
+        if name in config.given and size_bytes > 0:
+            sock.setsockopt(socket.SOL_SOCKET, option, size_bytes)
+    sock.listen(config.socket_listen_backlog_size)
     sock.setblocking(False)
     listener.port = sock.getsockname()[1]
     return sock

@@ -4,7 +4,9 @@ signal."""
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+import os
 import signal
 import sys
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from shim.clock import Clock
 
 EXIT_FAILED = 1
+# In the environment of a child: it stops when its standard input ends, so that it never outlives its parent.
+STOP_WITH_STDIN = "KAFKA_SHIM_STOP_WITH_STDIN"
 
 
 def serve(
@@ -97,8 +101,12 @@ async def _serve(config: BrokerConfig, faults: Faults, clock: Clock | None = Non
     asked = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked.set)
+    if STOP_WITH_STDIN in os.environ:
+        loop.add_reader(sys.stdin.fileno(), asked.set)
     server = Server(config, clock, faults)
     await server.start()
+    # What the start made stays: the garbage collector need not look at it again.
+    gc.freeze()
     sys.stdout.write(server.ready_line + "\n")
     sys.stdout.flush()
     await asked.wait()

@@ -114,7 +114,7 @@ class Server:
         sockets = []
         try:
             for listener in broker.listeners:
-                sockets.append(bind(listener, config.socket_listen_backlog_size))  # noqa: PERF401 closed one by one below
+                sockets.append(bind(listener, config))  # noqa: PERF401 closed one by one below
             # Clients may come as soon as the sockets listen; nobody reads them before this is on record.
             broker.metadata.register(
                 [

@@ -11,7 +11,16 @@ import uvloop
 from shim.embedded import Broker
 from shim.wire_client import Connection
 
+
+def debugging_loop() -> asyncio.AbstractEventLoop:
+    """asyncio's loop, watching for calls from wrong threads and coroutines that nobody awaits."""
+    loop = asyncio.new_event_loop()
+    loop.set_debug(True)
+    return loop
+
+
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
+    "debug": debugging_loop,
     "asyncio": asyncio.new_event_loop,
     "uvloop": uvloop.new_event_loop,
 }

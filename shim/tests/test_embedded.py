@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
+import psutil
 import pytest
 
 from shim import Broker
@@ -137,3 +140,15 @@ def test_a_duration_without_sense_is_refused():
     for text in ("5 weeks", "s", "1dm"):
         with pytest.raises(ValueError):
             milliseconds(text)
+
+
+def test_a_child_does_not_outlive_its_parent():
+    code = (
+        "import os, signal\nfrom shim import Broker\nbroker = Broker(process=True).start()\n"
+        "print(broker._child.pid, broker.data_dir, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    pid, directory = done.stdout.split()
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(int(pid)).wait(20)
+    assert not Path(directory).exists()

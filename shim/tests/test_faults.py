@@ -94,3 +94,12 @@ def test_every_point_has_a_sentence_and_a_name_of_two_words():
     for point, meaning in POINTS.items():
         assert point.count(".") == 1
         assert meaning
+
+
+def test_a_point_may_be_armed_for_some_facts_only():
+    faults = Faults()
+    faults.arm("request.received", "error", where={"api_key": 26})
+    faults.reach("request.received", api_key=0)
+    assert faults.reached("request.received") == 0
+    with pytest.raises(KafkaError):
+        faults.reach("request.received", api_key=26)
