@@ -1,0 +1,55 @@
+"""``make compat``: every behaviour on every target, how they agree, and the report.
+
+python -m compat_tests [--targets shim,kafka-native] [--only PATTERN] [--long] [--report DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from pathlib import Path
+
+from compat_tests import report, runner
+from compat_tests.scenarios import load
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make compat", description=__doc__.splitlines()[0])
+    parser.add_argument("--targets", default="shim,kafka-native", help="kinds, the first is compared with each other")
+    parser.add_argument("--only", default="", help="a pattern of scenarios' names")
+    parser.add_argument("--long", action="store_true", help="also the slow ones")
+    parser.add_argument("--report", type=Path, default=ROOT / "build" / "compat", help="folder of the report")
+    parser.add_argument("--readme", action="store_true", help="write the summary into README.md")
+    parser.add_argument("--show", action="store_true", help="print the transcripts")
+    options = parser.parse_args()
+    chosen = [
+        each for name, each in load().items() if re.search(options.only, name) and (options.long or not each.is_long)
+    ]
+    kinds = options.targets.split(",")
+    began = time.monotonic()
+
+    def progress(name: str, kind: str, outcome: runner.Outcome) -> None:
+        mark = {"passed": "ok", "failed": "FAILED"}.get(outcome.status, "-")
+        print(f"{mark:6} {kind:16} {outcome.seconds:6.2f} s  {name}  {outcome.reason}", flush=True)
+
+    results = runner.run(chosen, kinds, progress)
+    told = report.Report(chosen, kinds, results, time.monotonic() - began)
+    told.write(options.report)
+    if options.readme:
+        report.write_readme(ROOT / "README.md", told)
+    if options.show:
+        for name, by_kind in results.items():
+            for kind, outcome in by_kind.items():
+                print(f"\n{name} on {kind}")
+                for what, request, answer in outcome.steps:
+                    print(f"  {what}\n    {request}\n    {answer}")
+    print(told.text())
+    return 0 if told.is_good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

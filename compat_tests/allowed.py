@@ -1,0 +1,29 @@
+"""The differences between the shim and Apache Kafka that are meant: one line each, with its reason."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from compat_tests.runner import Difference
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """`scenario` and `where` are patterns of the scenario's name and of the difference's text up to the values."""
+
+    scenario: str
+    where: str
+    reason: str
+
+
+ALLOWED: tuple[Allowed, ...] = ()
+
+
+def reason_for(scenario: str, difference: Difference) -> str | None:
+    """Why this difference is allowed; None when it is not."""
+    where = f"{difference.what}{difference.path}"
+    for row in ALLOWED:
+        if re.fullmatch(row.scenario, scenario) and re.fullmatch(row.where, where):
+            return row.reason
+    return None

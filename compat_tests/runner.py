@@ -1,0 +1,154 @@
+"""Runs scenarios on targets: those that only ask share one broker of each kind and run beside each other, others
+get their own.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from compat_tests.scenarios import Scenario
+from compat_tests.scenarios.talk import Disagreement, Talk
+from compat_tests.targets import Target, make
+from shim.wire_client import WireClientError
+
+# Beside each other on one broker; most of a scenario's time is waiting for answers.
+WORKERS = 4
+# Brokers of their own at a time: a JVM takes a core to start.
+ALONE = 2
+
+PASSED, FAILED, NOT_APPLICABLE = "passed", "failed", "not applicable"
+
+
+@dataclass
+class Outcome:
+    """What one scenario did on one target."""
+
+    status: str
+    reason: str = ""
+    steps: list[tuple[str, Any, Any]] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+Results = dict[str, dict[str, Outcome]]
+
+
+def run_one(scenario: Scenario, target: Target) -> Outcome:
+    """Runs a scenario on a started target."""
+    if scenario.needs & ~target.powers:
+        missing = scenario.needs & ~target.powers
+        return Outcome(NOT_APPLICABLE, f"needs {missing.name or missing}, which {target.kind} has not")
+    talk = Talk(target)
+    began = time.monotonic()
+    try:
+        scenario.run(talk)
+        status, reason = PASSED, ""
+    except Disagreement as error:
+        status, reason = FAILED, str(error)
+    except WireClientError as error:
+        status, reason = FAILED, f"{error}; the broker's log ends:\n{target.log()[-1500:]}"
+    except Exception:
+        status, reason = FAILED, traceback.format_exc()
+    finally:
+        talk.close()
+    return Outcome(status, reason, talk.steps, time.monotonic() - began)
+
+
+class Shared:
+    """The broker of one kind that most scenarios share, started when the first asks for it."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.target: Target | None = None
+        self.lock = threading.Lock()
+
+    def get(self) -> Target:
+        with self.lock:
+            if self.target is None:
+                self.target = make(self.kind).start()
+            return self.target
+
+    def close(self) -> None:
+        if self.target is not None:
+            self.target.close()
+
+
+def run(
+    scenarios: Iterable[Scenario], kinds: Iterable[str], progress: Callable[[str, str, Outcome], None] = lambda *_: None
+) -> Results:
+    """Every scenario on every kind of target. `progress` is called from worker threads."""
+    chosen = list(scenarios)
+    results: Results = {scenario.name: {} for scenario in chosen}
+    shared = {kind: Shared(kind) for kind in kinds}
+
+    def work(scenario: Scenario, kind: str) -> None:
+        try:
+            if scenario.is_alone and not scenario.needs & ~_powers(kind):
+                with make(kind, settings=scenario.settings) as target:
+                    outcome = run_one(scenario, target)
+            else:
+                outcome = run_one(scenario, shared[kind].get())
+        except Exception as error:
+            outcome = Outcome(FAILED, f"{type(error).__name__}: {error}")
+        results[scenario.name][kind] = outcome
+        progress(scenario.name, kind, outcome)
+
+    try:
+        with ThreadPoolExecutor(WORKERS * len(shared)) as together, ThreadPoolExecutor(ALONE) as apart:
+            waiting: list[Future[None]] = []
+            for scenario in chosen:
+                pool = apart if scenario.is_alone else together
+                waiting += [pool.submit(work, scenario, kind) for kind in shared]
+            for future in waiting:
+                future.result()
+    finally:
+        for each in shared.values():
+            each.close()
+    return results
+
+
+def _powers(kind: str) -> Any:
+    return type(make(kind)).powers
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where two transcripts part: `path` leads to it inside the step."""
+
+    step: int
+    what: str
+    path: str
+    ours: Any
+    theirs: Any
+
+    def __str__(self) -> str:
+        return f"step {self.step}, {self.what}{self.path}: {self.ours!r} where the other has {self.theirs!r}"
+
+
+def differences(ours: Outcome, theirs: Outcome) -> list[Difference]:
+    """Every place where two transcripts differ; a missing step is a difference too."""
+    found: list[Difference] = []
+    for number, (mine, other) in enumerate(zip(ours.steps, theirs.steps, strict=False)):
+        if mine[0] != other[0]:
+            return [*found, Difference(number, "order of steps", "", mine[0], other[0])]
+        for part, one, two in (("request", mine[1], other[1]), ("answer", mine[2], other[2])):
+            found += [Difference(number, mine[0], f" {part}{path}", a, b) for path, a, b in _unequal(one, two)]
+    if len(ours.steps) != len(theirs.steps):
+        found.append(
+            Difference(min(len(ours.steps), len(theirs.steps)), "steps", "", len(ours.steps), len(theirs.steps))
+        )
+    return found
+
+
+def _unequal(one: Any, two: Any, path: str = "") -> list[tuple[str, Any, Any]]:
+    if isinstance(one, Mapping) and isinstance(two, Mapping):
+        keys = [*one, *(key for key in two if key not in one)]
+        return [row for key in keys for row in _unequal(one.get(key), two.get(key), f"{path}.{key}")]
+    if isinstance(one, list) and isinstance(two, list) and len(one) == len(two):
+        return [row for at, (a, b) in enumerate(zip(one, two, strict=True)) for row in _unequal(a, b, f"{path}[{at}]")]
+    return [] if one == two else [(path, one, two)]

@@ -1,0 +1,75 @@
+"""Each row of docs/SEMANTICS.md as executable text: short functions over a ``talk.Talk``; ``load()`` answers them all.
+
+A scenario asserts its row on whatever broker it talks to, and leaves a transcript that two brokers' can be compared by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING
+
+from compat_tests.targets import Power
+
+if TYPE_CHECKING:
+    from compat_tests.scenarios.talk import Talk
+
+__all__ = ["SCENARIOS", "Scenario", "load", "scenario"]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`rows` are ids of docs/SEMANTICS.md; `needs` the powers that a target must have; `settings` broker options over
+    the common ones; `is_long`: only in the long form; `is_smoke`: also in the short one of every test run;
+    `unobservable`: why it proves nothing on Apache Kafka, for those that need INSIDE."""
+
+    name: str
+    rows: tuple[str, ...]
+    run: Callable[[Talk], None]
+    needs: Power = Power.WIRE
+    settings: Mapping[str, str] = field(default_factory=dict)
+    is_long: bool = False
+    is_smoke: bool = True
+    unobservable: str = ""
+
+    @property
+    def title(self) -> str:
+        """The first paragraph of its docstring, in one line."""
+        return " ".join((self.run.__doc__ or "").split("\n\n")[0].split())
+
+    @property
+    def is_alone(self) -> bool:
+        """It needs a broker of its own: it stops it, sets options, or acts inside."""
+        return bool(self.settings) or bool(self.needs & (Power.KILL | Power.SEEDED | Power.INSIDE))
+
+
+SCENARIOS: dict[str, Scenario] = {}
+
+
+def scenario(
+    *rows: str,
+    needs: Power = Power.WIRE,
+    settings: Mapping[str, str] | None = None,
+    long: bool = False,
+    smoke: bool = True,
+    unobservable: str = "",
+) -> Callable[[Callable[[Talk], None]], Callable[[Talk], None]]:
+    """Registers the function under its first row and its name."""
+
+    def register(function: Callable[[Talk], None]) -> Callable[[Talk], None]:
+        name = f"{rows[0].lower()}-{function.__name__.replace('_', '-')}"
+        assert name not in SCENARIOS, f"two scenarios are called {name}"
+        assert bool(unobservable) == bool(needs & Power.INSIDE), f"{name}: a reason goes with INSIDE"
+        SCENARIOS[name] = Scenario(name, rows, function, needs, settings or {}, long, smoke and not long, unobservable)
+        return function
+
+    return register
+
+
+def load() -> dict[str, Scenario]:
+    """Every scenario by name, in the order of the rows."""
+    for module in iter_modules(__path__):
+        import_module(f"{__name__}.{module.name}")
+    return dict(sorted(SCENARIOS.items(), key=lambda item: (item[0][0], int(item[1].rows[0][1:] or 0), item[0])))

@@ -1,0 +1,426 @@
+"""What a scenario talks through: typed requests to one broker, noted with their answers in a form that two brokers
+can share.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cext.records import build, iterate, parse_marker
+from compat_tests.requests import fetch, make, produce
+from compat_tests.targets import Target
+from shim.errors import ErrorCode
+from shim.protocol.message import Message
+from shim.wire_client import Connection, WireClientError
+
+IGNORED = {"throttle_time_ms", "unknown_tags", "error_message", "port", "cluster_id", "timeout_ms"}
+# Told in the order in which a broker told it; other lists come from maps and have none.
+ORDERED = {"aborted_transactions", "records"}
+# Times and what is computed from them, inside a text.
+NUMBERS = re.compile(r"-?\d{12,}")
+PATIENCE_S = 30.0
+OWN_TIMES_MS = 600_000
+CLOSED = "closed the connection"
+
+NONE = "NONE"
+# What a broker says while it is still at work on what came before.
+BUSY = {"CONCURRENT_TRANSACTIONS", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
+
+
+class Disagreement(AssertionError):
+    """A broker did other than the scenario says."""
+
+
+def name_of(code: int) -> str:
+    return ErrorCode(code).name
+
+
+class Talk:
+    """One scenario's conversation with one broker. `steps` is the transcript: (what, request, answer) of plain
+    values.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.nonce = os.urandom(3).hex()
+        self.steps: list[tuple[str, Any, Any]] = []
+        # Times of records are told relative to this: an hour ago, so that no reading of a clock is near.
+        self.epoch_ms = time.time_ns() // 1_000_000 - 3_600_000
+        self._names: dict[Any, str] = {}
+        self._producers: dict[int, str] = {}
+        self._connection: Connection | None = None
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    @property
+    def connection(self) -> Connection:
+        """Opened on first use, and again after a restart."""
+        if self._connection is None:
+            self._connection = Connection(self.target.bootstrap, client_id="scenario", timeout_s=PATIENCE_S)
+        return self._connection
+
+    def restart(self, *, kill: bool = False) -> None:
+        """Restarts the broker on its data; a scenario that does so has the broker for itself."""
+        self.close()
+        self.target.restart(kill=kill)
+        self.note("restart", "kill -9" if kill else "clean stop", "")
+
+    # --- names of this run
+
+    def name(self, name: str) -> str:
+        """`name` with what makes it this run's own; the transcript says `name`."""
+        return f"{name}-{self.nonce}"
+
+    def topic(self, name: str = "t", partitions: int = 1, **config: str) -> str:
+        """Makes a topic and waits until the broker serves it."""
+        full = self.name(name)
+        options = [{"name": key.replace("_", "."), "value": value} for key, value in config.items()]
+        row = {"name": full, "num_partitions": partitions, "replication_factor": 1, "configs": options}
+        answer = self.quietly("CreateTopics", 7, topics=[row], timeout_ms=30_000)
+        self.same(name_of(answer.topics[0].error_code), NONE, f"creation of {name}")
+        for partition in range(partitions):
+            self.wait(lambda index=partition: self._serves(full, index), f"{name} served")
+        return full
+
+    def _serves(self, topic: str, partition: int) -> bool:
+        row = {"name": topic, "partitions": [{"partition_index": partition, "timestamp": -1}]}
+        answer = self.quietly("ListOffsets", 5, replica_id=-1, topics=[row])
+        return not answer.topics[0].partitions[0].error_code
+
+    def topic_id(self, topic: str) -> bytes:
+        answer = self.quietly("Metadata", 12, topics=[{"name": topic}])
+        return bytes(answer.topics[0].topic_id)
+
+    # --- requests
+
+    def quietly(self, api: str, version: int, **fields: Any) -> Any:
+        """Sends and answers; the transcript says nothing of it."""
+        return self.send(make(api, **fields), version)
+
+    def ask(self, api: str, version: int, **fields: Any) -> Any:
+        """Sends, notes and answers."""
+        message = make(api, **fields)
+        answer = self.send(message, version)
+        self.note(f"{api} v{version}", self.plain(message), self.plain(answer))
+        return answer
+
+    def ask_until(self, settled: Callable[[Any], bool], api: str, version: int, **fields: Any) -> Any:
+        """As `ask`, but again until the broker is done with what came before; only the last answer is noted."""
+        message = make(api, **fields)
+        last: list[Any] = []
+
+        def attempt() -> bool:
+            last[:] = [self.send(message, version)]
+            return settled(last[0])
+
+        self.wait(attempt, f"{api} v{version}", lambda: str(self.plain(last[0])))
+        self.note(f"{api} v{version}", self.plain(message), self.plain(last[0]))
+        return last[0]
+
+    def send(self, message: Message, version: int) -> Any:
+        return self.connection.request(message, version)
+
+    def closes(self, api: str, version: int, **fields: Any) -> None:
+        """Sends what the broker must answer by closing the connection, and notes that."""
+        message = make(api, **fields)
+        try:
+            answer = self.send(message, version)
+        except WireClientError:
+            self.close()
+            self.note(f"{api} v{version}", self.plain(message), CLOSED)
+        else:
+            raise Disagreement(f"{api} v{version} was answered: {self.plain(answer)}")
+
+    # --- records
+
+    def produce(
+        self,
+        topic: str,
+        values: Sequence[bytes] | bytearray,
+        *,
+        partition: int = 0,
+        version: int = 11,
+        key: bytes | None = b"k",
+        transactional_id: str | None = None,
+        acks: int = -1,
+        timestamp_ms: int | None = None,
+        **batch: Any,
+    ) -> Any:
+        """Sends one batch (`values`, or the bytes of a whole batch) and notes the partition's answer."""
+        records = values
+        if not isinstance(values, bytearray):
+            batch.setdefault("transactional", transactional_id is not None)
+            when = int(time.time() * 1000) if timestamp_ms is None else timestamp_ms
+            records = build([(key, value, when, ()) for value in values], **batch)
+        topic_id = self.topic_id(topic) if version >= 13 else bytes(16)
+        message = produce(
+            topic, partition, bytes(records), transactional_id=transactional_id, acks=acks, topic_id=topic_id
+        )
+        answer = self.send(message, version).responses[0].partition_responses[0]
+        facts = {name: value for name, value in batch.items() if name != "transactional"}
+        if "producer_id" in facts:
+            facts["producer_id"] = self.producer_name(facts["producer_id"])
+        said = f"{len(values)} bytes as they are" if isinstance(values, bytearray) else [v.decode() for v in values]
+        request = {"topic": self.plain(topic), "partition": partition, "values": said, **facts}
+        if transactional_id is not None:
+            request["transactional_id"] = self.plain(transactional_id)
+        self.note(f"Produce v{version}", request, self.plain(answer))
+        return answer
+
+    def fetch(
+        self, topic: str, offset: int = 0, *, partition: int = 0, committed: bool = False, version: int = 12
+    ) -> Any:
+        """Reads what is there now and notes the partition's answer with its records decoded."""
+        topic_id = self.topic_id(topic) if version >= 13 else bytes(16)
+        message = fetch(topic, partition, offset, isolation_level=int(committed), topic_id=topic_id)
+        answer = self.send(message, version).responses[0].partitions[0]
+        isolation = "read_committed" if committed else "read_uncommitted"
+        self.note(
+            f"Fetch v{version}", f"{self.plain(topic)}-{partition} from {offset}, {isolation}", self.plain(answer)
+        )
+        return answer
+
+    def values(self, topic: str, *, partition: int = 0, committed: bool = False) -> list[bytes]:
+        """The values that a client shows: aborted records and markers left out as clients do it."""
+        answer = self.fetch(topic, partition=partition, committed=committed)
+        return visible(answer, committed=committed)
+
+    def end_offset(self, topic: str, *, partition: int = 0, committed: bool = False, version: int = 5) -> int:
+        """LATEST: the log end, or the last stable offset."""
+        row = {"name": topic, "partitions": [{"partition_index": partition, "timestamp": -1}]}
+        answer = self.quietly("ListOffsets", version, replica_id=-1, isolation_level=int(committed), topics=[row])
+        return int(answer.topics[0].partitions[0].offset)
+
+    # --- transactions
+
+    def coordinator(self, transactional_id: str) -> None:
+        """Asks for the coordinator until there is one: Kafka makes its topic on the first request."""
+        self.wait(
+            lambda: not self.quietly("FindCoordinator", 3, key=transactional_id, key_type=1).error_code, "coordinator"
+        )
+
+    def init(self, transactional_id: str | None, version: int = 5, **fields: Any) -> Any:
+        """InitProducerId until the broker is done with what came before."""
+        if transactional_id is not None:
+            self.coordinator(transactional_id)
+        given = {"transactional_id": transactional_id, "transaction_timeout_ms": 60_000, **fields}
+        return self.ask_until(lambda answer: name_of(answer.error_code) not in BUSY, "InitProducerId", version, **given)
+
+    def settle(self, transactional_id: str) -> str:
+        """Waits until no marker is outstanding; Kafka answers EndTxn before. Answers the state."""
+        state = ""
+
+        def done() -> bool:
+            nonlocal state
+            answer = self.quietly("DescribeTransactions", 0, transactional_ids=[transactional_id])
+            state = answer.transaction_states[0].transaction_state
+            return not state.startswith("Prepare")
+
+        self.wait(done, "markers written", lambda: state)
+        return state
+
+    # --- expectations
+
+    def same(self, found: Any, wanted: Any, what: str) -> None:
+        if found != wanted:
+            raise Disagreement(f"{what}: {found!r} where {wanted!r} is right")
+
+    def error(self, answer: Any, wanted: str, what: str = "") -> None:
+        """The answer's error code has this name."""
+        self.same(name_of(answer.error_code), wanted, what or "error code")
+
+    def wait(self, done: Callable[[], bool], what: str, last: Callable[[], str] = str) -> None:
+        """Asks again and again: what another thread of the broker does has no other sign on the wire."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not done():
+            if time.monotonic() > deadline:
+                raise Disagreement(f"{what}: not within {PATIENCE_S:.0f} s {last()}")
+            time.sleep(0.005)
+
+    # --- the transcript
+
+    def note(self, what: str, request: Any, answer: Any) -> None:
+        self.steps.append((what, request, answer))
+
+    def producer_name(self, producer_id: int) -> str | int:
+        """Producer ids are named in the order of their appearance."""
+        if producer_id < 0:
+            return producer_id
+        return self._producers.setdefault(producer_id, f"producer {len(self._producers) + 1}")
+
+    def rename(self, value: str | bytes, name: str) -> None:
+        """Call this value so from now on."""
+        if value:
+            self._names.setdefault(value, name)
+
+    def plain(self, value: Any, field: str = "") -> Any:
+        """A value without what differs from run to run."""
+        if isinstance(value, Message):
+            return {row[0]: self.plain(getattr(value, row[0]), row[0]) for row in value.FIELDS if row[0] not in IGNORED}
+        if field == "records" and value is not None:
+            return [self._record(record, batch) for record, batch in records_of(value)]
+        if isinstance(value, list | tuple):
+            told = [self.plain(each, field) for each in value]
+            return told if field in ORDERED else sorted(told, key=repr)
+        if isinstance(value, bool) or value is None:
+            return value
+        if isinstance(value, int):
+            return self._number(value, field)
+        if isinstance(value, str):
+            for known, name in self._names.items():
+                if isinstance(known, str) and known in value:
+                    value = value.replace(known, name)
+            return NUMBERS.sub("a number", value.replace(f"-{self.nonce}", ""))
+        if isinstance(value, bytes | bytearray | memoryview):
+            plain = bytes(value)
+            if field.endswith("_id"):
+                return self._names.get(plain, "an id" if any(plain) else "no id")
+            return plain.decode(errors="backslashreplace")
+        return value
+
+    def _number(self, value: int, field: str) -> Any:
+        if "error_code" in field:
+            return name_of(value)
+        if field.endswith("producer_id") or field == "producer_id_filters":
+            return self.producer_name(value)
+        if 0 <= value - self.epoch_ms < OWN_TIMES_MS:
+            return f"T+{value - self.epoch_ms}"
+        if ("timestamp" in field or "time_ms" in field) and value > 1_500_000_000_000:
+            return "a time"
+        if field.endswith("_duration_ms") and value > 0:
+            return "a duration"
+        return value
+
+    def _record(self, record: Any, batch: Any) -> dict[str, Any]:
+        told: dict[str, Any] = {"offset": record.offset, "time": self._number(record.timestamp, "timestamp")}
+        if batch.producer_id >= 0:
+            told |= {"producer": self.producer_name(batch.producer_id), "epoch": batch.producer_epoch}
+        if batch.is_control:
+            commit, _ = parse_marker(record.key, record.value)
+            return told | {"marker": "commit" if commit else "abort"}
+        text = {"key": record.key, "value": record.value}
+        return told | {name: None if raw is None else raw.decode(errors="replace")[:60] for name, raw in text.items()}
+
+
+def records_of(data: Any) -> list[tuple[Any, Any]]:
+    """(record, its batch) of what a Fetch gave."""
+    from cext.batch import BatchError, scan
+
+    raw = data if isinstance(data, bytes | bytearray | memoryview) else b"".join(bytes(part) for part in data)
+    found = []
+    at = 0
+    while at < len(raw):
+        try:
+            batch = scan(raw, at)
+        except BatchError:
+            break  # the last batch may be cut off
+        found += [(record, batch) for record in iterate(raw, at, at + batch.size_bytes)]
+        at += batch.size_bytes
+    return found
+
+
+def visible(answer: Any, *, committed: bool) -> list[bytes]:
+    """What a client shows of a partition's answer: with `committed`, aborted data is left out by the list of aborted
+    transactions and the abort markers, as clients do it."""
+    aborted = sorted((row.first_offset, row.producer_id) for row in answer.aborted_transactions or [])
+    active: set[int] = set()
+    found = []
+    for record, batch in records_of(answer.records or b""):
+        while committed and aborted and aborted[0][0] <= record.offset:
+            active.add(aborted.pop(0)[1])
+        if batch.is_control:
+            commit, _ = parse_marker(record.key, record.value)
+            if not commit:
+                active.discard(batch.producer_id)
+        elif not (batch.is_transactional and batch.producer_id in active):
+            found.append(record.value)
+    return found
+
+
+class Producer:
+    """A transactional or idempotent producer made of single requests; every answer is noted. It counts sequences."""
+
+    def __init__(self, talk: Talk, transactional_id: str | None = None, version: int = 5, **fields: Any) -> None:
+        self.talk = talk
+        self.transactional_id = talk.name(transactional_id) if transactional_id else None
+        self.sequences: dict[tuple[str, int], int] = {}
+        answer = talk.init(self.transactional_id, version, **fields)
+        talk.error(answer, NONE, "InitProducerId")
+        self.id: int = answer.producer_id
+        self.epoch: int = answer.producer_epoch
+
+    @property
+    def who(self) -> dict[str, Any]:
+        """The three fields that most of its requests carry."""
+        return {"transactional_id": self.transactional_id, "producer_id": self.id, "producer_epoch": self.epoch}
+
+    def send(
+        self,
+        topic: str,
+        *values: bytes,
+        partition: int = 0,
+        sequence: int | None = None,
+        version: int = 12,
+        expect: str | None = NONE,
+        **batch: Any,
+    ) -> Any:
+        """One batch at the next sequence, or at `sequence`."""
+        where = (topic, partition)
+        first = self.sequences.get(where, 0) if sequence is None else sequence
+        given = {"producer_id": self.id, "producer_epoch": self.epoch, "base_sequence": first, **batch}
+        answer = self.talk.produce(
+            topic, values, partition=partition, version=version, transactional_id=self.transactional_id, **given
+        )
+        if expect is not None:
+            self.talk.error(answer, expect, f"Produce v{version} at sequence {first}")
+        if not answer.error_code and sequence is None:
+            self.sequences[where] = first + len(values)
+        return answer
+
+    def add(self, topic: str, *partitions: int, version: int = 3, expect: str = NONE) -> Any:
+        """AddPartitionsToTxn of a client."""
+        fields = {f"v3_and_below_{name}": value for name, value in self.who.items()}
+        row = {"name": topic, "partitions": list(partitions) or [0]}
+        answer = self.talk.ask_until(
+            lambda found: not _is_busy(found.results_by_topic_v3_and_below) or expect in BUSY,
+            "AddPartitionsToTxn",
+            version,
+            v3_and_below_topics=[row],
+            **fields,
+        )
+        for result in answer.results_by_topic_v3_and_below:
+            for part in result.results_by_partition:
+                self.talk.same(name_of(part.partition_error_code), expect, f"AddPartitionsToTxn v{version}")
+        return answer
+
+    def end(
+        self, commit: bool, version: int = 5, expect: str = NONE, *, settle: bool = True, adopt: bool = True
+    ) -> Any:
+        """EndTxn; adopts the id and epoch of a TV2 answer and waits for the markers."""
+        answer = self.talk.ask_until(
+            lambda found: name_of(found.error_code) not in BUSY or expect in BUSY,
+            "EndTxn",
+            version,
+            committed=commit,
+            **self.who,
+        )
+        self.talk.error(answer, expect, f"EndTxn v{version} {'commit' if commit else 'abort'}")
+        if not answer.error_code:
+            if settle and self.transactional_id:
+                self.talk.settle(self.transactional_id)
+            if version >= 5 and adopt:
+                if (self.id, self.epoch) != (answer.producer_id, answer.producer_epoch):
+                    self.sequences.clear()
+                self.id, self.epoch = answer.producer_id, answer.producer_epoch
+        return answer
+
+
+def _is_busy(results: Any) -> bool:
+    return any(name_of(part.partition_error_code) in BUSY for row in results for part in row.results_by_partition)
