@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from base64 import urlsafe_b64encode
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -32,7 +31,7 @@ def connected(bootstrap_server: str) -> Iterator[Connection]:
             yield connection
     except WireClientError as err:
         click.echo(f"error: {err}", err=True)
-        sys.exit(1)
+        raise click.exceptions.Exit(1) from None
 
 
 def uuid_text(raw: bytes) -> str:

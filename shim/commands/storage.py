@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -55,8 +55,9 @@ def info(directory: str) -> None:
     from shim.metadata.image import Image
     from shim.metadata.log import MetadataLog
     from shim.metadata.replay import Replayer
-    from shim.storage.data_dir import META_PROPERTIES, DataDir
+    from shim.storage.data_dir import CLEAN_SHUTDOWN, META_PROPERTIES, DataDir
     from shim.storage.logs import Logs
+    from shim.storage.results import StorageError
 
     if not (Path(directory) / META_PROPERTIES).exists():
         _fail(f"{directory} is not a data directory: it has no {META_PROPERTIES}")
@@ -64,23 +65,23 @@ def info(directory: str) -> None:
     _opened(data_dir)
     try:
         meta = data_dir.read_meta()
-        clean = data_dir.last_broker_epoch() >= 0
+        for key in ("cluster.id", "node.id", "directory.id", "version"):
+            click.echo(f"{key}: {meta.get(key, '')}")
+        click.echo(f"stopped cleanly: {'yes' if (Path(directory) / CLEAN_SHUTDOWN).exists() else 'no'}")
+        if (Path(directory) / "__cluster_metadata-0").is_dir():
+            config = BrokerConfig(node_id=int(meta.get("node.id", "1")), log_dirs=(directory,))
+            image = Image()
+            log = MetadataLog(Logs(config, RealClock(), Faults()).open_metadata_log(), config.node_id)
+            log.replay(Replayer(image))
+            click.echo(f"metadata log: {log.next_offset} records, epoch {log.epoch}")
+            for feature, level in sorted(image.features.items()):
+                click.echo(f"feature {feature}: {level}")
+            for topic in sorted(image.topics.values(), key=lambda one: one.name):
+                click.echo(f"topic {topic.name}: {len(topic.partitions)} partitions")
+    except StorageError as err:
+        _fail(str(err))
     finally:
         data_dir.unlock()
-    for key in ("cluster.id", "node.id", "directory.id", "version"):
-        click.echo(f"{key}: {meta.get(key, '')}")
-    click.echo(f"stopped cleanly: {'yes' if clean else 'no'}")
-    if not (Path(directory) / "__cluster_metadata-0").is_dir():
-        return
-    config = BrokerConfig(node_id=int(meta.get("node.id", "1")), log_dirs=(directory,))
-    image = Image()
-    log = MetadataLog(Logs(config, RealClock(), Faults()).open_metadata_log(), config.node_id)
-    log.replay(Replayer(image))
-    click.echo(f"metadata log: {log.next_offset} records, epoch {log.epoch}")
-    for feature, level in sorted(image.features.items()):
-        click.echo(f"feature {feature}: {level}")
-    for topic in sorted(image.topics.values(), key=lambda one: one.name):
-        click.echo(f"topic {topic.name}: {len(topic.partitions)} partitions")
 
 
 def _opened(data_dir: object) -> None:
@@ -105,6 +106,6 @@ def _check_cluster_id(cluster_id: str | None) -> None:
         raise click.BadParameter(f"{cluster_id!r} is not a uuid of 22 base64 characters", param_hint="--cluster-id")
 
 
-def _fail(reason: str) -> None:
+def _fail(reason: str) -> NoReturn:
     click.echo(f"error: {reason}", err=True)
-    sys.exit(1)
+    raise click.exceptions.Exit(1)

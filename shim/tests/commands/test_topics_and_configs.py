@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import pytest
+
+from shim.cli import main
+
+
+@pytest.fixture
+def run(broker, capsys):
+    """Run a command against `broker`: (status, stdout, stderr)."""
+
+    def call(*words):
+        status = main([*words, "--bootstrap-server", broker.bootstrap_servers])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return call
+
+
+def test_topics_are_made_listed_described_grown_and_deleted(run):
+    assert run("topics", "create", "b", "a", "--partitions", "1", "-c", "retention.ms=5") == (
+        0,
+        "Created topic b.\nCreated topic a.\n",
+        "",
+    )
+    assert run("topics", "list") == (0, "a\nb\n", "")
+    assert run("topics", "alter", "a", "--partitions", "2")[0] == 0
+    status, out, _ = run("topics", "describe", "a")
+    head, *partitions = out.splitlines()
+    assert status == 0
+    assert head.endswith("PartitionCount: 2\tReplicationFactor: 1\tConfigs: min.insync.replicas=1,retention.ms=5")
+    assert partitions[1] == "\tTopic: a\tPartition: 1\tLeader: 1\tReplicas: 1\tIsr: 1\tElr: \tLastKnownElr: "
+    assert run("topics", "delete", "a", "b")[:2] == (0, "Deleted topic a.\nDeleted topic b.\n")
+    assert run("topics", "describe") == (0, "", "")
+
+
+def test_failures_are_one_line_and_status_one(run):
+    assert run("topics", "create", "t")[0] == 0
+    status, out, err = run("topics", "create", "t")
+    assert (status, out, err) == (1, "", "error: t: TOPIC_ALREADY_EXISTS: Topic 't' already exists.\n")
+    assert run("topics", "create", "t", "--if-not-exists") == (0, "", "")
+    assert run("topics", "create", "u", "--validate-only")[1] == "Would create topic u.\n"
+    assert run("topics", "delete", "u")[0] == 1
+    assert run("topics", "delete", "u", "--if-exists") == (0, "", "")
+    assert run("topics", "describe", "u")[0] == 1
+
+
+def test_what_succeeded_is_told_before_what_failed(run):
+    status, out, err = run("topics", "create", "b/ad", "good")
+    assert (status, out) == (1, "Created topic good.\n")
+    assert "INVALID_TOPIC_EXCEPTION" in err
+
+
+def test_internal_topics_may_be_left_out(run):
+    run("topics", "create", "__consumer_offsets", "mine")
+    assert run("topics", "list", "--exclude-internal")[1] == "mine\n"
+    assert "__consumer_offsets" not in run("topics", "describe", "--exclude-internal")[1]
+
+
+def test_options_are_altered_and_described(run):
+    run("topics", "create", "t")
+    entity = ("--entity-type", "topics", "--entity-name", "t")
+    assert run("configs", "alter", *entity, "--add-config", "retention.ms=7", "--add-config", "segment.ms=8") == (
+        0,
+        "Completed updating config for topic t.\n",
+        "",
+    )
+    assert run("configs", "alter", *entity, "--delete-config", "segment.ms", "--validate-only")[1] == (
+        "Would update config for topic t.\n"
+    )
+    run("configs", "alter", *entity, "--delete-config", "segment.ms")
+    assert run("configs", "describe", *entity)[1] == (
+        "Dynamic configs for topic t are:\n"
+        "  retention.ms=7 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=7}\n"
+    )
+    assert len(run("configs", "describe", *entity, "--all")[1].splitlines()) == 34
+
+
+def test_the_clusters_default_is_an_entity(run):
+    entity = ("--entity-type", "brokers", "--entity-default")
+    assert run("configs", "alter", *entity, "--add-config", "log.retention.ms=7")[1] == (
+        "Completed updating default config for brokers in the cluster.\n"
+    )
+    lines = run("configs", "describe", *entity)[1].splitlines()
+    assert lines[0] == "Default configs for brokers in the cluster are:"
+    assert any("log.retention.ms=7 " in line for line in lines)
+    assert run("configs", "alter", *entity, "--add-config", "num.partitions=7")[0] == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("topics", "create", "t", "-c", "no-equals-sign"),
+        ("configs", "alter", "--entity-type", "topics", "--entity-name", "t"),
+        ("configs", "describe", "--entity-type", "topics"),
+        ("configs", "describe", "--entity-type", "topics", "--entity-default"),
+        ("configs", "describe", "--entity-type", "stars", "--entity-name", "t"),
+    ],
+)
+def test_mistakes_in_the_words_are_status_two(run, words):
+    assert run(*words)[0] == 2
+
+
+def test_nobody_there_is_told(capsys):
+    assert main(["topics", "list", "--bootstrap-server", "127.0.0.1:1"]) == 1
+    assert "cannot connect to 127.0.0.1:1" in capsys.readouterr().err
