@@ -110,8 +110,9 @@ public class TransactionDriver {
             case "close-consumer":
                 consumers.remove(name).close();
                 return "";
-            case "loop": // name topic count records: commits per second
-                return loop(producers.get(name), words[2], Integer.parseInt(words[3]), Integer.parseInt(words[4]));
+            case "bench": // prefix producers topic partitions transactions records: commits per second
+                return bench(name, Integer.parseInt(words[2]), words[3], Integer.parseInt(words[4]),
+                    Integer.parseInt(words[5]), Integer.parseInt(words[6]));
             default:
                 throw new IllegalArgumentException(words[0]);
         }
@@ -158,16 +159,36 @@ public class TransactionDriver {
         return records.toString();
     }
 
-    private static String loop(KafkaProducer<String, String> producer, String topic, int count, int records) {
-        long started = System.nanoTime();
-        for (int i = 0; i < count; i++) {
-            producer.beginTransaction();
-            for (int r = 0; r < records; r++) {
-                producer.send(new ProducerRecord<>(topic, 0, "k", "value-" + i));
+    /** Each producer has a thread and commits its share; records go around the partitions. Producers are kept. */
+    private String bench(String prefix, int count, String topic, int partitions, int transactions, int records)
+            throws Exception {
+        List<Thread> threads = new ArrayList<>();
+        String value = "v".repeat(100);
+        for (int p = 0; p < count; p++) {
+            String id = prefix + "-" + p;
+            if (!producers.containsKey(id)) {
+                run(new String[] {"producer", id, "transactional.id=" + id, "linger.ms=0"});
+                producers.get(id).initTransactions();
             }
-            producer.commitTransaction();
+            KafkaProducer<String, String> producer = producers.get(id);
+            threads.add(new Thread(() -> {
+                for (int i = 0; i < transactions / count; i++) {
+                    producer.beginTransaction();
+                    for (int r = 0; r < records; r++) {
+                        producer.send(new ProducerRecord<>(topic, r % partitions, "k", value));
+                    }
+                    producer.commitTransaction();
+                }
+            }));
         }
-        return String.valueOf(count * 1e9 / (System.nanoTime() - started));
+        long started = System.nanoTime();
+        for (Thread thread : threads) {
+            thread.start();
+        }
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        return String.valueOf(transactions / count * count * 1e9 / (System.nanoTime() - started));
     }
 
     private static String state(KafkaProducer<String, String> producer) throws ReflectiveOperationException {

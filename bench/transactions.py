@@ -1,0 +1,88 @@
+"""Commits per second of Java producers, the shim beside Apache Kafka: ``python -m bench.transactions``.
+
+Both run with default flush settings on disk, in turn, on the same machine; each kind of work is done once to warm up
+and then `--rounds` times, and its figure is the median. The budget holds for one producer, one record, one partition.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from contextlib import ExitStack
+
+import psutil
+
+from compat_tests.requests import create_topic
+from compat_tests.targets import Target, make
+from compat_tests.transactions.java_driver import JavaTransactions
+from shim.wire_client import Connection
+
+TOPIC = "bench"
+PARTITIONS = 20
+BUDGET = 15
+# name, producers, partitions, records, transactions on the shim, on Kafka
+WORK = (
+    ("1 record", 1, 1, 1, 3000, 300),
+    ("1,000 records", 1, 1, 1000, 200, 100),
+    ("20 records, 20 partitions", 1, 20, 20, 600, 100),
+    ("1,000 records, 20 partitions", 1, 20, 1000, 200, 60),
+    ("1 record, 16 producers", 16, 1, 1, 4000, 800),
+    ("20 records, 20 partitions, 16 producers", 16, 20, 20, 1600, 320),
+)
+
+
+def cpu_s(target: Target) -> float:
+    times = psutil.Process(target.pid).cpu_times()
+    return float(times.user + times.system)
+
+
+def run(rounds: int, kinds: tuple[str, ...]) -> dict[tuple[str, str], tuple[float, float]]:
+    """(work, kind) -> (commits per second, broker CPU in ms per commit), medians."""
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    with ExitStack() as stack:
+        sides = []
+        for kind in kinds:
+            target = stack.enter_context(make(kind))
+            with Connection(target.bootstrap) as client:
+                create_topic(client, TOPIC, PARTITIONS)
+            sides.append((kind, target, stack.enter_context(JavaTransactions(target.bootstrap))))
+        for round_number in range(rounds + 1):
+            for name, producers, partitions, records, on_shim, on_kafka in WORK:
+                for kind, target, java in sides:
+                    count = on_shim if kind == "shim" else on_kafka
+                    words = [str(number) for number in (producers, TOPIC, partitions, count, records)]
+                    before = cpu_s(target)
+                    (rate,) = java.call("bench", f"bench-{producers}", *words, timeout_s=300)
+                    cost_ms = (cpu_s(target) - before) * 1000 / count
+                    if round_number:
+                        found.setdefault((name, kind), []).append((float(rate), cost_ms))
+    return {
+        key: (statistics.median(rate for rate, _ in samples), statistics.median(cost for _, cost in samples))
+        for key, samples in found.items()
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only-shim", action="store_true")
+    given = parser.parse_args()
+    kinds = ("shim",) if given.only_shim else ("shim", "kafka-native")
+    found = run(given.rounds, kinds)
+    print(
+        "| Transactions of a Java producer | "
+        + " | ".join(f"{kind}: commits/s, ms CPU" for kind in kinds)
+        + " | ratio |"
+    )
+    print("| --- |" + " --- |" * (len(kinds) + 1))
+    for name, *_ in WORK:
+        cells = [f"{found[name, kind][0]:,.0f}, {found[name, kind][1]:.2f}" for kind in kinds]
+        ratio = f"{found[name, kinds[0]][0] / found[name, kinds[-1]][0]:.1f}" if len(kinds) > 1 else ""
+        print(f"| {name} | " + " | ".join(cells) + f" | {ratio} |")
+    if len(kinds) > 1:
+        ratio = found["1 record", "shim"][0] / found["1 record", "kafka-native"][0]
+        print(f"budget: at least {BUDGET} times Kafka at 1 record: {'kept' if ratio >= BUDGET else 'missed'}")
+
+
+if __name__ == "__main__":
+    main()
