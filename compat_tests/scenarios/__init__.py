@@ -52,8 +52,8 @@ def scenario(
     *rows: str,
     needs: Power = Power.WIRE,
     settings: Mapping[str, str] | None = None,
-    long: bool = False,
-    smoke: bool = True,
+    is_long: bool = False,
+    is_smoke: bool = True,
     unobservable: str = "",
 ) -> Callable[[Callable[[Talk], None]], Callable[[Talk], None]]:
     """Registers the function under its first row and its name."""
@@ -62,7 +62,7 @@ def scenario(
         name = f"{rows[0].lower()}-{function.__name__.replace('_', '-')}"
         assert name not in SCENARIOS, f"two scenarios are called {name}"
         assert bool(unobservable) == bool(needs & Power.INSIDE), f"{name}: a reason goes with INSIDE"
-        SCENARIOS[name] = Scenario(name, rows, function, needs, settings or {}, long, smoke and not long, unobservable)
+        SCENARIOS[name] = Scenario(name, rows, function, needs, settings or {}, is_long, is_smoke and not is_long, unobservable)
         return function
 
     return register
