@@ -24,6 +24,8 @@ EXPANSION_LIMIT = 128
 SHOWN_ERRORS = 3
 
 _CORRUPT = frozenset({Verdict.BAD_LENGTH, Verdict.UNKNOWN_MAGIC, Verdict.BAD_CRC})
+# Kafka meets these as exceptions that it has no code for.
+_UNEXPECTED = frozenset({Verdict.BAD_CODEC, Verdict.BAD_COMPRESSED_DATA})
 _NO_BATCH = frozenset({Verdict.SHORT, Verdict.TRUNCATED})
 
 
@@ -157,6 +159,8 @@ def _unreadable(err: BatchError, name: str, version: int) -> KafkaError:
 
 
 def _bad_record(err: BatchError, name: str) -> KafkaError:
+    if err.verdict in _UNEXPECTED:
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     where = f" at record {err.record_index}" if err.record_index >= 0 else ""
     return _invalid(f"Invalid record batch in the append to {name}: {Verdict(err.verdict).name}{where}")
 

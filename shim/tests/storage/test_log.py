@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from cext.batch import scan, scan_all
+from cext.crc32c import crc32c
 from cext.records import build, iterate
 from shim.errors import ErrorCode, KafkaError
 from shim.storage.log import PartitionLog
@@ -72,8 +73,6 @@ def test_log_append_time_is_stamped_and_answered(make_disk: Callable[..., Disk])
 def test_header_maximum_is_what_the_records_say(log: PartitionLog) -> None:
     data = batch(b"a", timestamp=NOW_MS)
     lie = (NOW_MS + 5).to_bytes(8, "big")
-    from cext.crc32c import crc32c
-
     data[35:43] = lie
     data[17:21] = crc32c(data[21:]).to_bytes(4, "big")
     log.append_as_leader(data, now_ms=NOW_MS, version=12)
@@ -96,6 +95,17 @@ def test_no_whole_batch_is_an_invalid_record(log: PartitionLog, data: bytes) -> 
     with pytest.raises(KafkaError) as caught:
         log.append_as_leader(data, now_ms=NOW_MS, version=12)
     assert caught.value.code in (ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE)
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_data_that_does_not_decompress_is_answered_as_kafka_does(log: PartitionLog, codec: int) -> None:
+    data = batch(b"x" * 500, codec=codec)
+    broken = data[:61] + b"\x01garbage, whatever the codec" * 2
+    broken[8:12] = (len(broken) - 12).to_bytes(4, "big")
+    broken[17:21] = crc32c(broken[21:]).to_bytes(4, "big")
+    with refused(ErrorCode.UNKNOWN_SERVER_ERROR):
+        log.append_as_leader(broken, now_ms=NOW_MS, version=12)
+    assert log.log_end_offset == 0
 
 
 @pytest.mark.parametrize("magic", [0, 1])
