@@ -32,6 +32,8 @@ class KafkaNative(ProcessTarget):
             # A killed broker registers again when its old session has ended: 9 s by default.
             "broker.session.timeout.ms": "1500",
             "broker.heartbeat.interval.ms": "300",
+            # There is no other broker to hand over to.
+            "controlled.shutdown.enable": "false",
             **self.settings,
         }
 
