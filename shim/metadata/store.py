@@ -9,6 +9,7 @@ it answers; the admin handlers await it.
 
 from __future__ import annotations
 
+import logging
 from base64 import urlsafe_b64decode
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from shim.metadata.features import (
     partition_record_version,
     register_broker_version,
 )
-from shim.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC, Image, Topic
+from shim.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC, Image, Partition, Topic
 from shim.metadata.log import MetadataLog, MetadataLogError
 from shim.metadata.registration import departure_records, election_records, registration_records
 from shim.metadata.replay import Replayer
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from shim.config import BrokerConfig
     from shim.faults import Faults
     from shim.storage.logs import Logs
+
+logger = logging.getLogger(__name__)
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
@@ -129,11 +132,7 @@ class MetadataStore:
     def create_missing_logs(self) -> None:
         """Make the logs of partitions that have none yet: a crash came between their record and their directory."""
         for topic in self.image.topics.values():
-            config = None
-            for partition in topic.partitions:
-                if self.node_id in partition.replicas and not self._logs.has(topic.name, partition.partition):
-                    config = config or self.topic_config(topic.name)
-                    self._logs.create(topic.name, topic.topic_id, partition.partition, config, partition.leader_epoch)
+            self._create_logs(topic, topic.partitions)
 
     def register(self, endpoints: Sequence[tuple[str, str, int, int]]) -> None:
         """Record this node with the (listener, host, port, security protocol) that it serves, once these are bound."""
@@ -145,9 +144,12 @@ class MetadataStore:
 
     def stop(self) -> None:
         """Record that this node left in order, and fsync. Apache Kafka then starts here without waiting first."""
-        if self.broker_epoch >= 0:
-            self.commit(departure_records(self.node_id, self.broker_epoch))
-        self._log.flush()
+        try:
+            if self.broker_epoch >= 0:
+                self.commit(departure_records(self.node_id, self.broker_epoch))
+            self._log.flush()
+        except (KafkaError, OSError) as err:
+            logger.warning("the end of this life cannot be recorded: %s", err)
 
     # --- commit
 
@@ -268,10 +270,13 @@ class MetadataStore:
             records += topics.topic_records(name, topic_id, options, partitions)
         self.commit(records)
         made = [self.image.topics[name] for name, _, _ in new]
+        failures = []
         for topic in made:
-            self._create_logs(topic, 0)
+            failures += self._create_logs(topic, topic.partitions)
             for hook in self.on_topic_created:
                 hook(topic)
+        if failures:
+            raise failures[0]
         return made
 
     def auto_create_topic(self, name: str) -> Topic:
@@ -317,9 +322,11 @@ class MetadataStore:
             return topic
         first = len(topic.partitions)
         self.commit(topics.partition_records(topic.topic_id, first, replicas, self.node_id, self._placement()))
-        self._create_logs(topic, first)
+        failures = self._create_logs(topic, topic.partitions[first:])
         for hook in self.on_partitions_added:
             hook(topic, first)
+        if failures:
+            raise failures[0]
         return topic
 
     def delete_topic(self, name: str) -> None:
@@ -333,10 +340,19 @@ class MetadataStore:
         for hook in self.on_topic_deleted:
             hook(topic)
 
-    def _create_logs(self, topic: Topic, first: int) -> None:
+    def _create_logs(self, topic: Topic, partitions: Sequence[Partition]) -> list[KafkaError]:
+        """Make the logs that are missing. What a disk refuses is answered: the topic exists all the same, and the next
+        start tries again."""
         config = self.topic_config(topic.name)
-        for partition in topic.partitions[first:]:
-            self._logs.create(topic.name, topic.topic_id, partition.partition, config)
+        failures = []
+        for partition in partitions:
+            if self.node_id in partition.replicas and not self._logs.has(topic.name, partition.partition):
+                try:
+                    self._logs.create(topic.name, topic.topic_id, partition.partition, config, partition.leader_epoch)
+                except KafkaError as err:
+                    logger.warning("%s", err)
+                    failures.append(err)
+        return failures
 
     def _directory_ids(self) -> list[bytes]:
         return [urlsafe_b64decode(directory.directory_id + "==") for directory in self._logs.dirs]

@@ -240,3 +240,52 @@ def test_a_fault_before_the_commit_changes_nothing_and_one_after_it_is_found_at_
     broker.crash()
     with opened(tmp_path) as store:
         assert set(store.image.topics) == {"later"}
+
+
+def test_a_disk_that_refuses_the_record_changes_nothing_and_the_stop_still_ends(tmp_path):
+    faults = Faults()
+    broker = Opened(tmp_path, faults=faults).start()
+    faults.arm("log.before_write", "oserror", "ENOSPC")
+    for _ in range(2):
+        with pytest.raises(KafkaError) as error:
+            broker.store.create_topic("t")
+        assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert broker.store.image.topics == {}
+    broker.stop()
+    with opened(tmp_path) as store:
+        assert store.image.topics == {}
+
+
+def test_a_disk_that_refuses_a_directory_leaves_the_topic_and_the_next_start_makes_it(tmp_path):
+    broker = Opened(tmp_path).start()
+    (tmp_path / "t-1").write_text("in the way")
+    with pytest.raises(KafkaError) as error:
+        broker.store.create_topic("t", 3)
+    assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert broker.logs.has("t", 2)
+    (tmp_path / "t-1").unlink()
+    broker.stop()
+    with opened(tmp_path) as store:
+        assert store._logs.has("t", 1)
+
+
+def test_what_was_committed_is_on_the_disk_after_waiting(tmp_path):
+    import asyncio
+
+    faults = Faults()
+    synced = []
+    faults.arm("log.before_fsync", lambda **facts: synced.append(facts["path"]))
+    broker = Opened(tmp_path, faults=faults).start()
+    synced.clear()
+
+    async def create():
+        broker.store.create_topic("a")
+        broker.store.create_topic("b")
+        await asyncio.gather(broker.store.flushed(), broker.store.flushed())
+        await broker.store.flushed()
+
+    asyncio.run(create())
+    assert [path for path in synced if path.endswith(".log")] == [
+        str(tmp_path / "__cluster_metadata-0" / "00000000000000000000.log")
+    ]
+    broker.stop()

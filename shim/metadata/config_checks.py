@@ -1,0 +1,222 @@
+"""Which options a topic, a broker, a group or a metrics subscription may have. Pure.
+
+Source: LogConfig, DynamicBrokerConfig, GroupConfig and ClientMetricsConfigs of Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from shim.config import ConfigError
+from shim.config_table import (
+    BROKER_OPTIONS,
+    CLIENT_METRICS_OPTIONS,
+    GROUP_OPTIONS,
+    PER_BROKER,
+    PROMISES_SECURITY,
+    READ_ONLY,
+    TOPIC_OPTIONS,
+)
+from shim.errors import ErrorCode, KafkaError
+from shim.metadata.config_entries import effective_topic_value, static_broker_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from shim.config_table import Option
+    from shim.metadata.store import MetadataStore
+
+
+def check_topic(metadata: MetadataStore, options: Mapping[str, str]) -> None:
+    """Raises INVALID_CONFIG unless a topic may have these options."""
+    unknown = next((name for name in options if name not in TOPIC_OPTIONS), None)
+    if unknown is not None:
+        raise invalid(f"Unknown topic config name: {unknown}")
+    values = _parsed(TOPIC_OPTIONS, options)
+    lags = {}
+    for name in ("min.compaction.lag.ms", "max.compaction.lag.ms"):
+        lags[name] = int(values.get(name) or effective_topic_value(metadata.config, name) or 0)
+    if lags["min.compaction.lag.ms"] > lags["max.compaction.lag.ms"]:
+        both = " > ".join(f"{name} ({lag})" for name, lag in lags.items())
+        raise invalid(f"conflict topic config setting {both}")
+    if values.get("remote.storage.enable"):
+        raise invalid(
+            "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log "
+            "storage."
+        )
+
+
+def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_default: bool) -> None:
+    """Raises INVALID_REQUEST unless these options may be changed while a broker runs; `is_default`: of all brokers."""
+    known = {name: BROKER_OPTIONS[name] for name in options if name in BROKER_OPTIONS}
+    fixed = [name for name, row in known.items() if row.update == READ_ONLY]
+    if fixed:
+        raise bad_request(f"Cannot update these configs dynamically: {_set(fixed)}")
+    secure = [name for name, row in known.items() if row.update == PER_BROKER and _is_security(name)]
+    if secure:
+        raise bad_request(
+            "These security configs can be dynamically updated only per-listener using the listener prefix: "
+            f"{_set(secure)}"
+        )
+    try:
+        values: dict[str, Any] = {name: row.parse(options[name]) for name, row in known.items()}
+    except ConfigError as err:
+        raise bad_request(str(err)) from err
+    own = [name for name, row in known.items() if row.update == PER_BROKER]
+    if is_default and own:
+        raise bad_request(
+            f"Cannot update these configs at default cluster level, broker id must be specified: {_set(own)}"
+        )
+    promised = [name for name in options if name.startswith("listener.name.") or name in PROMISES_SECURITY]
+    if promised:
+        raise bad_request(f"These configs promise security that is not implemented yet: {_set(promised)}")
+    cordoned = values.get("cordoned.log.dirs", ())
+    strange = [path for path in cordoned if path not in metadata.config.log_dirs]
+    if strange:
+        raise bad_request(
+            "requirement failed: All entries in cordoned.log.dirs must be present in log.dirs or log.dir. Missing "
+            f"entries : {', '.join(strange)}"
+        )
+    if cordoned:
+        raise bad_request("cordoned.log.dirs is not implemented yet")
+    bound = [name for name in known if name in ("listeners", "listener.security.protocol.map")]
+    if bound:
+        raise bad_request(f"These configs cannot be changed while this broker runs: {_set(bound)}")
+
+
+def _is_security(name: str) -> bool:
+    return name.startswith(("ssl.", "sasl.", "principal.builder", "connections.max.reauth"))
+
+
+def check_client_metrics(name: str, options: Mapping[str, str]) -> None:
+    """Raises INVALID_REQUEST or INVALID_CONFIG unless a metrics subscription may have these options."""
+    if not name:
+        raise bad_request("Subscription name can't be empty")
+    unknown = next((option for option in options if option not in CLIENT_METRICS_OPTIONS), None)
+    if unknown is not None:
+        raise bad_request(f"Unknown client metrics configuration: {unknown}")
+    values = _parsed(CLIENT_METRICS_OPTIONS, options)
+    interval_ms = values.get("interval.ms")
+    if interval_ms is not None and not 100 <= interval_ms <= 3_600_000:
+        raise bad_request(
+            f"Invalid value {interval_ms} for interval.ms, interval must be between 100 and 3600000 (1 hour)"
+        )
+    for pattern in values.get("match", ()):
+        selector, equals, _ = pattern.partition("=")
+        if not equals:
+            raise invalid(f"Illegal client matching pattern: {pattern}")
+        if selector.strip() not in _SELECTORS:
+            raise invalid(f"Illegal client matching pattern: {pattern}")
+
+
+# ClientMetricsConfigs.ClientMatchingParams
+_SELECTORS = frozenset(
+    {
+        "client_instance_id",
+        "client_id",
+        "client_software_name",
+        "client_software_version",
+        "client_source_address",
+        "client_source_port",
+    }
+)
+
+# option of a group -> (broker option that is the least, one that is the most), the empty string for none
+_GROUP_BOUNDS = {
+    "consumer.heartbeat.interval.ms": (
+        "group.consumer.min.heartbeat.interval.ms",
+        "group.consumer.max.heartbeat.interval.ms",
+    ),
+    "consumer.session.timeout.ms": ("group.consumer.min.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
+    "consumer.assignment.interval.ms": (
+        "group.consumer.min.assignment.interval.ms",
+        "group.consumer.max.assignment.interval.ms",
+    ),
+    "share.heartbeat.interval.ms": ("group.share.min.heartbeat.interval.ms", "group.share.max.heartbeat.interval.ms"),
+    "share.session.timeout.ms": ("group.share.min.session.timeout.ms", "group.share.max.session.timeout.ms"),
+    "share.record.lock.duration.ms": (
+        "group.share.min.record.lock.duration.ms",
+        "group.share.max.record.lock.duration.ms",
+    ),
+    "share.delivery.count.limit": ("group.share.min.delivery.count.limit", "group.share.max.delivery.count.limit"),
+    "share.partition.max.record.locks": (
+        "group.share.min.partition.max.record.locks",
+        "group.share.max.partition.max.record.locks",
+    ),
+    "share.assignment.interval.ms": (
+        "group.share.min.assignment.interval.ms",
+        "group.share.max.assignment.interval.ms",
+    ),
+    "streams.heartbeat.interval.ms": (
+        "group.streams.min.heartbeat.interval.ms",
+        "group.streams.max.heartbeat.interval.ms",
+    ),
+    "streams.session.timeout.ms": ("group.streams.min.session.timeout.ms", "group.streams.max.session.timeout.ms"),
+    "streams.num.standby.replicas": ("", "group.streams.max.standby.replicas"),
+    "streams.assignment.interval.ms": (
+        "group.streams.min.assignment.interval.ms",
+        "group.streams.max.assignment.interval.ms",
+    ),
+}
+
+
+def check_group(metadata: MetadataStore, name: str, options: Mapping[str, str]) -> None:
+    """Raises INVALID_REQUEST or INVALID_CONFIG unless a group may have these options."""
+    if not name:
+        raise bad_request("Default group resources are not allowed.")
+    unknown = next((option for option in options if option not in GROUP_OPTIONS), None)
+    if unknown is not None:
+        raise invalid(f"Unknown group config name: {unknown}")
+    values = _parsed(GROUP_OPTIONS, options)
+    reset = values.get("share.auto.offset.reset", "latest")
+    if reset not in ("latest", "earliest") and not _is_duration(reset):
+        name = "share.auto.offset.reset"
+        raise invalid(
+            f"Invalid value {reset} for configuration {name}: Invalid value `{reset}` for configuration {name}. The "
+            "value must be either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
+        )
+    for option, (least, most) in _GROUP_BOUNDS.items():
+        if option not in values:
+            continue
+        if least and values[option] < int(static_broker_value(metadata.config, least) or 0):
+            raise invalid(f"{option} must be greater than or equal to {least}")
+        if most and values[option] > int(static_broker_value(metadata.config, most) or 0):
+            raise invalid(f"{option} must be less than or equal to {most}")
+    for family in ("consumer", "share", "streams"):
+        timeout, interval = f"{family}.session.timeout.ms", f"{family}.heartbeat.interval.ms"
+        if _group_value(metadata, values, timeout) <= _group_value(metadata, values, interval):
+            raise invalid(f"{timeout} must be greater than {interval}")
+
+
+def _is_duration(text: str) -> bool:
+    """`by_duration:` and a duration of ISO 8601 that is not negative."""
+    import re
+
+    form = r"by_duration:P(?=\d|T\d)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?"
+    return re.fullmatch(form, text, re.IGNORECASE) is not None
+
+
+def _group_value(metadata: MetadataStore, values: Mapping[str, Any], option: str) -> int:
+    return int(values.get(option) or static_broker_value(metadata.config, f"group.{option}") or 0)
+
+
+def _parsed(table: Mapping[str, Option], options: Mapping[str, str]) -> dict[str, Any]:
+    try:
+        return {name: table[name].parse(text) for name, text in options.items()}
+    except ConfigError as err:
+        raise invalid(str(err)) from err
+
+
+def _set(names: Iterable[str]) -> str:
+    """As Java prints a set."""
+    return f"[{', '.join(names)}]"
+
+
+def invalid(reason: str) -> KafkaError:
+    """INVALID_CONFIG with a sentence."""
+    return KafkaError(ErrorCode.INVALID_CONFIG, reason)
+
+
+def bad_request(reason: str) -> KafkaError:
+    """INVALID_REQUEST with a sentence."""
+    return KafkaError(ErrorCode.INVALID_REQUEST, reason)
