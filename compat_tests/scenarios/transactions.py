@@ -111,7 +111,7 @@ def previous_epoch_is_forgotten_by_a_restart(t: Talk) -> None:
     t.error(t.init(p.transactional_id, 5, **mine), FENCED)
 
 
-@scenario("B4", long=True)
+@scenario("B4", is_long=True)
 def the_epoch_runs_out(t: Talk) -> None:
     """InitProducerId at epoch 32766 gives a new id at epoch 0."""
     p = Producer(t, "x")
