@@ -8,33 +8,19 @@ from typing import Any
 
 import pytest
 
-from cext.records import build
 from shim import Broker
 from shim.errors import ErrorCode
-from shim.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
-from shim.protocol.messages.add_partitions_to_txn_request import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTransaction,
-)
 from shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from shim.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
-from shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
-from shim.protocol.messages.end_txn_request import EndTxnRequest
 from shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from shim.protocol.messages.list_transactions_request import ListTransactionsRequest
-from shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from shim.protocol.messages.txn_offset_commit_request import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
 from shim.protocol.messages.write_txn_markers_request import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from shim.tests.txn.raw import Client
 from shim.wire_client import Connection, WireClientError
 
 NONE = ErrorCode.NONE
@@ -50,135 +36,6 @@ def broker() -> Iterator[Broker]:
             for key_type in (0, 1):
                 setup.request(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["x"]), 4)
         yield started
-
-
-class Client:
-    """Requests of one transactional id, in any version; answers are codes."""
-
-    def __init__(self, connection: Connection, name: str) -> None:
-        self.connection = connection
-        self.name = name
-        self.producer = (-1, -1)
-
-    def init(self, version: int = 4, held: tuple[int, int] = (-1, -1), timeout_ms: int = 60_000) -> ErrorCode:
-        request = InitProducerIdRequest(transactional_id=self.name, transaction_timeout_ms=timeout_ms)
-        if version >= 3:
-            request.producer_id, request.producer_epoch = held
-        answer = self.connection.request(request, version)
-        if answer.error_code == 0:
-            self.producer = answer.producer_id, answer.producer_epoch
-        else:
-            assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
-        return ErrorCode(answer.error_code)
-
-    def add(self, version: int = 3, producer: tuple[int, int] | None = None, *names: tuple[str, int]) -> list[int]:
-        producer_id, epoch = producer or self.producer
-        topics: dict[str, list[int]] = {}
-        for name, partition in names or (("t", 0),):
-            topics.setdefault(name, []).append(partition)
-        added = [AddPartitionsToTxnTopic(name=name, partitions=found) for name, found in topics.items()]
-        request = AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id=self.name,
-            v3_and_below_producer_id=producer_id,
-            v3_and_below_producer_epoch=epoch,
-            v3_and_below_topics=added,
-        )
-        answer = self.connection.request(request, version)
-        return [
-            ErrorCode(part.partition_error_code)
-            for topic in answer.results_by_topic_v3_and_below
-            for part in topic.results_by_partition
-        ]
-
-    def verify(self, *names: tuple[str, int], verify_only: bool = True, version: int = 5) -> list[ErrorCode]:
-        producer_id, epoch = self.producer
-        transaction = AddPartitionsToTxnTransaction(
-            transactional_id=self.name,
-            producer_id=producer_id,
-            producer_epoch=epoch,
-            verify_only=verify_only,
-            topics=[AddPartitionsToTxnTopic(name=name, partitions=[partition]) for name, partition in names],
-        )
-        answer = self.connection.request(AddPartitionsToTxnRequest(transactions=[transaction]), version)
-        (result,) = answer.results_by_transaction
-        assert result.transactional_id == self.name
-        return [
-            ErrorCode(part.partition_error_code)
-            for topic in result.topic_results
-            for part in topic.results_by_partition
-        ]
-
-    def add_offsets(self, version: int = 3, producer: tuple[int, int] | None = None) -> ErrorCode:
-        producer_id, epoch = producer or self.producer
-        request = AddOffsetsToTxnRequest(
-            transactional_id=self.name, producer_id=producer_id, producer_epoch=epoch, group_id=self.name
-        )
-        return ErrorCode(self.connection.request(request, version).error_code)
-
-    def end(self, version: int = 5, commit: bool = True, producer: tuple[int, int] | None = None) -> Any:
-        producer_id, epoch = producer or self.producer
-        request = EndTxnRequest(
-            transactional_id=self.name, producer_id=producer_id, producer_epoch=epoch, committed=commit
-        )
-        answer = self.connection.request(request, version)
-        if answer.error_code == 0 and version >= 5:
-            self.producer = answer.producer_id, answer.producer_epoch
-        else:
-            assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
-        return ErrorCode(answer.error_code)
-
-    def produce(
-        self, version: int, producer: tuple[int, int] | None = None, partition: int = 0, sequence: int = 0
-    ) -> ErrorCode:
-        self.send_produce(version, producer, partition, sequence)
-        return self.receive_produce(version)
-
-    def receive_produce(self, version: int) -> ErrorCode:
-        _, answer = self.connection.receive(ProduceRequest.API_KEY, version)
-        return ErrorCode(answer.responses[0].partition_responses[0].error_code)
-
-    def send_produce(
-        self, version: int, producer: tuple[int, int] | None = None, partition: int = 0, sequence: int = 0
-    ) -> None:
-        producer_id, epoch = producer or self.producer
-        batch = build(
-            [(b"k", b"v", 1, ())],
-            producer_id=producer_id,
-            producer_epoch=epoch,
-            base_sequence=sequence,
-            transactional=True,
-        )
-        data = [PartitionProduceData(index=partition, records=batch)]
-        request = ProduceRequest(
-            transactional_id=self.name,
-            acks=-1,
-            timeout_ms=1000,
-            topic_data=[TopicProduceData(name="t", partition_data=data)],
-        )
-        self.connection.send(request, version)
-
-    def commit_offsets(
-        self, version: int, producer: tuple[int, int] | None = None, generation: int = -1, topic: str = "t"
-    ) -> ErrorCode:
-        producer_id, epoch = producer or self.producer
-        part = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=5)
-        request = TxnOffsetCommitRequest(
-            transactional_id=self.name,
-            group_id=self.name,
-            producer_id=producer_id,
-            producer_epoch=epoch,
-            topics=[TxnOffsetCommitRequestTopic(name=topic, partitions=[part])],
-        )
-        if version >= 3:
-            request.generation_id = generation
-        answer = self.connection.request(request, version)
-        return ErrorCode(answer.topics[0].partitions[0].error_code)
-
-    def described(self) -> Any:
-        (found,) = self.connection.request(
-            DescribeTransactionsRequest(transactional_ids=[self.name]), 0
-        ).transaction_states
-        return found
 
 
 @pytest.fixture
