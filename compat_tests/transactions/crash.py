@@ -70,35 +70,37 @@ class CrashHarness:
         shutil.rmtree(data_dir)
         return reached
 
-    def run(self, point: str, nth: int) -> bool:
-        """Kill at the `nth` time at `point`; False when the run ended before. Fails by assertion."""
-        data_dir = self.directory / f"{point}-{nth}"
-        shutil.copytree(self.template, data_dir)
-        target = ShimProcess(SETTINGS, data_dir)
-        target.environment["KAFKA_SHIM_FAULTS"] = f"{point}=kill@{nth}"
-        killed = False
+    def run(self, *kills: tuple[str, int]) -> int:
+        """One life of the broker for each (point, n): it is killed at the n-th time at the point, counted from its
+        start; then a last life without. Answers how many of them died; fails by assertion."""
+        name = "+".join(f"{point}-{nth}" for point, nth in kills)
+        target = ShimProcess(SETTINGS, self.directory / name)
+        shutil.copytree(self.template, target.data_dir)
+        waiting = [f"{point}=kill@{nth}" for point, nth in kills]
+        deaths = 0
 
         def start() -> None:
-            nonlocal killed
-            try:
-                target.start()
-            except TargetError:
-                # It died before it was ready: at a write of the start itself.
-                assert "KAFKA_SHIM_FAULTS" in target.environment, target.log()
-                killed = True
-                target.environment.pop("KAFKA_SHIM_FAULTS")
-                target.start()
+            nonlocal deaths
+            while True:
+                target.environment["KAFKA_SHIM_FAULTS"] = armed = waiting.pop(0) if waiting else ""
+                try:
+                    target.start()
+                except TargetError as failed:
+                    # It died before it was ready: at a write of the start itself, or of what it resumed.
+                    assert armed, str(failed)
+                    deaths += 1
+                else:
+                    return
 
         def revive() -> None:
-            nonlocal killed
+            nonlocal deaths
             assert target.process is not None
             status = target.process.wait(20)
-            assert status == -9, f"the broker ended with status {status}:\n{target.log()[-3000:]}"
+            assert status == -9, f"the broker ended with status {status}"
+            assert target.environment["KAFKA_SHIM_FAULTS"], "it died without a reason"
             target.kill()
-            assert not killed, "it died twice"
-            killed = True
-            target.environment.pop("KAFKA_SHIM_FAULTS", None)
-            target.start()
+            deaths += 1
+            start()
 
         try:
             start()
@@ -109,16 +111,35 @@ class CrashHarness:
                 app.close()
             pipeline.verify(target.bootstrap, COUNT)
             # What the files say is what memory said.
-            target.environment.pop("KAFKA_SHIM_FAULTS", None)
+            target.environment.clear()
             target.restart(kill=True)
             pipeline.verify(target.bootstrap, COUNT)
         except AssertionError as failed:
-            raise AssertionError(f"killed at {point}, time {nth}: {failed}\n{target.log()[-3000:]}") from failed
+            raise AssertionError(f"killed at {name}: {failed}\n{target.log()[-3000:]}") from failed
         finally:
             target.close()
             target.log_path.unlink(missing_ok=True)
-            shutil.rmtree(data_dir, ignore_errors=True)
-        return killed
+            shutil.rmtree(target.data_dir, ignore_errors=True)
+        return deaths
+
+
+# Where a second death meets a transaction that the restarted broker resumes.
+RESUMED_AT = (
+    ("txn.after_marker", 1),
+    ("txn.after_marker", 2),
+    ("txn.before_complete", 1),
+    ("log.before_write", 3),
+    ("log.after_write", 4),
+    ("log.after_append", 5),
+)
+
+
+def every_pair(counts: dict[str, int]) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
+    """Each death between PREPARE and COMPLETE, with each death while that transaction is resumed."""
+    for point in ("txn.after_prepare", "txn.after_marker", "txn.before_complete"):
+        for nth in range(1, counts[point] + 1):
+            for second in RESUMED_AT:
+                yield (point, nth), second
 
 
 def every(counts: dict[str, int]) -> Iterator[tuple[str, int]]:

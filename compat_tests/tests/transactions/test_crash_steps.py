@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 import pytest
 
-from compat_tests.transactions.crash import CrashHarness, every, sample
+from compat_tests.transactions.crash import CrashHarness, every, every_pair, sample
 
 SAMPLE = 30
 
@@ -21,14 +22,32 @@ def harness() -> Iterator[CrashHarness]:
 def test_a_sample_of_the_points(harness: CrashHarness) -> None:
     counts = harness.counts()
     chosen = sample(counts, SAMPLE, seed=20)
-    assert all(harness.run(point, nth) for point, nth in chosen)
-    print(f"killed at {len(chosen)} of {sum(counts.values())} points ({counts})")
+    assert [harness.run(kill) for kill in chosen] == [1] * SAMPLE
+    print(f"killed at {SAMPLE} of {sum(counts.values())} points ({counts})")
+
+
+@pytest.mark.timeout(120)
+def test_a_sample_of_deaths_while_resuming(harness: CrashHarness) -> None:
+    pairs = random.Random(21).sample(list(every_pair(harness.counts())), 6)
+    deaths = [harness.run(*pair) for pair in pairs]
+    assert all(deaths)
+    assert 2 in deaths, "no second death met a resumed transaction"
+    print(f"{sum(deaths)} deaths in {len(pairs)} runs of {pairs}")
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_every_point(harness: CrashHarness) -> None:
     counts = harness.counts()
-    killed = sum(harness.run(point, nth) for point, nth in every(counts))
+    killed = sum(harness.run(kill) for kill in every(counts))
     print(f"killed at {killed} of {sum(counts.values())} points ({counts})")
     assert killed == sum(counts.values())
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_every_death_while_resuming(harness: CrashHarness) -> None:
+    pairs = list(every_pair(harness.counts()))
+    deaths = [harness.run(*pair) for pair in pairs]
+    print(f"{sum(deaths)} deaths in {len(pairs)} runs, {deaths.count(2)} of them with two")
+    assert all(deaths)
