@@ -36,24 +36,50 @@ REQUEST, RESPONSE = FetchRequest, FetchResponse
 # A parked fetch is of no use to a client that is gone.
 ABANDONABLE = True
 
+FIRST_WITH_SESSIONS = 7
 FIRST_WITH_TOPIC_IDS = 13
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 # Found before a log is asked: these answers come last, and have an empty list of aborted transactions, others a null.
 _UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 
 
+class _Entry:
+    """One partition of a fetch: what it gave when it was read, and where its log stood then."""
+
+    __slots__ = ("answer", "end_offset", "key", "log", "log_bytes", "size_bytes", "start_offset", "wanted")
+
+    def __init__(self, key: Key, wanted: Wanted) -> None:
+        self.key = key
+        self.wanted = wanted
+        self.answer = PartitionData(partition_index=wanted.partition)
+        self.size_bytes = 0
+        self.log: PartitionLog | None = None
+        self.end_offset = -1
+        self.start_offset = -1
+        # Only kept where `min_bytes` makes a reader wait for more.
+        self.log_bytes = 0
+
+    def has_changed(self) -> bool:
+        """Whether reading it again could give something else. Markers take offsets, so they count as well."""
+        log = self.log
+        return log is not None and (
+            log.log_end_offset != self.end_offset
+            or log.log_start_offset != self.start_offset
+            or log.is_closed
+            or log.is_offline
+        )
+
+
 class _Reading:
     """One pass over the partitions of a fetch: the answers, and whether they may leave now."""
 
-    __slots__ = ("answers", "has_news", "logs", "size_bytes")
+    __slots__ = ("entries", "has_news", "size_bytes")
 
     def __init__(self) -> None:
-        self.answers: list[tuple[Key, Wanted, PartitionData, int]] = []
+        self.entries: list[_Entry] = []
         self.size_bytes = 0
         # An error or a diverging epoch: nothing to wait for.
         self.has_news = False
-        # What there is to wait for, and how big each was.
-        self.logs: list[tuple[PartitionLog, int]] = []
 
 
 def handle(context: Context, request: FetchRequest) -> FetchResponse | Coroutine[Any, Any, FetchResponse]:
@@ -67,7 +93,7 @@ def handle(context: Context, request: FetchRequest) -> FetchResponse | Coroutine
         reading.size_bytes >= min(request.min_bytes, request.max_bytes)
         or reading.has_news
         or request.max_wait_ms <= 0
-        or not reading.logs
+        or not reading.entries
         or context.broker.stopping
     ):
         return _answer(context, plan, reading)
@@ -94,68 +120,88 @@ async def _park(context: Context, request: FetchRequest, plan: Plan, reading: _R
     waiter = Waiter(broker.clock)
     deadline_ms = broker.clock.monotonic_ms() + request.max_wait_ms
     min_bytes = min(request.min_bytes, request.max_bytes, broker.config.fetch_max_bytes)
-    watched = [log for log, _ in reading.logs]
+    watched = [entry.log for entry in reading.entries if entry.log is not None]
     for log in watched:
         log.subscribe(waiter.wake)
     broker.parked.add(waiter)
     try:
+        # First a look at what came since the reading: this coroutine starts a turn of the loop later.
         while True:
+            changed = [entry for entry in reading.entries if entry.has_changed()]
             left_ms = deadline_ms - broker.clock.monotonic_ms()
-            woken = left_ms > 0 and await waiter.wait(left_ms)
-            if woken and not broker.stopping and _is_too_little(context, request, reading, min_bytes):
-                continue
-            reading = _read(context, request, plan)
-            if not woken or reading.size_bytes >= min_bytes or reading.has_news or broker.stopping:
+            is_over = left_ms <= 0 or broker.stopping
+            if changed and (is_over or _can_fill(request, reading, changed, min_bytes)):
+                reading = _read_again(context, request, plan, reading, changed)
+            if is_over or reading.size_bytes >= min_bytes or reading.has_news:
                 return _answer(context, plan, reading)
+            await waiter.wait(left_ms)
     finally:
         broker.parked.discard(waiter)
         for log in watched:
             log.unsubscribe(waiter.wake)
 
 
-def _is_too_little(context: Context, request: FetchRequest, reading: _Reading, min_bytes: int) -> bool:
-    """Whether what was appended since `reading` cannot fill `min_bytes`: saves reading the same bytes at each
-    append."""
-    if request.isolation_level != READ_UNCOMMITTED:
-        return False
-    find = context.broker.logs.find
+def _can_fill(request: FetchRequest, reading: _Reading, changed: list[_Entry], min_bytes: int) -> bool:
+    """Whether what was appended since the reading may be enough: saves reading the same bytes at each append."""
+    if min_bytes <= 1 or request.isolation_level != READ_UNCOMMITTED:
+        return True
     grown_bytes = reading.size_bytes
-    for log, size_bytes in reading.logs:
-        if log.size_bytes < size_bytes or find(log.topic, log.partition) is not log:
-            return False
-        grown_bytes += log.size_bytes - size_bytes
-    return grown_bytes < min_bytes
+    for entry in changed:
+        log = entry.log
+        if log is None or log.is_closed or log.is_offline or log.log_start_offset != entry.start_offset:
+            return True
+        grown_bytes += log.size_bytes - entry.log_bytes
+    return grown_bytes >= min_bytes
+
+
+def _read_again(
+    context: Context, request: FetchRequest, plan: Plan, reading: _Reading, changed: list[_Entry]
+) -> _Reading:
+    """What the fetch would give now. Only what changed is read, unless something gave data before: then the limits may
+    fall elsewhere."""
+    if reading.size_bytes:
+        return _read(context, request, plan)
+    left_bytes = _limit_bytes(context, request)
+    for entry in changed:
+        entry.answer = PartitionData(partition_index=entry.wanted.partition)
+        _read_entry(context, request, entry, reading, left_bytes)
+    return reading
 
 
 def _read(context: Context, request: FetchRequest, plan: Plan) -> _Reading:
     reading = _Reading()
-    unknown: list[tuple[Key, Wanted, PartitionData, int]] = []
-    left_bytes = max(0, min(request.max_bytes, context.broker.config.fetch_max_bytes))
+    left_bytes = _limit_bytes(context, request)
     for key, wanted in plan.partitions.items():
-        answer = PartitionData(partition_index=wanted.partition)
-        try:
-            size_bytes = _read_one(context, request, wanted, answer, reading, left_bytes - reading.size_bytes)
-        except KafkaError as error:
-            _fail(answer, error.code, context.api_version)
-            reading.has_news = True
-            (unknown if error.code in _UNKNOWN else reading.answers).append((key, wanted, answer, 0))
-        else:
-            reading.size_bytes += size_bytes
-            reading.answers.append((key, wanted, answer, size_bytes))
-    reading.answers += unknown
+        entry = _Entry(key, wanted)
+        reading.entries.append(entry)
+        _read_entry(context, request, entry, reading, left_bytes)
     return reading
 
 
-def _read_one(
-    context: Context, request: FetchRequest, wanted: Wanted, answer: PartitionData, reading: _Reading, left_bytes: int
-) -> int:
+def _limit_bytes(context: Context, request: FetchRequest) -> int:
+    return max(0, min(request.max_bytes, context.broker.config.fetch_max_bytes))
+
+
+def _read_entry(context: Context, request: FetchRequest, entry: _Entry, reading: _Reading, limit_bytes: int) -> None:
+    try:
+        entry.size_bytes = _read_one(context, request, entry, reading, limit_bytes - reading.size_bytes)
+        reading.size_bytes += entry.size_bytes
+    except KafkaError as error:
+        _fail(entry.answer, error.code, context.api_version)
+        reading.has_news = True
+
+
+def _read_one(context: Context, request: FetchRequest, entry: _Entry, reading: _Reading, left_bytes: int) -> int:
     """Fill one partition's answer; the bytes of its records. Raises KafkaError."""
-    broker = context.broker
+    broker, wanted, answer = context.broker, entry.wanted, entry.answer
     topic = wanted.topic
     if topic.__class__ is bytes:
         topic = broker.metadata.topic_by_id(topic).name
-    log = broker.logs.get(topic, wanted.partition)  # type: ignore[arg-type]
-    reading.logs.append((log, log.size_bytes))
+    entry.log = log = broker.logs.get(topic, wanted.partition)  # type: ignore[arg-type]
+    entry.end_offset = log.log_end_offset
+    entry.start_offset = log.log_start_offset
+    if request.min_bytes > 1:
+        entry.log_bytes = log.size_bytes
     check_leader_epoch(log, wanted.current_leader_epoch)
     if wanted.last_fetched_epoch >= 0 and _diverges(log, wanted, answer):
         reading.has_news = True
@@ -210,34 +256,40 @@ def _answer(context: Context, plan: Plan, reading: _Reading) -> FetchResponse:
     broker = context.broker
     broker.metrics.fetched_bytes += reading.size_bytes
     response = FetchResponse()
-    answers: list[tuple[Key, Wanted, PartitionData, int]] = reading.answers
+    entries = reading.entries
     session = plan.session
     if session is not None:
         response.session_id = session.session_id
         if session.epoch != plan.epoch:
             # Another request of this session came in between: this one is a duplicate that nobody waits for.
             return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id)
-        answers = [entry for entry in answers if entry[1].must_tell(entry[2], entry[3])]
+        entries = [entry for entry in entries if entry.wanted.must_tell(entry.answer, entry.size_bytes)]
         if len(session.partitions) > 1:
-            rotate(session, [key for key, _, _, size_bytes in answers if size_bytes])
-    elif plan.opens and context.api_version >= 7:
-        for _, wanted, answer, size_bytes in answers:
-            wanted.must_tell(answer, size_bytes)
+            rotate(session, [entry.key for entry in entries if entry.size_bytes])
+    elif plan.opens and context.api_version >= FIRST_WITH_SESSIONS:
+        for entry in entries:
+            entry.wanted.must_tell(entry.answer, entry.size_bytes)
         by_id = context.api_version >= FIRST_WITH_TOPIC_IDS
         response.session_id = broker.fetch_sessions.open(plan.partitions, by_id, broker.clock.monotonic_ms())
     else:
         response.session_id = NO_SESSION
+    if reading.has_news:
+        entries = sorted(entries, key=_is_unknown)  # Kafka answers what it does not know last
     topic: str | bytes | None = None
     partitions: list[PartitionData] = []
-    for _, wanted, answer, _ in answers:
-        if wanted.topic != topic:
-            topic = wanted.topic
-            entry = FetchableTopicResponse()
+    for entry in entries:
+        if entry.wanted.topic != topic:
+            topic = entry.wanted.topic
+            told = FetchableTopicResponse()
             if isinstance(topic, bytes):
-                entry.topic_id = topic
+                told.topic_id = topic
             else:
-                entry.topic = topic
-            partitions = entry.partitions
-            response.responses.append(entry)
-        partitions.append(answer)
+                told.topic = topic
+            partitions = told.partitions
+            response.responses.append(told)
+        partitions.append(entry.answer)
     return response
+
+
+def _is_unknown(entry: _Entry) -> bool:
+    return entry.answer.error_code in _UNKNOWN

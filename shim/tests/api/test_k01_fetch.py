@@ -147,6 +147,20 @@ def test_a_fetch_waits_for_min_bytes_over_several_appends(broker, client):
     assert len(response.responses[0].partitions[0].records) == 3 * len(one)
 
 
+def test_what_came_by_the_deadline_is_given_even_if_it_is_less_than_min_bytes(broker, client):
+    make_topic(client, "t")
+    one = batch(bytes(100))
+    produce(client, "t", 0, one)
+    with Connection(broker.bootstrap_servers, timeout_s=10) as reader:
+        reader.send(fetch_request({("t", 0): 0}, max_wait_ms=500, min_bytes=100_000), 12)
+        while not broker.call(lambda: len(broker.state.parked)):
+            pass
+        produce(client, "t", 0, one)
+        broker.clock.advance(500)
+        _, response = reader.receive(1, 12)
+    assert len(response.responses[0].partitions[0].records) == 2 * len(one)
+
+
 def test_a_parked_fetch_hears_that_its_topic_is_deleted(broker, client):
     make_topic(client, "t")
     with Connection(broker.bootstrap_servers, timeout_s=10) as reader:
