@@ -1,0 +1,58 @@
+"""The three levels of transaction.version under Java and librdkafka: both ask what is finalised and adapt."""
+
+from __future__ import annotations
+
+import confluent_kafka
+import pytest
+
+from compat_tests.requests import create_topic, make
+from compat_tests.targets.shim_process import ShimProcess
+from compat_tests.transactions.java_driver import JavaTransactions
+from compat_tests.transactions.pipeline import read_committed
+from shim.wire_client import Connection, check
+
+SAFE_DOWNGRADE = 2
+
+pytestmark = pytest.mark.java
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_commit_abort_fence_and_offsets_at_every_level(level: int) -> None:
+    with ShimProcess() as target:
+        with Connection(target.bootstrap) as client:
+            create_topic(client, "t", 1)
+            if level < 2:
+                update = {"feature": "transaction.version", "max_version_level": level, "upgrade_type": SAFE_DOWNGRADE}
+                answer = client.request(make("UpdateFeatures", feature_updates=[update], timeout_ms=10_000), 1)
+                check(answer.error_code, answer.error_message)
+        with JavaTransactions(target.bootstrap) as java:
+            java.producer("p", "app")
+            java.call("init", "p")
+            for value, outcome in (("a", "commit"), ("x", "abort"), ("b", "commit")):
+                java.call("begin", "p")
+                java.send("p", "t", value)
+                java.call("offsets", "p", "group", "t", "0", str(ord(value)))
+                java.call(outcome, "p")
+            java.producer("q", "app")
+            java.call("init", "q")
+            java.call("begin", "q")
+            java.send("q", "t", "c")
+            java.call("commit", "q")
+        producer = confluent_kafka.Producer(
+            {"bootstrap.servers": target.bootstrap, "transactional.id": "rd", "log_level": 0}
+        )
+        producer.init_transactions(20)
+        for value, commit in ((b"d", True), (b"y", False)):
+            producer.begin_transaction()
+            producer.produce("t", value)
+            producer.flush(20)
+            (producer.commit_transaction if commit else producer.abort_transaction)(20)
+        with Connection(target.bootstrap) as client:
+            assert read_committed(client, "t", 0) == ["a", "b", "c", "d"]
+            request = make(
+                "OffsetFetch", groups=[{"group_id": "group", "topics": [{"name": "t", "partition_indexes": [0]}]}]
+            )
+            assert client.request(request, 8).groups[0].topics[0].partitions[0].committed_offset == ord("b")
+            (described,) = client.request(make("DescribeTransactions", transactional_ids=["app"]), 0).transaction_states
+            # Three ends and two initialisations: at level 2 each end bumps the epoch as well.
+            assert described.producer_epoch == (1 if level < 2 else 5)
