@@ -62,7 +62,9 @@ def scenario(
         name = f"{rows[0].lower()}-{function.__name__.replace('_', '-')}"
         assert name not in SCENARIOS, f"two scenarios are called {name}"
         assert bool(unobservable) == bool(needs & Power.INSIDE), f"{name}: a reason goes with INSIDE"
-        SCENARIOS[name] = Scenario(name, rows, function, needs, settings or {}, is_long, is_smoke and not is_long, unobservable)
+        SCENARIOS[name] = Scenario(
+            name, rows, function, needs, settings or {}, is_long, is_smoke and not is_long, unobservable
+        )
         return function
 
     return register

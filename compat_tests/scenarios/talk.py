@@ -70,6 +70,7 @@ class Talk:
         """Restarts the broker on its data; a scenario that does so has the broker for itself."""
         self.close()
         self.target.restart(kill=kill)
+        warm_up(self.target)
         self.note("restart", "kill -9" if kill else "clean stop", "")
 
     # --- names of this run
@@ -137,6 +138,22 @@ class Talk:
             self.note(f"{api} v{version}", self.plain(message), CLOSED)
         else:
             raise Disagreement(f"{api} v{version} was answered: {self.plain(answer)}")
+
+    def park(self, message: Message, version: int) -> Parked:
+        """Sends what may wait, on a connection of its own."""
+        return Parked(self, message, version)
+
+    def raw(self, what: str, frame: bytes) -> str:
+        """Sends bytes as they are behind their length; notes and answers whether the broker answers or closes."""
+        outcome = "answered"
+        try:
+            self.connection.send_bytes(len(frame).to_bytes(4, "big") + frame)
+            self.connection.receive_frame()
+        except WireClientError:
+            self.close()
+            outcome = CLOSED
+        self.note(what, f"{len(frame)} bytes", outcome)
+        return outcome
 
     # --- records
 
@@ -307,6 +324,47 @@ class Talk:
             return told | {"marker": "commit" if commit else "abort"}
         text = {"key": record.key, "value": record.value}
         return told | {name: None if raw is None else raw.decode(errors="replace")[:60] for name, raw in text.items()}
+
+
+class Parked:
+    """A request that may wait. `answer()` notes it."""
+
+    def __init__(self, talk: Talk, message: Message, version: int) -> None:
+        self._talk, self._message, self._version = talk, message, version
+        self._connection = Connection(talk.target.bootstrap, client_id="scenario", timeout_s=PATIENCE_S)
+        self._connection.send(message, version)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Still after a while that is long for a broker."""
+        return not select.select([self._connection._socket], [], [], 0.5)[0]
+
+    def answer(self) -> Any:
+        talk, api = self._talk, type(self._message).__name__.removesuffix("Request")
+        with self._connection:
+            _, answer = self._connection.receive(self._message.API_KEY, self._version)
+        talk.note(f"{api} v{self._version}, parked", talk.plain(self._message), talk.plain(answer))
+        return answer
+
+
+def warm_up(target: Target) -> None:
+    """Until each partition of both coordinators' topics is loaded: Kafka makes the topics on the first request, and
+    loads them some time after a start."""
+    groups = [{"group_id": f"probe-{number}", "topics": None} for number in range(300)]
+    ids = [f"probe-{number}" for number in range(300)]
+    deadline = time.monotonic() + 2 * PATIENCE_S
+    with Connection(target.bootstrap, client_id="warm-up", timeout_s=PATIENCE_S) as connection:
+        while time.monotonic() < deadline:
+            asked = [make("FindCoordinator", key_type=kind, coordinator_keys=["any"]) for kind in (0, 1)]
+            if not any(connection.request(each, 4).coordinators[0].error_code for each in asked):
+                offsets = connection.request(make("OffsetFetch", groups=groups), 9)
+                known = connection.request(make("DescribeTransactions", transactional_ids=ids), 0)
+                found = [*offsets.groups, *known.transaction_states]
+                started = connection.request(make("InitProducerId", transaction_timeout_ms=1000), 4)
+                if not any(name_of(each.error_code) in BUSY for each in [*found, started]):
+                    return
+            time.sleep(0.05)
+    raise Disagreement(f"the coordinators of {target.kind} do not load")
 
 
 def records_of(data: Any) -> list[tuple[Any, Any]]:
