@@ -40,13 +40,18 @@ class LeaderEpochs:
         return self.entries[-1][0] if self.entries else -1
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """`epoch` begins at `start_offset`; later and overlapping entries give way."""
+        """`epoch` begins at `start_offset`; later and overlapping entries give way. Raises OSError; then all is as
+        before."""
         if self.entries and self.entries[-1][0] == epoch and self.entries[-1][1] <= start_offset:
             return
-        while self.entries and (self.entries[-1][0] >= epoch or self.entries[-1][1] >= start_offset):
-            self.entries.pop()
-        self.entries.append((epoch, start_offset))
-        self.save()
+        before = self.entries
+        kept = [entry for entry in before if entry[0] < epoch and entry[1] < start_offset]
+        self.entries = [*kept, (epoch, start_offset)]
+        try:
+            self.save()
+        except OSError:
+            self.entries = before
+            raise
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Forget epochs that begin at or after `end_offset`."""

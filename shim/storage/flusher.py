@@ -21,13 +21,16 @@ WHOLE_FROM_FILES = 200
 
 class Sync:
     """A wish that files be on the disk. `paths` are synced as they are when the thread comes to them; `done` is the
-    future of the whole wish, and `after` runs in the thread before it is set."""
+    future of the whole wish; `after`, or `failed` with the error, runs in the thread before it is set."""
 
-    __slots__ = ("after", "done", "paths")
+    __slots__ = ("after", "done", "failed", "paths")
 
-    def __init__(self, paths: list[str], after: Callable[[], None] | None) -> None:
+    def __init__(
+        self, paths: list[str], after: Callable[[], None] | None, failed: Callable[[OSError], None] | None
+    ) -> None:
         self.paths = paths
         self.after = after
+        self.failed = failed
         self.done: Future[None] = Future()
 
 
@@ -41,9 +44,14 @@ class Flusher:
         self._queue: SimpleQueue[Sync | Callable[[], None] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def sync(self, paths: list[str], after: Callable[[], None] | None = None) -> Future[None]:
+    def sync(
+        self,
+        paths: list[str],
+        after: Callable[[], None] | None = None,
+        failed: Callable[[OSError], None] | None = None,
+    ) -> Future[None]:
         """fsync these files; a missing one (deleted meanwhile) is done. The future carries the OSError of a failure."""
-        wish = Sync(paths, after)
+        wish = Sync(paths, after, failed)
         self._put(wish)
         return wish.done
 
@@ -112,6 +120,8 @@ class Flusher:
                     results[path] = self._sync_file(path)
                 error = error or results[path]
             if error is not None:
+                if wish.failed is not None:
+                    wish.failed(error)
                 wish.done.set_exception(error)
                 continue
             if wish.after is not None:

@@ -13,6 +13,7 @@ from cext.records import build_marker, recompress
 from shim.errors import ErrorCode, KafkaError
 from shim.storage import lookup, names, producer_snapshot, validation
 from shim.storage.epochs import LeaderEpochs
+from shim.storage.open_files import OUT_OF_DESCRIPTORS
 from shim.storage.producers import Marker, ProducerEntry, ProducerRefusal, Producers
 from shim.storage.results import Appended, Buffer, Fetched, FoundOffset, ProducerStatus
 from shim.storage.segments import Segment
@@ -54,6 +55,7 @@ class PartitionLog:
         "producers",
         "recovery_point",
         "segments",
+        "sync_error",
         "topic",
         "topic_id",
         "unflushed_since_ms",
@@ -84,6 +86,8 @@ class PartitionLog:
         # (first unstable offset, base offset of its segment, position there) once looked up
         self._lso_position: tuple[int, int, int] | None = None
         self._readers: list[Callable[[], None]] | None = None
+        # Set by the flusher's thread; a failed fsync says only once that pages are lost.
+        self.sync_error: OSError | None = None
         self.is_offline = False
         self.is_closed = False
 
@@ -284,7 +288,7 @@ class PartitionLog:
         segment = Segment(self.directory, end_offset, self._home.files, now_ms)
         segment.fd  # noqa: B018  (the file must exist: recovery takes the newest segment's name for the log's end)
         self.segments.append(segment)
-        self._home.flusher.sync(paths, lambda: self._flushed_to(end_offset))
+        self._home.flusher.sync(paths, lambda: self._flushed_to(end_offset), self._sync_failed)
         if faults.armed:
             faults.reach("log.after_roll", topic=self.topic, partition=self.partition)
         logger.info("%s: new segment at offset %d", self.name, end_offset)
@@ -463,11 +467,15 @@ class PartitionLog:
         self._home.flush_wanted.discard(self)
         first = max(self.segment_at(self.recovery_point), 0)
         paths = [segment.path(names.LOG) for segment in self.segments[first:]]
-        return self._home.flusher.sync(paths, lambda: self._flushed_to(end_offset))
+        return self._home.flusher.sync(paths, lambda: self._flushed_to(end_offset), self._sync_failed)
 
     def _flushed_to(self, offset: int) -> None:
         # In the flusher's thread; the order of its queue keeps the points ascending.
         self.recovery_point = max(self.recovery_point, offset)
+
+    def _sync_failed(self, err: OSError) -> None:
+        # In the flusher's thread; the next use takes the partition offline.
+        self.sync_error = err
 
     # --- waiting readers
 
@@ -493,14 +501,19 @@ class PartitionLog:
     # --- life
 
     def _require_online(self) -> None:
+        if self.sync_error is not None and not self.is_offline:
+            self.fail(self.sync_error)
         if self.is_offline:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} is offline after an I/O error")
         if self.is_closed:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{self.name} was deleted or closed")
 
     def fail(self, err: OSError) -> KafkaError:
-        """Take the partition offline after an I/O error; its files stay as they are, for the next start's recovery."""
-        if not self.is_offline:
+        """Take the partition offline after an I/O error; its files stay as they are, for the next start's recovery.
+        Being out of descriptors is no flaw of the disk: then only this request fails."""
+        if err.errno in OUT_OF_DESCRIPTORS:
+            logger.warning("%s: %s", self.name, err)
+        elif not self.is_offline:
             self.is_offline = True
             logger.error("%s is offline until a restart: %s (%s)", self.name, err, self.directory)
             self._home.went_offline(self)

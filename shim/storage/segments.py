@@ -77,8 +77,8 @@ class Segment:
     def fd(self) -> int:
         """The descriptor of the .log file, for reading and appending; made when missing. Raises OSError."""
         if self._fd < 0:
-            self._fd = os.open(self.path(names.LOG), os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            self._files.opened(self)
+            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            self._fd = self._files.open(self.path(names.LOG), flags, self)
         return self._fd
 
     @property

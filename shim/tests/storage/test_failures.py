@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -167,6 +169,42 @@ def test_failed_sync_is_the_futures_error(make_disk: Callable[..., Disk]) -> Non
     assert caught.value.errno == errno.EIO
     assert log.recovery_point == 0
     disk.faults.disarm()
+    # The kernel tells of lost pages once: a later sync that succeeds proves nothing.
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        put(log, b"b")
+    disk.stop()
+    assert not (disk.path / ".kafka_cleanshutdown").exists()
+
+
+def test_process_out_of_descriptors_keeps_its_partitions(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    others = [disk.logs.create("u", bytes(16), number, log.config) for number in range(20)]
+    for other in others:
+        put(other, b"a")
+    others[-1].active.close_file()
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 1, limit[1]))
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.dup(0))
+        put(others[-1], b"a")  # segments give descriptors up
+        for segment in list(disk.logs.home.files._segments):
+            segment.close_file()
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.dup(0))
+        with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+            put(log, b"b")
+    finally:
+        for fd in taken:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+    assert put(log, b"b").base_offset == 1
+    assert len(records(others[0])) == 1
 
 
 def test_roll_syncs_the_closed_segment_off_the_loop(make_disk: Callable[..., Disk]) -> None:
