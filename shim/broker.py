@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from shim.group.coordinator import GroupCoordinator
     from shim.metadata.store import MetadataStore
     from shim.metrics import Metrics
+    from shim.protocol.messages.metadata_response import MetadataResponseTopic
     from shim.storage.logs import Logs
     from shim.txn.coordinator import TransactionCoordinator
     from shim.txn.producer_ids import ProducerIds
@@ -112,6 +113,7 @@ class Broker:
         "clock",
         "cluster_id",
         "config",
+        "described_topics",
         "faults",
         "fetch_sessions",
         "groups",
@@ -145,5 +147,7 @@ class Broker:
         self.listeners: list[Listener] = []
         # True from the start of a clean stop: parked requests answer at once.
         self.stopping = False
+        # topic id -> (offset of the metadata log, its part of a Metadata answer): kept while metadata stands still.
+        self.described_topics: dict[bytes, tuple[int, MetadataResponseTopic]] = {}
         # Whoever waits and may be woken to look at `stopping`.
         self.parked: set[Waiter] = set()

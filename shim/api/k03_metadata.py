@@ -10,7 +10,7 @@ operations. v9 is flexible. v10 topic ids. v13 a top-level error.
 
 from __future__ import annotations
 
-from shim.api.partitions import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS
+from shim.api.partitions import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, NO_OPERATIONS
 from shim.errors import ErrorCode, KafkaError
 from shim.metadata.store import INTERNAL_TOPICS
 from shim.metadata.topics import check_name
@@ -46,7 +46,7 @@ def handle(context: Context, request: MetadataRequest) -> MetadataResponse:
     )
     asked = request.topics
     if asked is None or (version == 0 and not asked):
-        response.topics = [_describe(topic) for topic in broker.metadata.image.topics.values()]
+        response.topics = [_describe(context, topic) for topic in broker.metadata.image.topics.values()]
     else:
         _check_names(request, version)
         ids = {topic.topic_id: None for topic in asked if topic.topic_id != ZERO_UUID}
@@ -58,9 +58,10 @@ def handle(context: Context, request: MetadataRequest) -> MetadataResponse:
             response.topics = [_by_name(context, name or "", creates) for name in names]
     if request.include_cluster_authorized_operations and 8 <= version <= 10:
         response.cluster_authorized_operations = ALL_CLUSTER_OPERATIONS
-    if request.include_topic_authorized_operations:
-        for topic in response.topics:
-            topic.topic_authorized_operations = ALL_TOPIC_OPERATIONS
+    operations = ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else NO_OPERATIONS
+    for topic in response.topics:
+        # These are shared from answer to answer; each is encoded before the next is made.
+        topic.topic_authorized_operations = operations
     return response
 
 
@@ -88,7 +89,7 @@ def _check_names(request: MetadataRequest, version: int) -> None:
 def _by_id(context: Context, ids: Iterable[bytes]) -> list[MetadataResponseTopic]:
     known = context.broker.metadata.image.topics_by_id
     return [
-        _describe(known[topic_id])
+        _describe(context, known[topic_id])
         if topic_id in known
         else MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
         for topic_id in ids
@@ -110,10 +111,25 @@ def _by_name(context: Context, name: str, creates: bool) -> MetadataResponseTopi
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic is None:
         return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
-    return _describe(topic)
+    return _describe(context, topic)
 
 
-def _describe(topic: Topic) -> MetadataResponseTopic:
+def _describe(context: Context, topic: Topic) -> MetadataResponseTopic:
+    """The topic's part of the answer; made once for each state of the metadata, for it may be thousands of
+    partitions."""
+    at_offset = context.broker.metadata.image.last_offset
+    known = context.broker.described_topics
+    found = known.get(topic.topic_id)
+    if found is not None and found[0] == at_offset:
+        return found[1]
+    if len(known) > 2 * len(context.broker.metadata.image.topics):
+        known.clear()  # mostly of topics that are gone
+    described = _make(topic)
+    known[topic.topic_id] = (at_offset, described)
+    return described
+
+
+def _make(topic: Topic) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
