@@ -1,12 +1,14 @@
 """DescribeProducers (key 61), version 0.
 
 The producers that a partition's log remembers, with the start of an open transaction: how `kafka-transactions` finds
-hanging ones (KIP-664; B19). An unknown topic or partition gets UNKNOWN_TOPIC_OR_PARTITION.
+hanging ones (KIP-664; B19). An unknown topic or partition gets UNKNOWN_TOPIC_OR_PARTITION, a bad name
+INVALID_TOPIC_EXCEPTION.
 """
 
 from __future__ import annotations
 
 from shim.errors import KafkaError
+from shim.metadata.topics import check_name
 from shim.protocol.messages.describe_producers_request import DescribeProducersRequest
 from shim.protocol.messages.describe_producers_response import (
     DescribeProducersResponse,
@@ -36,6 +38,10 @@ def handle(context: Context, request: DescribeProducersRequest) -> DescribeProdu
 
 
 def _describe(broker: Broker, topic: str, partition: int) -> PartitionResponse:
+    try:
+        check_name(topic)
+    except KafkaError as error:
+        return PartitionResponse(partition_index=partition, error_code=error.code, error_message=error.message)
     try:
         log = broker.logs.get(topic, partition)
     except KafkaError as error:

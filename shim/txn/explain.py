@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("shim.txn")
 
-EVENTS_PER_ID = 64
-IDS = 4096
+EVENTS_PER_ID = 32
+IDS = 1024
 SHOWN_TRANSITIONS = 3
 
 

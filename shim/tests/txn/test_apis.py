@@ -292,8 +292,10 @@ def test_no_markers_at_all(client: Client) -> None:
 def test_describe_producers_shows_the_open_transaction(client: Client) -> None:
     client.init()
     client.produce(12, partition=2)
-    topics = [TopicRequest(name="t", partition_indexes=[2, 9]), TopicRequest(name="nowhere", partition_indexes=[0])]
-    known, unknown = client.connection.request(DescribeProducersRequest(topics=topics), 0).topics
+    names = {"t": [2, 9], "nowhere": [0], "bad name": [0]}
+    topics = [TopicRequest(name=name, partition_indexes=indexes) for name, indexes in names.items()]
+    known, unknown, invalid = client.connection.request(DescribeProducersRequest(topics=topics), 0).topics
+    assert invalid.partitions[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     found = {producer.producer_id: producer for producer in known.partitions[0].active_producers}
     mine = found[client.producer[0]]
     assert (mine.producer_epoch, mine.last_sequence) == (client.producer[1], 0)
