@@ -108,6 +108,25 @@ def test_requests_behind_one_that_waits_are_answered_after_it(looped):
         assert [int.from_bytes(read_answer(sock)[:4]) for _ in range(3)] == [1, 2, 1]
 
 
+def test_a_large_frame_that_arrives_while_a_request_waits_is_handled_after_it(looped):
+    with contextlib.ExitStack() as stack:
+        client, other = (
+            stack.enter_context(Connection(looped.bootstrap_servers, timeout_s=PATIENCE_S)) for _ in range(2)
+        )
+        make_topic(client, "t")
+        make_topic(client, "u")
+        client.send(fetch_request({("t", 0): 0}, max_wait_ms=60_000), 12)
+        until(looped, lambda: len(looped.state.parked))
+        large = encode_request_frame(produce_request("u", 0, batch(bytes(700_000))), 9, 7, "test")
+        client.send_bytes(large + versions_frame(8))
+        assert produce(other, "u", 0, batch(b"before it")).base_offset == 0
+        produce(other, "t", 0, batch(b"a"))
+        assert client.receive(1, 12)[1].responses
+        _, response = client.receive(0, 9)
+        assert response.responses[0].partition_responses[0].base_offset == 1
+        assert int.from_bytes(client.receive_frame()[:4]) == 8
+
+
 @pytest.mark.parametrize(
     "size_bytes", [PROBE_BYTES - 200, PROBE_BYTES + 1, LARGE_BYTES - 500, LARGE_BYTES + 1, 9_000_000]
 )
