@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from shim import memory_dir
 from shim.errors import ErrorCode, KafkaError
 from shim.tests.txn.harness import Node
 from shim.txn.state import COMPLETE_ABORT, COMPLETE_COMMIT, EMPTY, ONGOING, PREPARE_ABORT, PREPARE_COMMIT, TV0, TV2
@@ -16,12 +16,14 @@ A0, A1 = ("orders", 0), ("orders", 1)
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Iterator[Node]:
-    made = Node(tmp_path)
+def node() -> Iterator[Node]:
+    directory = memory_dir.make()
+    made = Node(directory)
     made.topic("orders")
     yield made
     made.faults.disarm()
     made.stop()
+    memory_dir.remove(directory)
 
 
 def code_of(call, *args, **options) -> ErrorCode:

@@ -7,14 +7,12 @@ From these follows what a read_committed reader sees in each partition, after ev
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
-from pathlib import Path
 
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from shim import memory_dir
 from shim.errors import ErrorCode, KafkaError
 from shim.tests.txn.harness import Node
 from shim.txn.state import STATE_NAMES, TV0, TV2
@@ -66,7 +64,7 @@ def stop_here(**facts: object) -> None:
 class Machine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="txn-model-"))
+        self.directory = memory_dir.make()
         self.node = Node(self.directory)
         self.node.topic("t", len(PARTITIONS))
         self.owners = {name: Owner() for name in IDS}
@@ -80,7 +78,7 @@ class Machine(RuleBasedStateMachine):
         if hasattr(self, "node"):
             self.node.faults.disarm()
             self.node.stop()
-            shutil.rmtree(self.directory)
+            memory_dir.remove(self.directory)
 
     def refused(self, call, *arguments) -> ErrorCode | None:
         try:
@@ -262,5 +260,5 @@ class Machine(RuleBasedStateMachine):
 
 TestModel = Machine.TestCase
 TestModel.settings = settings(
-    max_examples=30, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=80, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
