@@ -43,6 +43,7 @@ def transactions_come_back_after_a_kill(t: Talk) -> None:
 @scenario("B12", "D10", needs=Power.INSIDE | Power.KILL, unobservable="Kafka cannot be stopped between two markers")
 def killed_between_the_markers(t: Talk) -> None:
     """A commit that was prepared is completed in every partition and for the offsets, wherever the broker died."""
+    warm_up(t.target)
     for nth, point in enumerate(("txn.after_prepare", "txn.after_marker", "txn.before_complete")):
         topic, group = t.topic(f"t{nth}", partitions=2), t.name(f"g{nth}")
         p = Producer(t, f"x{nth}")

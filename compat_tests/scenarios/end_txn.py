@@ -202,7 +202,7 @@ def a_delayed_produce_after_the_end(t: Talk) -> None:
 @scenario("B25")
 def kip_939_is_not_there(t: Talk) -> None:
     """InitProducerId v6 is unstable: not advertised, and a request closes the connection."""
-    answer = t.quietly("ApiVersions", 4)
+    answer = t.quietly("ApiVersions", 4, client_software_name="scenario", client_software_version="1")
     versions = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
     t.same(versions[22], (0, 5), "advertised")
     t.closes("InitProducerId", 6, transactional_id=t.name("x"), transaction_timeout_ms=60_000, enable2_pc=True)
@@ -211,7 +211,7 @@ def kip_939_is_not_there(t: Talk) -> None:
 @scenario("B26")
 def advertised_versions(t: Talk) -> None:
     """The ranges of every API that this project's rows name, and the finalised features."""
-    answer = t.quietly("ApiVersions", 4)
+    answer = t.quietly("ApiVersions", 4, client_software_name="scenario", client_software_version="1")
     keys = (0, 1, 2, 8, 9, 10, 22, 24, 25, 26, 27, 28, 61, 65, 66)
     found = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys if row.api_key in keys}
     t.note("ApiVersions v4", "ranges", {str(key): list(found[key]) for key in keys})

@@ -150,7 +150,7 @@ def hostile_bytes(t: Talk) -> None:
     serves the next."""
     from shim.protocol.headers import encode_request_frame
 
-    answer = t.quietly("ApiVersions", 3)
+    answer = t.quietly("ApiVersions", 3, client_software_name="scenario", client_software_version="1")
     ranges = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
     for key, (low, high) in sorted(ranges.items()):
         if key not in (
@@ -203,7 +203,11 @@ def hostile_bytes(t: Talk) -> None:
         except WireClientError:
             t.note("a length", length.hex(), "closed the connection")
         t.close()
-    t.error(t.quietly("ApiVersions", 3), NONE, "the broker still serves")
+    t.error(
+        t.quietly("ApiVersions", 3, client_software_name="scenario", client_software_version="1"),
+        NONE,
+        "the broker still serves",
+    )
 
 
 @scenario("D15", "C")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from compat_tests.scenarios import scenario
@@ -57,22 +58,24 @@ def compaction_of_transactions(t: Talk) -> None:
         "min_cleanable_dirty_ratio": "0.01",
         "delete_retention_ms": "0",
     }
+    # Markers have the clock's time: records must be later for a segment to roll.
+    now_ms = time.time_ns() // 1_000_000
     topic = t.topic("compact", **options)
     p = Producer(t, "x")
     idempotent = Producer(t)
 
     def keyed(producer: Producer, key: bytes, value: bytes, age: int, **more: Any) -> None:
-        producer.send(topic, value, key=key, timestamp_ms=t.epoch_ms + age, **more)
+        producer.send(topic, value, key=key, timestamp_ms=now_ms + age, **more)
 
     keyed(idempotent, b"a", b"old", 0)
-    keyed(p, b"b", b"aborted", 1)
+    keyed(p, b"b", b"aborted", 500)
     p.end(commit=False)
-    keyed(p, b"c", b"committed", 2)
+    keyed(p, b"c", b"committed", 800)
     p.end(commit=True)
     keyed(idempotent, b"a", b"new", 1000)
     keyed(p, b"open", b"open", 2000)
     keyed(idempotent, b"a", b"newest", 4000)
-    t.produce(topic, [b"roll"], key=b"roll", timestamp_ms=t.epoch_ms + 8000)
+    t.produce(topic, [b"roll"], key=b"roll", timestamp_ms=now_ms + 8000)
 
     def compacted() -> bool:
         from compat_tests.requests import fetch
@@ -165,7 +168,8 @@ def list_transactions(t: Talk) -> None:
 @scenario("B22", needs=Power.PROXY)
 def a_stock_producer_through_its_states(t: Talk) -> None:
     """librdkafka: ready, in a transaction, committed, aborted; the older of two instances ends in a fatal error."""
-    from confluent_kafka import KafkaException, Producer as Client
+    from confluent_kafka import KafkaException
+    from confluent_kafka import Producer as Client
 
     topic, transactional_id = t.topic(), t.name("stock")
     options = {"bootstrap.servers": t.target.bootstrap, "transactional.id": transactional_id, "log_level": 0}

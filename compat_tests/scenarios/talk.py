@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -174,7 +175,7 @@ class Talk:
         records = values
         if not isinstance(values, bytearray):
             batch.setdefault("transactional", transactional_id is not None)
-            when = int(time.time() * 1000) if timestamp_ms is None else timestamp_ms
+            when = self.epoch_ms if timestamp_ms is None else timestamp_ms
             records = build([(key, value, when, ()) for value in values], **batch)
         topic_id = self.topic_id(topic) if version >= 13 else bytes(16)
         message = produce(
