@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 NOUNS = {
     "configs": "shim.commands.configs",
     "dump-log": "shim.commands.dump_log",
+    "groups": "shim.commands.groups",
     "serve": "shim.commands.serve",
     "storage": "shim.commands.storage",
     "topics": "shim.commands.topics",

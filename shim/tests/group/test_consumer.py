@@ -1,4 +1,4 @@
-"""The consumer protocol (KIP-848) under a virtual clock: epochs, fencing, reconciliation, time, expressions, migration."""
+"""The consumer protocol (KIP-848) under a virtual clock: epochs, fencing, reconciling, time, expressions, migration."""
 
 from __future__ import annotations
 

@@ -1,0 +1,118 @@
+"""Members of groups as child processes, and what they have told so far."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from compat_tests import jvm
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+JAVA = Path(__file__).resolve().parent.parent / "java" / "GroupMember.java"
+
+
+class Member:
+    """One consumer in its process. `records` are (topic, partition, offset, value) in the order of arrival."""
+
+    def __init__(self, kind: str, bootstrap: str, group: str, topic: str, **options: object) -> None:
+        self.kind = kind
+        self.records: list[tuple[str, int, int, str]] = []
+        self.assigned: list[str] = []
+        self.errors: list[str] = []
+        self.is_closed = False
+        pairs = [f"{key}={value}" for key, value in options.items()]
+        if kind.startswith("java"):
+            line = jvm.command(
+                "GroupMember", kind, bootstrap, group, topic, *pairs, level="error", extra=(jvm.compiled(JAVA),)
+            )
+        else:
+            line = [sys.executable, "-m", "compat_tests.groups.member", kind, bootstrap, group, topic, *pairs]
+        self._process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            word, _, rest = line.rstrip("\n").partition(" ")
+            if word == "record":
+                topic, partition, offset, value = rest.split(" ", 3)
+                self.records.append((topic, int(partition), int(offset), value))
+            elif word == "assigned":
+                self.assigned = rest.split()
+            elif word == "error":
+                self.errors.append(rest)
+            elif word == "closed":
+                self.is_closed = True
+
+    @property
+    def values(self) -> list[str]:
+        return [record[3] for record in self.records]
+
+    def stop(self, timeout_s: float = 20) -> None:
+        """Leave the group and end."""
+        self._process.terminate()
+        self._end(timeout_s)
+        if not self.is_closed:
+            raise AssertionError(f"{self.kind} did not close properly")
+
+    def kill(self) -> None:
+        """End without a word."""
+        self._process.kill()
+        self._end(10)
+
+    def _end(self, timeout_s: float) -> None:
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            raise AssertionError(f"{self.kind} did not end in {timeout_s} s") from None
+        finally:
+            self._reader.join(10)
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+
+class Members:
+    """All members of a test; whatever still runs at its end is killed."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self.all: list[Member] = []
+
+    def start(self, kind: str, group: str, topic: str, **options: object) -> Member:
+        member = Member(kind, self.bootstrap, group, topic, **options)
+        self.all.append(member)
+        return member
+
+    def close(self) -> None:
+        for member in self.all:
+            if member.is_running:
+                member.kill()
+
+
+def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 30) -> float:
+    """Poll until it holds; answers how long that took, in seconds."""
+    started = time.monotonic()
+    while not condition():
+        if time.monotonic() - started > timeout_s:
+            raise AssertionError(f"not within {timeout_s} s: {what}")
+        time.sleep(0.02)
+    return time.monotonic() - started
+
+
+def covers(members: Iterable[Member], topic: str, partitions: int) -> bool:
+    """Whether these members hold all partitions, each once, and everybody has some."""
+    held = [each for member in members for each in member.assigned]
+    return sorted(held) == sorted(f"{topic}:{each}" for each in range(partitions)) and all(
+        member.assigned for member in members
+    )
