@@ -1,5 +1,6 @@
-"""Rows C: groups of both protocols and their offsets: each conversation of ``compat_tests.groups`` is a scenario, and what
-their state says after a kill."""
+"""Rows C: groups of both protocols and their offsets: each conversation of ``compat_tests.groups`` is a scenario, and
+what their state says after a kill.
+"""
 
 from __future__ import annotations
 
