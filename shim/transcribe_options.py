@@ -18,6 +18,7 @@ Rows are (name, type, default, check, importance, how it may change at run time)
 None for a default of null; checks are in Kafka's words.
 """
 # ruff: noqa: E501 one row a line
+# fmt: off
 
 from __future__ import annotations
 
