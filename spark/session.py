@@ -1,17 +1,22 @@
 """The one place that knows which Spark and which Kafka connector the pipelines run on.
 
-``KAFKA_SHIM_SPARK_VERSION`` moves both to another 4.x release; ``KAFKA_SHIM_SPARK_MASTER`` (default ``local[2]``) says where tasks run.
+Settings, all from the environment: ``KAFKA_SHIM_SPARK_VERSION`` moves Spark's connectors to another 4.x release (with
+the package pyspark of the same number), ``KAFKA_SHIM_SPARK_MASTER`` says where tasks run, ``KAFKA_SHIM_SPARK_MEMORY``
+how large the driver's heap is, ``KAFKA_SHIM_SPARK_LOG`` names a file that keeps what Spark's JVM says.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -21,33 +26,72 @@ PACKAGES = (
     f"org.apache.spark:spark-sql-kafka-0-10_{SCALA_VERSION}:{SPARK_VERSION}",
     f"org.apache.spark:spark-avro_{SCALA_VERSION}:{SPARK_VERSION}",
 )
+# Two tasks at a time, four attempts each: without the second number a local Spark never retries a task.
+MASTER = "local[2,4]"
+MEMORY = "1g"
+LOG_TAIL_CHARACTERS = 4000
 
 
 def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> SparkSession:
     """A session with the Kafka and Avro connectors, bound to the loopback address, workers on this very Python.
 
-    ``settings`` are Spark's own names and win over the defaults here.
+    ``settings`` are Spark's own names and win over the defaults here. Raises RuntimeError with the end of the JVM's
+    output when Spark does not start.
     """
     from pyspark.sql import SparkSession
 
     # Spark's workers look for `python3` on PATH, which need not be the interpreter that has the project's packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # A host name that does not resolve, or not to this machine, must not matter.
+    os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
     # Workers must find this package also when it runs from a checkout that is not installed.
-    home = str(Path(__file__).resolve().parent.parent)
-    paths = [home, *(path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != home)]
-    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
-    builder = (
-        SparkSession.builder.appName(app_name)
-        .master(os.environ.get("KAFKA_SHIM_SPARK_MASTER", "local[2]"))
-        .config("spark.jars.packages", ",".join(PACKAGES))
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "4")
-    )
-    for name, value in (settings or {}).items():
+    home = Path(__file__).resolve().parent
+    paths = [str(home.parent), *(path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+    defaults = {
+        "spark.jars.packages": ",".join(PACKAGES),
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": os.environ.get("KAFKA_SHIM_SPARK_MEMORY", MEMORY),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{home / 'log4j2.properties'}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "kafka-shim-spark-warehouse"),
+        # A query that holds many batches of old state reads them all again at a restart.
+        "spark.sql.streaming.minBatchesToRetain": "10",
+    }
+    builder = SparkSession.builder.appName(app_name).master(os.environ.get("KAFKA_SHIM_SPARK_MASTER", MASTER))
+    for name, value in {**defaults, **(settings or {})}.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    with _jvm_output() as log:
+        try:
+            return builder.getOrCreate()
+        except Exception as failed:
+            raise RuntimeError(
+                f"Spark did not start:\n{log.read_text(errors='replace')[-LOG_TAIL_CHARACTERS:]}"
+            ) from failed
+
+
+@contextlib.contextmanager
+def _jvm_output() -> Iterator[Path]:
+    """A JVM that is started inside writes its stdout and stderr to a file: Ivy's tables and Spark's warnings would
+    bury the lines that people want to read."""
+    named = os.environ.get("KAFKA_SHIM_SPARK_LOG")
+    path = Path(named) if named else Path(tempfile.gettempdir()) / f"kafka-shim-spark-{os.getpid()}.log"
+    if not named:
+        atexit.register(path.unlink, missing_ok=True)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = os.dup(1), os.dup(2)
+    with path.open("ab") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    try:
+        yield path
+    finally:
+        for number, copy in enumerate(kept, start=1):
+            os.dup2(copy, number)
+            os.close(copy)

@@ -1,11 +1,13 @@
 """The sink as a Python data source: ``df.writeStream.format("kafka_exactly_once")``.
 
     spark.dataSource.register(KafkaExactlyOnce)
-    rows.writeStream.format("kafka_exactly_once").option("kafka.bootstrap.servers", ...).option("topic", "out").option("tasks", "4")...
+    rows.writeStream.format("kafka_exactly_once").option("kafka.bootstrap.servers", "127.0.0.1:9092")
+        .option("topic", "out").option("tasks", "4").option("checkpointLocation", ...).start()
 
-Spark does not tell a Python stream writer its batch id, but every task carries it as a local property (``streaming.sql.batchId``) beside the
-query's id; a Spark that stops setting them is refused, not guessed. The number of tasks is not among them, so the option ``tasks`` states it: a task whose
-number does not fit and a batch that had another count stop the query.
+Spark does not tell a Python stream writer its batch id, but every task carries it as a local property
+(``streaming.sql.batchId``) beside the query's id; a Spark that stops setting them is refused, not guessed. The number
+of tasks is not among them, so the option ``tasks`` states it: a task whose number does not fit and a batch that had
+another count stop the query. Speculation is refused before the query starts.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
 
 from spark.sink import progress
-from spark.sink.task_writer import SinkOptions, TaskAddress, write_task
+from spark.sink.task_writer import SinkOptions, TaskAddress, fence, write_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +33,8 @@ CLIENT_PREFIX = "kafka."
 
 @dataclass
 class TaskCommitted(WriterCommitMessage):
-    """What a task tells the driver: its number, how many rows it wrote now, and of how many tasks it believed the batch to be."""
+    """What a task tells the driver: its number, how many rows it wrote now, and of how many tasks it believed the batch
+    to be."""
 
     task: int
     rows: int
@@ -40,15 +43,18 @@ class TaskCommitted(WriterCommitMessage):
 
 
 class KafkaExactlyOnce(DataSource):
-    """Options: ``kafka.bootstrap.servers``, ``topic`` (unless each row names its own), ``tasks``, and any librdkafka option behind ``kafka.``."""
+    """Options: ``kafka.bootstrap.servers``, ``topic`` (unless each row names its own), ``tasks``, and any librdkafka
+    option behind ``kafka.``."""
 
     @classmethod
     def name(cls) -> str:
         return "kafka_exactly_once"
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: ARG002, N802
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         if "value" not in schema.fieldNames():
-            raise progress.SinkError("the sink needs a column `value` (and takes key, headers, topic, partition, timestamp)")
+            raise progress.SinkError(
+                "the sink needs a column `value` (and takes key, headers, topic, partition, timestamp)"
+            )
         return ExactlyOnceWriter(dict(self.options))
 
 
@@ -76,7 +82,6 @@ class ExactlyOnceWriter(DataSourceStreamWriter):
         return TaskCommitted(outcome.task, outcome.rows, outcome.skipped, address.tasks)
 
     def _address(self) -> TaskAddress:
-        from confluent_kafka.admin import AdminClient
         from pyspark import TaskContext
 
         context: Any = TaskContext.get()
@@ -86,23 +91,30 @@ class ExactlyOnceWriter(DataSourceStreamWriter):
         query_id = context.getLocalProperty(QUERY_ID_PROPERTY)
         if batch_id is None or query_id is None:
             raise progress.SinkError(
-                f"this Spark does not tell a task {BATCH_ID_PROPERTY} and {QUERY_ID_PROPERTY}; use the foreachBatch form"
+                f"this Spark tells a task neither {BATCH_ID_PROPERTY} nor {QUERY_ID_PROPERTY}; use the foreachBatch form"
             )
         if context.getLocalProperty("spark.speculation") == "true":
-            raise progress.SinkError("spark.speculation is on: two attempts of a task would fence each other; set it to false")
+            raise progress.SinkError(
+                "spark.speculation is on: two attempts of a task would fence each other; set it to false"
+            )
         task = context.partitionId()
         if task >= self.tasks:
             raise progress.SinkError(f"this batch has more tasks than tasks={self.tasks} says (task {task} runs)")
-        admin = AdminClient({"bootstrap.servers": self.options.bootstrap_servers, **dict(self.options.client)})
-        progress.ensure_progress_topic(admin, query_id, self.tasks)
+        settings = self.options.settings
+        progress.ensure_progress_topic(settings, query_id, self.tasks)
+        # The option was larger once: tasks of that time may still be alive.
+        fence(self.options, query_id, range(self.tasks, progress.task_count_ever(settings, query_id)))
         return TaskAddress(query_id, int(batch_id), task, self.tasks)
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Fails the query when the batch had another number of tasks than the option says: a re-run could then not be recognised."""
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Fails the query when the batch had another number of tasks than the option says: a re-run could then not be
+        recognised."""
         if len(messages) != self.tasks:
             raise progress.TaskCountChangedError(
-                f"batch {batchId} ran with {len(messages)} tasks and the option says tasks={self.tasks}: repartition the rows to that number"
+                f"batch {batchId} ran with {len(messages)} tasks and the option says tasks={self.tasks}: "
+                f"repartition the rows to that number"
             )
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Nothing to undo: tasks that committed are recognised when the batch is run again, the others left an aborted transaction."""
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Nothing to undo: tasks that committed are recognised when the batch is run again, the others left an aborted
+        transaction."""

@@ -1,4 +1,5 @@
-"""The sink as a ``foreachBatch`` function: the driver knows the batch id and the number of tasks, so it can check more than the data source can.
+"""The sink as a ``foreachBatch`` function: the driver knows the batch id and the number of tasks, so it can check more
+than the data source can.
 
     query = (rows.writeStream.foreachBatch(exactly_once("127.0.0.1:9092", topic="out")).option("checkpointLocation", ...).start())
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spark.sink import progress
-from spark.sink.task_writer import SinkOptions, TaskAddress, client_settings, fence, write_task
+from spark.sink.task_writer import SinkOptions, TaskAddress, fence, write_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,10 +26,12 @@ def exactly_once(
     query_id: str | None = None,
     client: Mapping[str, str] | None = None,
 ) -> Callable[[DataFrame, int], None]:
-    """A function for ``foreachBatch`` that writes columns ``key``, ``value``, ``headers``, ``topic``, ``partition``, ``timestamp`` exactly once.
+    """A function for ``foreachBatch`` that writes columns ``key``, ``value``, ``headers``, ``topic``, ``partition``,
+    ``timestamp`` exactly once.
 
-    ``query_id`` defaults to the streaming query's own id, which its checkpoint keeps. Give one only together with a checkpoint that is as
-    long-lived: batch ids begin at 0 again with a new checkpoint, and rows of batches already written would be taken for repeats.
+    ``query_id`` defaults to the streaming query's own id, which its checkpoint keeps. Give one only together with a
+    checkpoint that is as long-lived: batch ids begin at 0 again with a new checkpoint, and rows of batches already
+    written would be taken for repeats.
     """
     options = SinkOptions(bootstrap_servers, topic, tuple(sorted((client or {}).items())))
     expected_batch_id: int | None = None
@@ -47,11 +50,9 @@ def write_batch(
 ) -> int:
     """Writes one micro-batch; returns the number of rows written now (rows of tasks that had committed before do not count).
 
-    ``fence_first`` ends what any task of an earlier run still has open before it looks how far the batch came, so that a batch whose number of tasks
-    has changed is refused before its first row, whatever zombies do.
+    ``fence_first`` ends what any task of an earlier run still has open before it looks how far the batch came, so that a
+    batch whose number of tasks has changed is refused before its first row, whatever zombies do.
     """
-    from confluent_kafka.admin import AdminClient
-
     session = batch.sparkSession
     refuse_speculation(session)
     name = query_id or session.sparkContext.getLocalProperty(QUERY_ID_PROPERTY)
@@ -59,11 +60,12 @@ def write_batch(
         raise progress.SinkError("no streaming query id here: call this from foreachBatch, or give query_id")
     rdd = batch.rdd
     tasks = rdd.getNumPartitions()
-    admin = AdminClient(client_settings(options))
-    progress.ensure_progress_topic(admin, name, max(tasks, 1))
+    settings = options.settings
+    progress.ensure_progress_topic(settings, name, max(tasks, 1))
+    ever = range(progress.task_count_ever(settings, name))
     if fence_first:
-        fence(options, name, range(progress.task_count_ever(admin, name)))
-    progress.check_task_count(progress.read_progress(admin, name), batch_id, tasks)
+        fence(options, name, ever)
+    progress.check_task_count(progress.read_progress(settings, name, ever, stable=True), batch_id, tasks)
 
     def write_one(task: int, rows: Iterable[Any]) -> Iterator[int]:
         yield write_task(rows, TaskAddress(name, batch_id, task, tasks), options).rows
@@ -73,7 +75,8 @@ def write_batch(
 
 def refuse_speculation(session: SparkSession) -> None:
     """Two live attempts of one task would fence each other for ever; Spark's speculation makes exactly that."""
-    if session.conf.get("spark.speculation", "false") == "true":
+    # The engine reads it when it starts; the session's copy may have been set later and mean nothing.
+    if session.sparkContext.getConf().get("spark.speculation", "false") == "true":
         raise progress.SinkError(
             "spark.speculation is on: two attempts of a task would fence each other; set it to false"
         )

@@ -1,21 +1,30 @@
 """Where the sink keeps how far each task came: committed offsets of one group on a small topic, nothing else.
 
-The offset of (progress topic, task) is the number of micro-batches that this task has written, so *batch id + 1* after batch *batch id*. It is committed
-by ``sendOffsetsToTransaction`` inside the transaction that carries the rows, hence moves with them or not at all. Its metadata
-says of which batch and of how many tasks it speaks, so that a re-run with another number of tasks is seen.
+The offset of (progress topic, task) is the number of micro-batches that this task has written, so *batch id + 1* after
+batch *batch id*. It is committed by ``sendOffsetsToTransaction`` inside the transaction that carries the rows, hence
+moves with them or not at all. Its metadata says of which batch and of how many tasks it speaks, so that a re-run with
+another number of tasks is seen.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from spark.sink import clients
+
 if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient
+    from collections.abc import Iterable
+
+    from confluent_kafka import Consumer, TopicPartition
+
+    from spark.sink.clients import Settings
 
 PROGRESS_TOPIC_PREFIX = "spark-exactly-once-progress"
 ADMIN_TIMEOUT_S = 30.0
+RETRY_S = 0.05
 
 
 class SinkError(Exception):
@@ -51,11 +60,14 @@ def encode_metadata(batch_id: int, tasks: int) -> str:
     return json.dumps({"batch": batch_id, "tasks": tasks}, separators=(",", ":"))
 
 
-def ensure_progress_topic(admin: AdminClient, query_id: str, tasks: int, *, replication_factor: int = -1) -> None:
+def ensure_progress_topic(settings: Settings, query_id: str, tasks: int, *, replication_factor: int = -1) -> None:
     """Makes the progress topic with at least ``tasks`` partitions; grows it when a later batch has more tasks."""
+    if _partitions_known.get((settings, query_id), 0) >= tasks:
+        return
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import NewPartitions, NewTopic
 
+    admin = clients.admin(settings)
     name = progress_topic(query_id)
     config = {"cleanup.policy": "compact"}
     topic = NewTopic(name, num_partitions=tasks, replication_factor=replication_factor, config=config)
@@ -64,42 +76,57 @@ def ensure_progress_topic(admin: AdminClient, query_id: str, tasks: int, *, repl
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise
-    else:
-        return
-    existing = len(admin.list_topics(name, timeout=ADMIN_TIMEOUT_S).topics[name].partitions)
-    if existing < tasks:
+    if task_count_ever(settings, query_id) < tasks:
         try:
             admin.create_partitions([NewPartitions(name, tasks)])[name].result(ADMIN_TIMEOUT_S)
         except KafkaException as error:
             # Another task may have grown it first: INVALID_PARTITIONS then means that the work is done.
             if error.args[0].code() != KafkaError.INVALID_PARTITIONS:
                 raise
+        if task_count_ever(settings, query_id) < tasks:
+            raise SinkError(f"the progress topic {name} did not get its {tasks} partitions")
+    _partitions_known[settings, query_id] = tasks
 
 
-def task_count_ever(admin: AdminClient, query_id: str) -> int:
-    """The largest number of tasks that any batch of the query had: the partitions of its progress topic."""
-    topic = progress_topic(query_id)
-    return len(admin.list_topics(topic, timeout=ADMIN_TIMEOUT_S).topics[topic].partitions)
+# Partitions only ever grow, so what a process has once seen stays true.
+_partitions_known: dict[tuple[Settings, str], int] = {}
 
 
-def read_progress(admin: AdminClient, query_id: str) -> dict[int, TaskProgress]:
-    """What every task of the query has committed, by task number; absent are tasks that never committed and tasks whose commit is under way.
+def task_count_ever(settings: Settings, query_id: str) -> int:
+    """The largest number of tasks that any batch of the query had: the partitions of its progress topic.
 
-    Each partition is named: asked for all at once, Kafka leaves out a partition that has nothing but a pending commit, and asked
-    without ``require_stable`` it answers the offset before. A task that has initialised its transactional id has no pending commit.
+    Waits for a topic that was made a moment ago to show up in the broker's metadata.
     """
-    from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+    from confluent_kafka import KafkaException
 
-    group, topic = progress_group(query_id), progress_topic(query_id)
-    asked = [TopicPartition(topic, task) for task in range(task_count_ever(admin, query_id))]
-    future = admin.list_consumer_group_offsets(
-        [ConsumerGroupTopicPartitions(group, asked)], require_stable=True, request_timeout=ADMIN_TIMEOUT_S
-    )[group]
+    topic = progress_topic(query_id)
+    give_up = time.monotonic() + ADMIN_TIMEOUT_S
+    while True:
+        found = clients.admin(settings).list_topics(topic, timeout=ADMIN_TIMEOUT_S).topics[topic]
+        if found.error is None and found.partitions:
+            return len(found.partitions)
+        if time.monotonic() > give_up:
+            raise KafkaException(found.error) if found.error else SinkError(f"{topic} has no partitions")
+        time.sleep(RETRY_S)
+
+
+def read_progress(settings: Settings, query_id: str, tasks: Iterable[int], *, stable: bool) -> dict[int, TaskProgress]:
+    """What the tasks have committed, by task number; absent are tasks that never committed.
+
+    ``stable`` waits for commits that are under way; else such a task shows its commit before. A task that has
+    initialised its transactional id has none under way. Each partition is named: asked for all at once, Kafka's
+    OffsetFetch leaves out a partition that has nothing but a pending commit.
+    """
+    from confluent_kafka import TopicPartition
+
+    topic = progress_topic(query_id)
+    asked = [TopicPartition(topic, task) for task in tasks]
+    if not asked:
+        return {}
+    reader = clients.offsets_reader(settings, progress_group(query_id), stable=stable)
     found: dict[int, TaskProgress] = {}
-    for partition in future.result(ADMIN_TIMEOUT_S).topic_partitions or ():
-        if partition.error is not None and partition.error.code() != KafkaError.UNSTABLE_OFFSET_COMMIT:
-            raise KafkaException(partition.error)
-        if partition.error is not None or partition.offset < 0:
+    for partition in _committed(reader, asked):
+        if partition.offset < 0:
             continue
         facts = json.loads(partition.metadata) if partition.metadata else {}
         found[partition.partition] = TaskProgress(
@@ -110,14 +137,43 @@ def read_progress(admin: AdminClient, query_id: str) -> dict[int, TaskProgress]:
     return found
 
 
+def _committed(reader: Consumer, asked: list[TopicPartition]) -> list[TopicPartition]:
+    """What is committed, asked again while the coordinator moves, loads or is away."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    passing = {
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError._TRANSPORT,
+        KafkaError._TIMED_OUT,
+        KafkaError._WAIT_COORD,
+    }
+    give_up = time.monotonic() + ADMIN_TIMEOUT_S
+    while True:
+        try:
+            found = reader.committed(asked, timeout=ADMIN_TIMEOUT_S)
+            failed = next((partition.error for partition in found if partition.error is not None), None)
+            if failed is None:
+                return found
+            raise KafkaException(failed)
+        except KafkaException as error:
+            if error.args[0].code() not in passing or time.monotonic() > give_up:
+                raise
+        time.sleep(RETRY_S)
+
+
 def check_task_count(progress: dict[int, TaskProgress], batch_id: int, tasks: int) -> None:
     """Refuses a batch that some task has already written when the batch had another number of tasks.
 
-    With another number of tasks rows fall to other tasks, so that the rows of a task that is skipped would be lost and others doubled.
+    With another number of tasks rows fall to other tasks, so that the rows of a task that is skipped would be lost and
+    others doubled.
     """
     for task, done in progress.items():
         if done.batch_id == batch_id and done.tasks not in (0, tasks):
             raise TaskCountChangedError(
-                f"batch {batch_id} was partly written with {done.tasks} tasks (task {task} has committed) and is run again with {tasks}; "
-                f"run it with {done.tasks} tasks (same spark.sql.shuffle.partitions, minPartitions and repartition) until it is complete"
+                f"batch {batch_id} was partly written with {done.tasks} tasks (task {task} has committed) and is run "
+                f"again with {tasks}; run it with {done.tasks} tasks (same spark.sql.shuffle.partitions, minPartitions "
+                f"and repartition) until it is complete"
             )

@@ -2,13 +2,13 @@
 
 Order matters and is the whole guarantee:
 
-1. ``init_transactions`` on the transactional id of (query, task): an earlier attempt that is still alive is fenced, its open transaction aborted,
-   a prepared one completed. After this nobody else can move this task's progress.
+1. ``init_transactions`` on the transactional id of (query, task): an earlier attempt that is still alive is fenced, its
+   open transaction aborted, a prepared one completed. After this nobody else can move this task's progress.
 2. Read the committed progress. Written already: nothing to do.
 3. Begin, send the rows, add *batch id + 1* as the offset of the task, commit. Rows and progress move together.
 
-Each task has a producer of its own: Spark gives a task to any of its worker processes, so a producer that is kept for the next batch would be fenced by the
-worker that has that batch, every time.
+Each task has a producer of its own: Spark gives a task to any of its worker processes, so a producer that is kept for
+the next batch would be fenced by the worker that has that batch, every time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spark.sink import progress
+from spark.sink import clients, faults, progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -45,6 +45,11 @@ class SinkOptions:
     topic: str | None
     client: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def settings(self) -> clients.Settings:
+        """What every client of the sink is made with."""
+        return (("bootstrap.servers", self.bootstrap_servers), *self.client)
+
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
@@ -55,49 +60,47 @@ class TaskOutcome:
     skipped: bool
 
 
-# A test sets this to fail at a named moment: "after_send", "after_offsets" or "after_commit".
-fail_at: Callable[[str, TaskAddress], None] | None = None
-
-
 def write_task(rows: Iterable[Any], address: TaskAddress, options: SinkOptions) -> TaskOutcome:
-    """Writes ``rows`` (Row or mapping with ``value`` and optionally ``key``, ``headers``, ``topic``, ``partition``, ``timestamp``) exactly once.
+    """Writes ``rows`` (Row or mapping with ``value`` and optionally ``key``, ``headers``, ``topic``, ``partition``,
+    ``timestamp``) exactly once.
 
-    Raises `progress.SinkError` when writing could double or lose rows, and confluent_kafka's KafkaException when the broker cannot be reached
-    within its time-outs; Spark then retries the task, which is safe.
+    Raises `progress.SinkError` when writing could double or lose rows, and confluent_kafka's KafkaException when the
+    broker cannot be reached within its time-outs; Spark then retries the task, which is safe.
     """
-    from confluent_kafka.admin import AdminClient
-
-    admin = AdminClient(client_settings(options))
-    fence(options, address.query_id, range(address.tasks, progress.task_count_ever(admin, address.query_id)))
+    settings = options.settings
     producer = open_producer(options, address.query_id, address.task)
-    done = progress.read_progress(admin, address.query_id)
+    mine = progress.read_progress(settings, address.query_id, [address.task], stable=True)
+    ever = progress.task_count_ever(settings, address.query_id)
+    others = [task for task in range(ever) if task != address.task]
+    done = mine | progress.read_progress(settings, address.query_id, others, stable=False)
     progress.check_task_count(done, address.batch_id, address.tasks)
-    mine = done.get(address.task)
-    if mine is not None and mine.written_batches > address.batch_id:
+    if address.task in mine and mine[address.task].written_batches > address.batch_id:
         return TaskOutcome(address.task, 0, skipped=True)
     producer.begin_transaction()
     try:
         count = _send(producer, rows, options)
-        _reach("after_send", address)
-        _send_progress(producer, address)
-        _reach("after_offsets", address)
+        faults.reach("after_send", address.batch_id, address.task)
+        _send_progress(producer, address, settings)
+        faults.reach("after_offsets", address.batch_id, address.task)
         producer.commit_transaction(COMMIT_TIMEOUT_S)
     except BaseException:
         _abandon(producer)
         raise
-    _reach("after_commit", address)
+    faults.reach("after_commit", address.batch_id, address.task)
     return TaskOutcome(address.task, count, skipped=False)
 
 
-def client_settings(options: SinkOptions) -> dict[str, str]:
-    return {"bootstrap.servers": options.bootstrap_servers, **dict(options.client)}
-
-
 def open_producer(options: SinkOptions, query_id: str, task: int) -> Producer:
-    """A producer that owns the task's transactional id; every earlier owner is fenced and its transaction ended when this returns."""
+    """A producer that owns the task's transactional id; when this returns, every earlier owner is fenced and its
+    transaction ended."""
     from confluent_kafka import Producer
 
-    settings = {"linger.ms": "20", **client_settings(options), "transactional.id": progress.transactional_id(query_id, task)}
+    settings = {
+        **clients.QUIET,
+        "linger.ms": "20",
+        **dict(options.settings),
+        "transactional.id": progress.transactional_id(query_id, task),
+    }
     producer = Producer(settings)
     producer.init_transactions(COMMIT_TIMEOUT_S)
     return producer
@@ -180,7 +183,7 @@ def _bytes(value: Any) -> bytes | None:
     raise progress.SinkError(f"key, value and header values are strings or binary, not {type(value).__name__}")
 
 
-def _send_progress(producer: Producer, address: TaskAddress) -> None:
+def _send_progress(producer: Producer, address: TaskAddress, settings: clients.Settings) -> None:
     from confluent_kafka import TopicPartition
 
     position = TopicPartition(
@@ -189,21 +192,5 @@ def _send_progress(producer: Producer, address: TaskAddress) -> None:
         address.batch_id + 1,
         metadata=progress.encode_metadata(address.batch_id, address.tasks),
     )
-    producer.send_offsets_to_transaction([position], _group_metadata(address.query_id), COMMIT_TIMEOUT_S)
-
-
-def _group_metadata(query_id: str) -> Any:
-    """The metadata of a group without members: the progress group is only a place for offsets."""
-    from confluent_kafka import Consumer
-
-    # librdkafka hands out group metadata through a consumer; this one never subscribes, so no member ever joins.
-    holder = Consumer({"group.id": progress.progress_group(query_id), "bootstrap.servers": "127.0.0.1:1", "log_level": 0})
-    try:
-        return holder.consumer_group_metadata()
-    finally:
-        holder.close()
-
-
-def _reach(moment: str, address: TaskAddress) -> None:
-    if fail_at is not None:
-        fail_at(moment, address)
+    group = clients.group_metadata(settings, progress.progress_group(address.query_id))
+    producer.send_offsets_to_transaction([position], group, COMMIT_TIMEOUT_S)

@@ -1,0 +1,54 @@
+"""Keys and values as columns: JSON and Avro by a schema, text, or the bytes as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+BINARY, STRING, JSON, AVRO = "binary", "string", "json", "avro"
+KINDS = (BINARY, STRING, JSON, AVRO)
+
+
+@dataclass(frozen=True)
+class Format:
+    """``schema``: of JSON a Spark DDL (``id bigint, name string``), of Avro its JSON. A JSON value that does not parse
+    is null with ``permissive``, else it fails the job (``FAILFAST``), as a broken Avro value does."""
+
+    kind: str = BINARY
+    schema: str | None = None
+    permissive: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"unknown format {self.kind!r}: one of {', '.join(KINDS)}")
+        if self.kind in (JSON, AVRO) and not self.schema:
+            raise ValueError(f"the format {self.kind} needs a schema")
+
+    def decode(self, column: Column) -> Column:
+        """From Kafka's bytes."""
+        from pyspark.sql import functions
+        from pyspark.sql.avro.functions import from_avro
+
+        mode = {"mode": "PERMISSIVE" if self.permissive else "FAILFAST"}
+        if self.kind == STRING:
+            return column.cast("string")
+        if self.kind == JSON:
+            return functions.from_json(column.cast("string"), str(self.schema), mode)
+        if self.kind == AVRO:
+            return from_avro(column, str(self.schema), mode)
+        return column
+
+    def encode(self, column: Column) -> Column:
+        """To Kafka's bytes; null stays null (a tombstone)."""
+        from pyspark.sql import functions
+        from pyspark.sql.avro.functions import to_avro
+
+        if self.kind == JSON:
+            return functions.to_json(column).cast("binary")
+        if self.kind == AVRO:
+            encoded = to_avro(column, str(self.schema))
+            return functions.when(column.isNotNull(), encoded)
+        return column.cast("binary")

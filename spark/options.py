@@ -1,0 +1,83 @@
+"""Command-line options that several jobs share, as decorators that hand over a finished object."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spark import formats, kafka_topic
+from spark.formats import Format
+from spark.kafka_topic import Part, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Command = Callable[..., Any]
+
+SOURCE = (
+    click.option("--bootstrap-servers", required=True, help="HOST:PORT of a broker."),
+    click.option("--topics", default="", help="Names with commas."),
+    click.option("--from", "starting", default="earliest", help='earliest, latest or {"topic": {"0": offset}}.'),
+    click.option("--to", "ending", default="latest", help="The same, exclusive; batches alone."),
+    click.option("--from-timestamp-ms", type=int, help="Instead of --from: from this time on, in every partition."),
+    click.option("--to-timestamp-ms", type=int, help="Instead of --to: before this time."),
+    click.option(
+        "--isolation",
+        type=click.Choice([kafka_topic.READ_COMMITTED, kafka_topic.READ_UNCOMMITTED]),
+        default=kafka_topic.READ_COMMITTED,
+        show_default=True,
+    ),
+    click.option("--headers", is_flag=True, help="Read headers, too."),
+    click.option("--min-partitions", type=int, help="Split into at least this many tasks."),
+    click.option("--max-offsets-per-trigger", type=int, help="Bound of a micro-batch; streams alone."),
+)
+FORMATS = tuple(
+    option
+    for part in ("key", "value")
+    for option in (
+        click.option(f"--{part}-format", type=click.Choice(formats.KINDS), default=formats.BINARY, show_default=True),
+        click.option(f"--{part}-schema", help="DDL of JSON, or Avro's JSON."),
+    )
+)
+
+
+def source(command: Command) -> Command:
+    """Options of a Kafka source; the command gets ``source``."""
+
+    @functools.wraps(command)
+    def run(**given: Any) -> Any:
+        try:
+            part = Part(
+                kafka_topic.parse_offsets(given.pop("starting")),
+                kafka_topic.parse_offsets(given.pop("ending")),
+                given.pop("from_timestamp_ms"),
+                given.pop("to_timestamp_ms"),
+            )
+        except (ValueError, AttributeError) as wrong:
+            raise click.UsageError(f"--from and --to take earliest, latest or JSON: {wrong}") from None
+        names = ("bootstrap_servers", "topics", "isolation", "headers", "min_partitions", "max_offsets_per_trigger")
+        return command(source=Source(part=part, **{name: given.pop(name) for name in names}), **given)
+
+    return _with(run, SOURCE)
+
+
+def formats_of(command: Command) -> Command:
+    """Options of the formats of key and value; the command gets ``key`` and ``value``."""
+
+    @functools.wraps(command)
+    def run(**given: Any) -> Any:
+        try:
+            made = {part: Format(given.pop(f"{part}_format"), given.pop(f"{part}_schema")) for part in ("key", "value")}
+        except ValueError as wrong:
+            raise click.UsageError(str(wrong)) from None
+        return command(**made, **given)
+
+    return _with(run, FORMATS)
+
+
+def _with(command: Command, added: tuple[Command, ...]) -> Command:
+    for option in reversed(added):
+        command = option(command)
+    return command

@@ -1,0 +1,71 @@
+"""One Spark session and one broker of each kind for the whole run: a JVM costs seconds. Topics have names of their own."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from compat_tests.targets import Target, make
+from spark.session import build_session
+
+KINDS = ("shim", "kafka-native")
+
+
+@pytest.fixture(scope="session")
+def session() -> Iterator[SparkSession]:
+    made = build_session("tests")
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="session")
+def brokers() -> Iterator[Callable[[str], Target]]:
+    """The broker of a kind, started when it is first asked for."""
+    started: dict[str, Target] = {}
+
+    def get(kind: str) -> Target:
+        if kind not in started:
+            started[kind] = make(kind, settings={"log.cleaner.backoff.ms": "200"}).start()
+        return started[kind]
+
+    yield get
+    for target in started.values():
+        target.close()
+
+
+@pytest.fixture
+def shim(brokers: Callable[[str], Target]) -> str:
+    """Address of the shim."""
+    return brokers("shim").bootstrap
+
+
+@pytest.fixture(params=KINDS)
+def bootstrap(request: pytest.FixtureRequest, brokers: Callable[[str], Target]) -> str:
+    """Address of the shim, then of Apache Kafka."""
+    return brokers(request.param).bootstrap
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def name() -> str:
+    """A prefix for topics that no other test has."""
+    return f"t{next(_numbers)}-"
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Iterator[Path]:
+    """A directory for checkpoints and tables that is removed at the end."""
+    yield tmp_path
+    shutil.rmtree(tmp_path, ignore_errors=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Py4J closes its sockets when they are collected.
+    config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")

@@ -1,0 +1,81 @@
+"""Topics for the tests, made, filled and read by librdkafka: not by Spark, which is under test."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+QUIET = {"log_level": 0}
+
+
+def create(bootstrap: str, topic: str, partitions: int = 2, config: dict[str, str] | None = None) -> str:
+    admin = AdminClient({**QUIET, "bootstrap.servers": bootstrap})
+    new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=config or {})
+    admin.create_topics([new])[topic].result(30)
+    give_up = time.monotonic() + 30
+    while True:
+        found = admin.list_topics(topic, timeout=30).topics[topic]
+        if found.error is None and len(found.partitions) == partitions:
+            return topic
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+
+
+def fill(bootstrap: str, topic: str, rows: Iterable[dict[str, Any]]) -> None:
+    """Rows are arguments of ``Producer.produce``."""
+    producer = Producer({**QUIET, "bootstrap.servers": bootstrap, "linger.ms": 10, "acks": "all"})
+    failed: list[KafkaError] = []
+    for row in rows:
+        producer.produce(topic, on_delivery=lambda error, _: failed.append(error) if error else None, **row)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+    assert not failed
+
+
+def read(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[Message]:
+    """Every message up to the end of each partition, as it is now."""
+    consumer = Consumer(
+        {
+            **QUIET,
+            "bootstrap.servers": bootstrap,
+            "group.id": "reader",
+            "enable.auto.commit": False,
+            "isolation.level": isolation,
+            "enable.partition.eof": True,
+        }
+    )
+    try:
+        partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
+        waiting, found = set(partitions), []
+        give_up = time.monotonic() + 120
+        while waiting:
+            assert time.monotonic() < give_up, f"partitions {waiting} of {topic} did not end"
+            for message in consumer.consume(10_000, timeout=1):
+                error = message.error()
+                if error is None:
+                    found.append(message)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    waiting.discard(message.partition())
+                else:
+                    raise KafkaException(error)
+        return found
+    finally:
+        consumer.close()
+
+
+def values(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[Any]:
+    """Values as JSON."""
+    return [json.loads(message.value()) for message in read(bootstrap, topic, isolation)]
+
+
+def producer(bootstrap: str, transactional_id: str) -> Producer:
+    """A transactional one, initialised."""
+    made = Producer({**QUIET, "bootstrap.servers": bootstrap, "transactional.id": transactional_id, "linger.ms": 5})
+    made.init_transactions(60)
+    return made
