@@ -42,5 +42,5 @@ def broker() -> Iterator[Broker]:
 @pytest.fixture
 def client(broker: Broker) -> Iterator[Connection]:
     """A connection to `broker`."""
-    with Connection(broker.bootstrap_servers, timeout_s=10) as connection:
+    with Connection(broker.bootstrap_servers, timeout_s=60) as connection:
         yield connection

@@ -50,7 +50,7 @@ def shared():
 def test_no_request_is_a_bug(shared: Broker, api: Api, caplog):
     caplog.set_level(logging.ERROR)
     api.load()
-    with Connection(shared.bootstrap_servers, timeout_s=20) as client:
+    with Connection(shared.bootstrap_servers, timeout_s=60) as client:
         metadata(client, "t")
         with contextlib.suppress(AssertionError):
             make_topic(client, "t")
@@ -63,14 +63,14 @@ def test_no_request_is_a_bug(shared: Broker, api: Api, caplog):
             with contextlib.suppress(ValueError):
                 encode(request, version)
                 # A connection for each: a request that waits must not hold up the next.
-                with Connection(shared.bootstrap_servers, timeout_s=20, client_id=STRINGS[sent % 4]) as client:
+                with Connection(shared.bootstrap_servers, timeout_s=60, client_id=STRINGS[sent % 4]) as client:
                     sent += 1
                     client.send_bytes(encode_request_frame(request, version, 1, "absurd"))
     shared.clock.advance("1h")
     assert shared.state.metrics.requests[api.key] > sent * 0.9 > 10
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR], caplog.text[-3000:]
     assert shared.state.metrics.errors_unexpected == 0
-    with Connection(shared.bootstrap_servers, timeout_s=20) as client:
+    with Connection(shared.bootstrap_servers, timeout_s=60) as client:
         metadata(client, "after")
         with contextlib.suppress(WireClientError):
             assert produce(client, "after", 0, batch(b"a")).error_code in (0, 10, 32, 56)
@@ -99,7 +99,7 @@ def mutated(frame: bytes, pick: random.Random) -> bytes:
 def test_no_bytes_are_a_bug(shared: Broker, api: Api, caplog):
     caplog.set_level(logging.ERROR)
     api.load()
-    with Connection(shared.bootstrap_servers, timeout_s=20) as client:
+    with Connection(shared.bootstrap_servers, timeout_s=60) as client:
         topic_id = metadata(client, "t").topics[0].topic_id
     pick = random.Random(api.key)
     for version in range(api.first, api.last + 1):
@@ -107,7 +107,7 @@ def test_no_bytes_are_a_bug(shared: Broker, api: Api, caplog):
             request = make(api.request, version, Known(seed, topic_id))
             frame = encode_request_frame(request, version, 1, "absurd")
             for _ in range(3):
-                with contextlib.suppress(WireClientError), Connection(shared.bootstrap_servers, timeout_s=20) as client:
+                with contextlib.suppress(WireClientError), Connection(shared.bootstrap_servers, timeout_s=60) as client:
                     client.send_bytes(mutated(frame, pick))
     shared.clock.advance("1h")
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR], caplog.text[-3000:]

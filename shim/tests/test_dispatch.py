@@ -14,7 +14,7 @@ PRODUCE = 0
 def test_a_request_can_be_held_while_others_pass(broker, client):
     make_topic(client, "t")
     broker.faults.arm("request.received", "hold", where={"api_key": PRODUCE, "client_id": "slow"}, nth=1)
-    with Connection(broker.bootstrap_servers, client_id="slow", timeout_s=10) as slow:
+    with Connection(broker.bootstrap_servers, client_id="slow", timeout_s=60) as slow:
         slow.send(produce_request("t", 0, batch(b"held")), 9)
         while not broker.faults.reached("request.received"):
             pass
@@ -35,7 +35,7 @@ def test_an_error_before_the_handler_is_the_answer(broker, client):
 def test_an_answer_that_cannot_be_made_closes_the_connection_alone(broker, client, caplog):
     make_topic(client, "t")
     broker.faults.arm("response.ready", "oserror", where={"api_key": PRODUCE})
-    with Connection(broker.bootstrap_servers, timeout_s=10) as other, pytest.raises(WireClientError):
+    with Connection(broker.bootstrap_servers, timeout_s=60) as other, pytest.raises(WireClientError):
         produce(other, "t", 0, batch(b"a"))
     assert metadata(client, "t").topics[0].error_code == 0
     assert caplog.text.count("Traceback") == 1
@@ -44,7 +44,7 @@ def test_an_answer_that_cannot_be_made_closes_the_connection_alone(broker, clien
 def test_the_same_for_a_request_that_waited(broker, client, caplog):
     make_topic(client, "t")
     broker.faults.arm("response.ready", "oserror", where={"api_key": 1})
-    with Connection(broker.bootstrap_servers, timeout_s=10) as other:
+    with Connection(broker.bootstrap_servers, timeout_s=60) as other:
         other.send(fetch_request({("t", 0): 0}, max_wait_ms=60_000), 12)
         while not broker.call(lambda: len(broker.state.parked)):
             pass

@@ -45,7 +45,7 @@ def served(
 def refused(*arguments: str) -> str:
     """What a start that fails prints; the status must say so."""
     done = subprocess.run(
-        [sys.executable, "-m", "shim", "serve", *arguments], capture_output=True, text=True, check=False, timeout=30
+        [sys.executable, "-m", "shim", "serve", *arguments], capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode != 0
     assert done.stdout == ""
@@ -64,7 +64,7 @@ def test_a_signal_stops_the_broker_cleanly_and_its_data_is_back(tmp_path: Path, 
             make_topic(client, "t")
             produce(client, "t", 0, batch(b"kept"))
         child.send_signal(number)
-        assert child.wait(10) == 0
+        assert child.wait(60) == 0
         assert child.stdout.read() == ""
     with served("--listen", "127.0.0.1:0", "--data-dir", str(data_dir)) as (again, _):
         assert again["cluster"] == ready["cluster"]
@@ -76,7 +76,7 @@ def test_memory_leaves_no_directory_behind():
     with served("--memory", "--listen", "127.0.0.1:0") as (ready, child):
         assert Path(ready["data"]).is_dir()
         child.terminate()
-        assert child.wait(10) == 0
+        assert child.wait(60) == 0
         assert not Path(ready["data"]).exists()
 
 
@@ -119,7 +119,7 @@ def test_a_properties_file_of_kafka_starts_the_broker(tmp_path: Path):
         assert len(response.topics[0].partitions) == 5
         assert response.controller_id == response.brokers[0].node_id == 7
         child.terminate()
-        _, errors = child.communicate(timeout=10)
+        _, errors = child.communicate(timeout=60)
     assert errors.count("without effect here: controller.quorum.voters, process.roles") == 1
 
 
@@ -162,7 +162,7 @@ def test_a_fault_of_the_environment_kills_the_child_and_acknowledged_data_is_bac
                 while True:
                     produce(client, "t", 0, batch(b"a"))
                     acknowledged += 1
-        assert child.wait(10) == -signal.SIGKILL
+        assert child.wait(60) == -signal.SIGKILL
     with served(*arguments) as (ready, _), Connection(ready["listeners"].removeprefix("PLAINTEXT://")) as client:
         assert fetch(client, "t", 0, 0).high_watermark >= acknowledged
 
@@ -174,7 +174,7 @@ def test_a_wrong_fault_stops_the_start():
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=60,
     )
     assert done.returncode == 1
     assert "unknown fault point" in done.stderr
@@ -182,7 +182,7 @@ def test_a_wrong_fault_stops_the_start():
 
 def test_a_stop_answers_what_is_parked_and_then_closes(loop_factory):
     broker = Broker(loop_factory=loop_factory).start()
-    with Connection(broker.bootstrap_servers, timeout_s=10) as client:
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
         make_topic(client, "t")
         client.send(fetch_request({("t", 0): 0}, max_wait_ms=60_000), 12)
         while not broker.call(lambda: len(broker.state.parked)):
@@ -199,14 +199,14 @@ def test_requests_are_logged_at_debug_only():
         with Connection(ready["listeners"].removeprefix("PLAINTEXT://"), client_id="who-asks") as client:
             metadata(client, "t")
         child.terminate()
-        _, errors = child.communicate(timeout=10)
+        _, errors = child.communicate(timeout=60)
     assert "metadata v12" in errors
     assert "who-asks" in errors
 
 
 def test_a_client_that_takes_nothing_does_not_hold_up_the_stop():
     broker = Broker().start()
-    with Connection(broker.bootstrap_servers, timeout_s=10) as client:
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
         make_topic(client, "t", max_message_bytes="50000000")
         produce(client, "t", 0, batch(bytes(8_000_000)))
         host, port = broker.bootstrap_servers.split(":")

@@ -108,7 +108,7 @@ def test_the_first_batch_comes_whole_and_the_rest_keeps_the_limits(client):
 
 def test_a_fetch_without_news_parks_until_an_append(broker, client):
     make_topic(client, "t", 2)
-    with Connection(broker.bootstrap_servers, timeout_s=10) as reader:
+    with Connection(broker.bootstrap_servers, timeout_s=60) as reader:
         reader.send(fetch_request({("t", 0): 0, ("t", 1): 0}, max_wait_ms=60_000), 12)
         while not broker.call(lambda: len(broker.state.parked)):
             pass
@@ -135,7 +135,7 @@ def test_a_parked_fetch_answers_empty_at_its_deadline_on_the_brokers_clock(broke
 def test_a_fetch_waits_for_min_bytes_over_several_appends(broker, client):
     make_topic(client, "t")
     one = batch(bytes(100))
-    with Connection(broker.bootstrap_servers, timeout_s=10) as reader:
+    with Connection(broker.bootstrap_servers, timeout_s=60) as reader:
         reader.send(fetch_request({("t", 0): 0}, max_wait_ms=60_000, min_bytes=3 * len(one)), 12)
         while not broker.call(lambda: len(broker.state.parked)):
             pass
@@ -151,7 +151,7 @@ def test_what_came_by_the_deadline_is_given_even_if_it_is_less_than_min_bytes(br
     make_topic(client, "t")
     one = batch(bytes(100))
     produce(client, "t", 0, one)
-    with Connection(broker.bootstrap_servers, timeout_s=10) as reader:
+    with Connection(broker.bootstrap_servers, timeout_s=60) as reader:
         reader.send(fetch_request({("t", 0): 0}, max_wait_ms=500, min_bytes=100_000), 12)
         while not broker.call(lambda: len(broker.state.parked)):
             pass
@@ -163,7 +163,7 @@ def test_what_came_by_the_deadline_is_given_even_if_it_is_less_than_min_bytes(br
 
 def test_a_parked_fetch_hears_that_its_topic_is_deleted(broker, client):
     make_topic(client, "t")
-    with Connection(broker.bootstrap_servers, timeout_s=10) as reader:
+    with Connection(broker.bootstrap_servers, timeout_s=60) as reader:
         reader.send(fetch_request({("t", 0): 0}, max_wait_ms=60_000), 12)
         while not broker.call(lambda: len(broker.state.parked)):
             pass
@@ -180,7 +180,7 @@ def test_an_error_in_one_partition_answers_the_rest_at_once(client):
 
 def test_a_parked_fetch_of_a_client_that_left_is_forgotten(broker, client):
     make_topic(client, "t")
-    reader = Connection(broker.bootstrap_servers, timeout_s=10)
+    reader = Connection(broker.bootstrap_servers, timeout_s=60)
     reader.send(fetch_request({("t", 0): 0}, max_wait_ms=60_000), 12)
     while not broker.call(lambda: len(broker.state.parked)):
         pass
