@@ -36,8 +36,6 @@ POINTS = {
     "log.after_roll": "the new segment exists",
     "log.before_fsync": "a group of fsyncs is about to start",
     "log.before_delete": "a partition's directory is about to be renamed to -delete",
-    "checkpoint.before_write": "a checkpoint file is about to be replaced",
-    "checkpoint.before_rename": "its new content is in a temporary file, not yet renamed",
     "metadata.before_commit": "metadata records are decided, not appended",
     "metadata.after_append": "metadata records are appended, not applied",
     "group.before_append": "a group's records are decided, not appended",

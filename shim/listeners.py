@@ -79,6 +79,7 @@ def bind(listener: Listener, config: BrokerConfig) -> socket.socket:
         except OSError:
             sock.close()
             raise
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     # Accepted sockets take these over. Kafka's defaults would only make a local socket slow.
     for name, option, size_bytes in (
         ("socket.send.buffer.bytes", socket.SO_SNDBUF, config.socket_send_buffer_bytes),

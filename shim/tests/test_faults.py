@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import shim
 from shim.errors import ErrorCode, KafkaError
 from shim.faults import POINTS, Faults
 
@@ -94,6 +97,15 @@ def test_every_point_has_a_sentence_and_a_name_of_two_words():
     for point, meaning in POINTS.items():
         assert point.count(".") == 1
         assert meaning
+
+
+def test_points_and_the_places_that_reach_them_agree():
+    source = Path(shim.__file__).parent
+    texts = [path.read_text() for path in source.rglob("*.py") if not {"tests", "faults.py"} & set(path.parts)]
+    reached = {name for text in texts for name in re.findall(r'\.(?:reach|gate)\(\s*"([^"]+)"', text)}
+    assert reached <= POINTS.keys()
+    everything = "\n".join(texts)
+    assert [point for point in POINTS if f'"{point}"' not in everything] == []
 
 
 def test_a_point_may_be_armed_for_some_facts_only():
