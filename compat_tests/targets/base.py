@@ -122,7 +122,7 @@ class Target:
 class ProcessTarget(Target):
     """A target that is a child process of this one. Its output goes to a file beside the data directory."""
 
-    start_timeout_s = 60.0
+    start_timeout_s = 120.0  # a JVM on a busy machine
     stop_timeout_s = 30.0
 
     def __init__(self, settings: Mapping[str, str] | None = None, data_dir: Path | None = None) -> None:

@@ -30,8 +30,8 @@ class KafkaNative(ProcessTarget):
             "controller.listener.names": "CONTROLLER",
             "log.dirs": str(self.data_dir),
             # A killed broker registers again when its old session has ended: 9 s by default.
-            "broker.session.timeout.ms": "1500",
-            "broker.heartbeat.interval.ms": "300",
+            "broker.session.timeout.ms": "4000",
+            "broker.heartbeat.interval.ms": "500",
             # There is no other broker to hand over to.
             "controlled.shutdown.enable": "false",
             **self.settings,

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 # Noun -> module. A new subcommand is a line here and a file.
 NOUNS = {
     "configs": "shim.commands.configs",
+    "diff": "shim.commands.diff",
     "dump-log": "shim.commands.dump_log",
     "groups": "shim.commands.groups",
+    "record": "shim.commands.record",
+    "replay": "shim.commands.replay",
     "serve": "shim.commands.serve",
     "storage": "shim.commands.storage",
     "topics": "shim.commands.topics",

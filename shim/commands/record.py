@@ -1,0 +1,85 @@
+"""`kafka-shim record`, `replay` and `diff`: the wiretap. `record --twin` compares a second broker live."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import TYPE_CHECKING
+
+import click
+
+from shim.wire_client import WireClientError, parse_address
+from shim.wiretap.capture import CaptureError, CaptureWriter, Entry, read_capture
+from shim.wiretap.recorder import Recorder
+from shim.wiretap.replay import Outcome, Replayer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+def address(text: str) -> tuple[str, int]:
+    try:
+        return parse_address(text)
+    except WireClientError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def tell(outcome: Outcome) -> int:
+    """Prints what was found; the exit status."""
+    for finding in outcome.findings:
+        click.echo(str(finding))
+    click.echo(
+        f"{outcome.requests} requests, {outcome.records} records compared, {len(outcome.findings)} answers that differ"
+    )
+    return 1 if outcome.findings else 0
+
+
+@click.command(name="record", help="Stand between clients and a broker, and keep every frame in a capture.")
+@click.option("--listen", default="127.0.0.1:0", show_default=True, metavar="HOST:PORT", help="where clients connect")
+@click.option("--upstream", required=True, metavar="HOST:PORT", help="the broker")
+@click.option(
+    "--twin", metavar="HOST:PORT", help="a second broker that gets the same requests; its answers are compared"
+)
+@click.argument("capture", type=click.Path(dir_okay=False))
+def record(listen: str, upstream: str, twin: str | None, capture: str) -> int:
+    where, to, second = address(listen), address(upstream), address(twin) if twin else None
+    return asyncio.run(_record(where, to, second, capture))
+
+
+async def _record(listen: tuple[str, int], upstream: tuple[str, int], twin: tuple[str, int] | None, path: str) -> int:
+    ends = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, ends.set)
+    entries: asyncio.Queue[Entry | None] = asyncio.Queue()
+
+    async def arriving() -> AsyncIterator[Entry]:
+        while (entry := await entries.get()) is not None:
+            yield entry
+
+    with CaptureWriter(path) as writer:
+        recorder = Recorder(upstream, listen=listen, writer=writer, on_entry=entries.put_nowait if twin else None)
+        replaying = asyncio.ensure_future(Replayer(twin).run(arriving())) if twin else None
+        await recorder.start()
+        click.echo(f"recording {recorder.bootstrap} to {path}")
+        await ends.wait()
+        await recorder.stop()
+    if replaying is None:
+        return 0
+    entries.put_nowait(None)
+    return tell(await replaying)
+
+
+@click.command(
+    name="replay", help="Send a capture's requests to a broker, and compare its answers with the recorded ones."
+)
+@click.option("--target", required=True, metavar="HOST:PORT", help="the broker")
+@click.argument("capture", type=click.Path(exists=True, dir_okay=False))
+def replay(target: str, capture: str) -> int:
+    to = address(target)
+    try:
+        return tell(asyncio.run(Replayer(to).run(read_capture(capture))))
+    except CaptureError as error:
+        raise click.ClickException(str(error)) from None
+
+
+group = record

@@ -1,0 +1,141 @@
+"""Recording real traffic through the proxy, and replaying it on another broker."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from cext.records import build
+from shim import Broker
+from shim.errors import ErrorCode
+from shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from shim.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from shim.wire_client import Connection, WireClientError, parse_address
+from shim.wiretap.capture import CaptureWriter, Entry, Kind, read_capture
+from shim.wiretap.frames import Request, parse_request
+from shim.wiretap.recorder import OnRequest, Recorder
+from shim.wiretap.replay import Outcome, Replayer
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    with Broker() as started:
+        yield started
+
+
+@contextmanager
+def recording(broker: Broker, path: Path, on_request: OnRequest | None = None) -> Iterator[Recorder]:
+    """A recorder in a loop of its own thread."""
+    started = threading.Event()
+    loop = asyncio.new_event_loop()
+    writer = CaptureWriter(path)
+    recorder = Recorder(parse_address(broker.bootstrap_servers), writer=writer, on_request=on_request)
+
+    async def begin() -> None:
+        await recorder.start()
+        started.set()
+
+    def run() -> None:
+        loop.run_until_complete(begin())
+        loop.run_forever()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert started.wait(10)
+    try:
+        yield recorder
+    finally:
+        asyncio.run_coroutine_threadsafe(recorder.stop(), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()
+        writer.close()
+
+
+def new_producer_id(client: Connection) -> int:
+    """Asks until the broker has a block of ids."""
+    while True:
+        answer = client.request(InitProducerIdRequest(transaction_timeout_ms=1000), 5)
+        if answer.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            return int(answer.producer_id)
+
+
+def converse(bootstrap: str, topic: str = "told") -> None:
+    """A producer's and a reader's few requests."""
+    with Connection(bootstrap) as client:
+        client.request(
+            CreateTopicsRequest(topics=[CreatableTopic(name=topic, num_partitions=1, replication_factor=1)]), 7
+        )
+        metadata = client.request(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 12)
+        ids = {"producer_id": new_producer_id(client), "producer_epoch": 0}
+        for number in range(3):
+            batch = build([(b"k", b"v%d" % number, 1_000_000_000_000, ())], base_sequence=number, **ids)
+            data = PartitionProduceData(index=0, records=bytes(batch))
+            rows = [TopicProduceData(topic_id=metadata.topics[0].topic_id, partition_data=[data])]
+            client.request(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=rows), 13)
+        part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+        rows = [FetchTopic(topic_id=metadata.topics[0].topic_id, partitions=[part])]
+        client.request(FetchRequest(max_bytes=1 << 20, session_epoch=-1, topics=rows), 16)
+
+
+def replayed(entries: list[Entry], broker: Broker) -> Outcome:
+    return asyncio.run(Replayer(parse_address(broker.bootstrap_servers)).run(entries))
+
+
+def test_a_recording_replays_on_another_broker_without_a_difference(broker: Broker, tmp_path: Path) -> None:
+    path = tmp_path / "capture"
+    with recording(broker, path) as recorder:
+        converse(recorder.bootstrap)
+    entries = list(read_capture(path))
+    requests = [entry.kind for entry in entries].count(Kind.REQUEST)
+    with Broker() as other, Connection(other.bootstrap_servers) as client:
+        new_producer_id(client)  # its ids are others now
+        outcome = replayed(entries, other)
+    assert not outcome.findings, "\n".join(map(str, outcome.findings))
+    assert (outcome.requests, outcome.records) == (requests, 3)
+
+
+def test_a_broker_that_answers_otherwise_is_found(broker: Broker, tmp_path: Path) -> None:
+    path = tmp_path / "capture"
+    with recording(broker, path) as recorder:
+        converse(recorder.bootstrap)
+    with Broker() as other, Connection(other.bootstrap_servers) as client:
+        topic = CreatableTopic(name="told", num_partitions=2, replication_factor=1)
+        client.request(CreateTopicsRequest(topics=[topic]), 7)  # it exists here, and is larger
+        outcome = replayed(list(read_capture(path)), other)
+    assert "TOPIC_ALREADY_EXISTS" in str(outcome.findings[0])
+    assert any("partitions: 1 entries recorded, 2 now" in str(finding) for finding in outcome.findings)
+
+
+def test_clients_are_told_the_recorders_address(broker: Broker, tmp_path: Path) -> None:
+    with recording(broker, tmp_path / "capture") as recorder, Connection(recorder.bootstrap) as client:
+        metadata = client.request(MetadataRequest(topics=[]), 12)
+        assert [(node.host, node.port) for node in metadata.brokers] == [parse_address(recorder.bootstrap)]
+
+
+def test_a_request_can_be_dropped_and_repeated(broker: Broker, tmp_path: Path) -> None:
+    async def act(request: Request, frame: bytes) -> list[bytes]:
+        return [frame, frame] if request.name.startswith("InitProducerId") else [frame]
+
+    path = tmp_path / "capture"
+    with recording(broker, path, act) as recorder, Connection(recorder.bootstrap) as client:
+        first = new_producer_id(client)
+        second = new_producer_id(client)
+    assert second == first + 2
+    requests = [parse_request(entry.frame) for entry in read_capture(path) if entry.kind == Kind.REQUEST]
+    assert {request.name for request in requests} == {"InitProducerId v5"}
+
+
+def test_a_frame_that_is_no_request_ends_the_connection(broker: Broker, tmp_path: Path) -> None:
+    with recording(broker, tmp_path / "capture") as recorder, Connection(recorder.bootstrap) as client:
+        client.send_bytes(b"\x00\x00\x00\x0a\x7f\xff\x00\x00\x00\x00\x00\x01\xff\xff")
+        with pytest.raises(WireClientError):
+            client.receive_frame()

@@ -1,0 +1,76 @@
+"""A capture: every frame of a recording in the order in which the recorder saw it, in one compact file.
+
+The file starts with MAGIC; each entry is kind (1 byte), connection number (4), microseconds since the start (8),
+length (4) and the bytes, big-endian. A frame is stored as the client or broker sent it, without its length, before
+addresses are rewritten.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from enum import IntEnum
+from pathlib import Path
+from struct import Struct
+from typing import BinaryIO, NamedTuple
+
+MAGIC = b"kafka-shim capture 1\n"
+ENTRY = Struct(">BIQI")
+
+
+class Kind(IntEnum):
+    """What an entry is."""
+
+    OPENED = 0
+    REQUEST = 1
+    RESPONSE = 2
+    CLOSED = 3
+
+
+class Entry(NamedTuple):
+    kind: Kind
+    connection: int
+    time_us: int
+    frame: bytes
+
+
+class CaptureError(Exception):
+    """The file is not a capture."""
+
+
+class CaptureWriter:
+    """Appends entries to a new file; a context manager. One thread."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._file: BinaryIO = Path(path).open("wb")  # noqa: SIM115 - `close` closes it
+        self._file.write(MAGIC)
+        self._began_ns = time.monotonic_ns()
+
+    def write(self, kind: Kind, connection: int, frame: bytes = b"") -> Entry:
+        """Adds an entry of now and answers it."""
+        entry = Entry(kind, connection, (time.monotonic_ns() - self._began_ns) // 1000, frame)
+        self._file.write(ENTRY.pack(kind, connection, entry.time_us, len(frame)) + frame)
+        return entry
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> CaptureWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def read_capture(path: str | os.PathLike[str]) -> Iterator[Entry]:
+    """The entries of a file; what a killed recorder left unfinished at the end is not given. Raises CaptureError."""
+    with Path(path).open("rb") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            raise CaptureError(f"{os.fspath(path)} is not a capture")
+        while len(head := file.read(ENTRY.size)) == ENTRY.size:
+            kind, connection, time_us, size_bytes = ENTRY.unpack(head)
+            frame = file.read(size_bytes)
+            if len(frame) < size_bytes:
+                return
+            yield Entry(Kind(kind), connection, time_us, frame)

@@ -1,0 +1,126 @@
+"""Whether two answers mean the same: ids that a broker invents are paired, what depends on time and place is left
+out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cext.batch import BatchError, scan
+from cext.records import iterate
+from shim.errors import ErrorCode
+from shim.protocol.message import ZERO_UUID, Message
+
+# Different on every broker and in every run.
+IGNORED = {
+    *(
+        "throttle_time_ms",
+        "host",
+        "port",
+        "cluster_id",
+        "rack",
+        "log_dir",
+        "error_message",
+        "batch_index_error_message",
+    ),
+    *("timestamp", "log_append_time_ms", "transaction_start_time_ms", "last_timestamp", "unknown_tags", "records"),
+    *("leader_epoch", "current_leader_epoch", "committed_leader_epoch", "finalized_features_epoch"),
+    *("offset_lag", "total_bytes", "usable_bytes", "size"),
+}
+# Ids that brokers invent: a recorded one stands for whatever the other broker says in its place.
+INVENTED = {
+    *("producer_id", "topic_id", "member_id", "leader", "session_id", "node_id", "leader_id", "controller_id"),
+    *("replica_nodes", "isr_nodes", "offline_replicas", "broker_id"),
+}
+# They stand for nothing, on both sides.
+NO_ID = (-1, "", ZERO_UUID, 0)
+
+
+class Pairs:
+    """Which value of one side stands for which of the other, by kind of field."""
+
+    def __init__(self) -> None:
+        self._pairs: dict[tuple[str, Any], Any] = {}
+
+    def learn(self, field: str, recorded: Any, live: Any) -> bool:
+        """Pairs two values; False when the recorded one is paired with another already."""
+        if recorded in NO_ID or live in NO_ID:
+            return bool(recorded == live)
+        return bool(self._pairs.setdefault((kind_of(field), recorded), live) == live)
+
+    def relearn(self, field: str, recorded: Any, live: Any) -> None:
+        """Pairs two values whatever was before: an id that changes its meaning, such as a session's."""
+        self._pairs[kind_of(field), recorded] = live
+
+    def live(self, field: str, recorded: Any) -> Any:
+        """What to say instead of a recorded value."""
+        return self._pairs.get((kind_of(field), recorded), recorded)
+
+
+def kind_of(field: str) -> str:
+    """Fields with values of one kind share their pairs."""
+    if field.endswith("producer_id"):
+        return "producer_id"
+    if field in ("member_id", "leader"):
+        return "member_id"
+    if field in ("node_id", "leader_id", "broker_id", "controller_id", "replica_nodes", "isr_nodes"):
+        return "node_id"
+    return field
+
+
+def is_invented(field: str) -> bool:
+    return field in INVENTED or field.endswith(("producer_id", "topic_id"))
+
+
+def differences(recorded: Any, live: Any, pairs: Pairs, path: str = "", field: str = "") -> list[str]:
+    """Where two answers mean different things, one line each; learns the ids that it meets."""
+    if isinstance(recorded, Message) and isinstance(live, Message):
+        found: list[str] = []
+        for row in recorded.FIELDS:
+            name = row[0]
+            if name not in IGNORED:
+                inner = f"{path}.{name}" if path else name
+                found += differences(getattr(recorded, name), getattr(live, name), pairs, inner, name)
+        return found
+    if isinstance(recorded, list) and isinstance(live, list):
+        if len(recorded) != len(live):
+            return [f"{path}: {len(recorded)} entries recorded, {len(live)} now"]
+        both = zip(sorted(recorded, key=_order), sorted(live, key=_order), strict=True)
+        return [line for at, (a, b) in enumerate(both) for line in differences(a, b, pairs, f"{path}[{at}]", field)]
+    if is_invented(field) and not isinstance(recorded, Message | list) and recorded is not None and live is not None:
+        return [] if pairs.learn(field, recorded, live) else [f"{path}: {recorded!r} recorded, {live!r} now"]
+    if recorded == live:
+        return []
+    return [f"{path}: {_shown(field, recorded)} recorded, {_shown(field, live)} now"]
+
+
+def _order(value: Any) -> str:
+    """By what names an entry: invented ids, and what differs anyway, say nothing."""
+    if isinstance(value, Message):
+        names = [row[0] for row in value.FIELDS if row[0] not in IGNORED and not is_invented(row[0])]
+        return repr([_order(getattr(value, name)) for name in names])
+    if isinstance(value, list):
+        return repr([_order(each) for each in value])
+    return repr(value)
+
+
+def _shown(field: str, value: Any) -> str:
+    return ErrorCode(value).name if "error_code" in field and isinstance(value, int) else repr(value)
+
+
+def records_of(data: Any) -> dict[int, tuple[bytes | None, bytes | None]]:
+    """(key, value) by offset of a Fetch answer's records; what is cut off at the end is left out."""
+    if data is None:
+        return {}
+    raw = bytes(data) if isinstance(data, bytes | bytearray | memoryview) else b"".join(bytes(part) for part in data)
+    found: dict[int, tuple[bytes | None, bytes | None]] = {}
+    at = 0
+    while at < len(raw):
+        try:
+            batch = scan(raw, at)
+            for record in iterate(raw, at, batch.end_position):
+                found[record.offset] = (b"marker", None) if batch.is_control else (record.key, record.value)
+        except BatchError:
+            break
+        at = batch.end_position
+    return found

@@ -1,0 +1,197 @@
+"""A proxy between clients and a broker that keeps every frame, and through which a test can act on traffic.
+
+Addresses that the broker tells its clients are rewritten to the recorder's own, one listener for each node, so that
+all of a client's connections pass through. `on_request` may change, hold, repeat or drop a request before the broker
+sees it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from cext.wire import WireError
+from shim.protocol.message import Message
+from shim.wiretap.capture import CaptureWriter, Entry, Kind
+from shim.wiretap.frames import Request, build_response, parse_request, parse_response
+
+MAX_FRAME_BYTES = 1 << 30
+# Of a request and its frame: the frames that go on to the broker instead of it. Only the first of them is answered to
+# the client; none means that it is dropped.
+OnRequest = Callable[[Request, bytes], Awaitable[list[bytes]]]
+OnEntry = Callable[[Entry], None]
+# Produce, Fetch, Metadata, FindCoordinator, DescribeCluster, and the share APIs that name other leaders.
+TELL_ADDRESSES = {0, 1, 3, 10, 60, 78, 79}
+
+
+class Recorder:
+    """Listens from `start` to `stop`; `bootstrap` is where clients connect. One event loop."""
+
+    def __init__(
+        self,
+        upstream: tuple[str, int],
+        *,
+        listen: tuple[str, int] = ("127.0.0.1", 0),
+        writer: CaptureWriter | None = None,
+        on_request: OnRequest | None = None,
+        on_entry: OnEntry | None = None,
+    ) -> None:
+        self._upstream = upstream
+        self._listen = listen
+        self._writer = writer
+        self._on_request = on_request
+        self._on_entry = on_entry
+        self._servers: dict[tuple[str, int], tuple[asyncio.Server, tuple[str, int]]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._count = 0
+
+    @property
+    def bootstrap(self) -> str:
+        host, port = self._servers[self._upstream][1]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    async def start(self) -> None:
+        await self._listener(self._upstream, self._listen)
+
+    async def stop(self) -> None:
+        """Closes every listener and connection."""
+        for server, _ in self._servers.values():
+            server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _listener(self, upstream: tuple[str, int], listen: tuple[str, int] | None = None) -> tuple[str, int]:
+        """The recorder's address for a node; starts to listen when the node is new."""
+        known = self._servers.get(upstream)
+        if known is not None:
+            return known[1]
+
+        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            # A stop ends the connection, which is no error of it.
+            with contextlib.suppress(asyncio.CancelledError):
+                await _Relay(self, upstream, reader, writer).run()
+
+        host, port = listen or (self._listen[0], 0)
+        server = await asyncio.start_server(accept, host, port, limit=1 << 20)
+        address = server.sockets[0].getsockname()[:2]
+        self._servers[upstream] = (server, address)
+        return (str(address[0]), int(address[1]))
+
+    def note(self, kind: Kind, connection: int, frame: bytes = b"") -> None:
+        if self._writer is not None:
+            entry = self._writer.write(kind, connection, frame)
+        else:
+            entry = Entry(kind, connection, 0, frame)
+        if self._on_entry is not None:
+            self._on_entry(entry)
+
+    def next_connection(self) -> int:
+        self._count += 1
+        return self._count
+
+    async def change(self, request: Request, frame: bytes) -> list[bytes]:
+        return [frame] if self._on_request is None else await self._on_request(request, frame)
+
+    async def readdress(self, value: Any) -> bool:
+        """Puts the recorder's addresses where a broker's stand in a response; False when there is none."""
+        found = False
+        if isinstance(value, Message):
+            names = {row[0] for row in value.FIELDS}
+            if {"host", "port"} <= names and "client_id" not in names and value.host and value.port > 0:  # type: ignore[attr-defined]
+                host, port = await self._listener((value.host, value.port))  # type: ignore[attr-defined]
+                value.host, value.port = host, port  # type: ignore[attr-defined]
+                found = True
+            for row in value.FIELDS:
+                if row[1][:1].isupper() or row[1][:3].strip("[]")[:1].isupper():
+                    found = await self.readdress(getattr(value, row[0])) or found
+        elif isinstance(value, list):
+            for each in value:
+                found = await self.readdress(each) or found
+        return found
+
+
+class _Relay:
+    """One client connection and its twin to the broker."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        upstream: tuple[str, int],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        self._recorder = recorder
+        self._upstream = upstream
+        self._from_client = reader
+        self._to_client = writer
+        self._number = recorder.next_connection()
+        # Requests that the broker has yet to answer, in order; None: an answer that the client does not get.
+        self._waiting: asyncio.Queue[Request | None] = asyncio.Queue()
+
+    async def run(self) -> None:
+        try:
+            from_broker, to_broker = await asyncio.open_connection(*self._upstream)
+        except OSError:
+            self._to_client.close()
+            return
+        self._recorder.note(Kind.OPENED, self._number)
+        work = [
+            asyncio.ensure_future(self._requests(to_broker)),
+            asyncio.ensure_future(self._responses(from_broker)),
+        ]
+        try:
+            # Either side's end ends both.
+            await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in work:
+                each.cancel()
+            await asyncio.gather(*work, return_exceptions=True)
+            self._recorder.note(Kind.CLOSED, self._number)
+            to_broker.close()
+            self._to_client.close()
+
+    async def _requests(self, to_broker: asyncio.StreamWriter) -> None:
+        while (frame := await read_frame(self._from_client)) is not None:
+            self._recorder.note(Kind.REQUEST, self._number, frame)
+            try:
+                request = parse_request(frame)
+            except WireError:
+                # Nothing that a broker would answer: it goes on as it is, and the broker closes.
+                to_broker.write(len(frame).to_bytes(4, "big") + frame)
+                continue
+            frames = await self._recorder.change(request, frame)
+            for number, each in enumerate(frames):
+                if request.is_answered:
+                    self._waiting.put_nowait(request if number == 0 else None)
+                to_broker.write(len(each).to_bytes(4, "big") + each)
+            await to_broker.drain()
+
+    async def _responses(self, from_broker: asyncio.StreamReader) -> None:
+        while (frame := await read_frame(from_broker)) is not None:
+            request = await self._waiting.get()
+            if request is None:
+                continue
+            self._recorder.note(Kind.RESPONSE, self._number, frame)
+            response = parse_response(request, frame) if request.api_key in TELL_ADDRESSES else None
+            if response is not None and await self._recorder.readdress(response):
+                frame = build_response(request, response)
+            self._to_client.write(len(frame).to_bytes(4, "big") + frame)
+            await self._to_client.drain()
+
+
+async def read_frame(reader: asyncio.StreamReader) -> bytes | None:
+    """The next frame without its length; None at the end or for a length that is none."""
+    try:
+        size_bytes = int.from_bytes(await reader.readexactly(4), "big", signed=True)
+        if not 0 <= size_bytes <= MAX_FRAME_BYTES:
+            return None
+        return await reader.readexactly(size_bytes)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None
