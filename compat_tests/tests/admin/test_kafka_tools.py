@@ -5,23 +5,36 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
 from compat_tests import jvm
 from compat_tests.targets.shim_process import ROOT
+from compat_tests.tool_driver import ToolDriver
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from compat_tests.targets import Target
 
 
+TOOLS: list[ToolDriver] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tools() -> Iterator[None]:
+    """One JVM for all tools of this file."""
+    with ToolDriver() as driver:
+        TOOLS.append(driver)
+        yield
+        TOOLS.clear()
+
+
 def printed(target: Target, name: str, *arguments: str) -> list[str]:
     """What a tool prints, sorted, without what is one broker's own."""
-    text = jvm.tool(name, "--bootstrap-server", target.bootstrap, *arguments)
+    text = TOOLS[0].run(name, "--bootstrap-server", target.bootstrap, *arguments)
     return sorted(normal(target, text).splitlines())
 
 
@@ -59,9 +72,9 @@ def both(shim: Target, kafka: Target) -> tuple[Target, Target]:
 
 def same(both: tuple[Target, Target], name: str, *arguments: str) -> list[str]:
     """The tool's lines about the shim, when it prints the same about Kafka."""
-    with ThreadPoolExecutor(2) as pool:
-        ours, theirs = pool.map(lambda target: printed(target, name, *arguments), both)
-    assert ours == theirs
+    shim, kafka = both
+    ours = printed(shim, name, *arguments)
+    assert ours == printed(kafka, name, *arguments)
     return ours
 
 
@@ -118,11 +131,10 @@ def test_directories_features_and_the_quorum_are_described(both):
     assert any('"partition":"tools.one-2","size":0,"offsetLag":0,"isFuture":false' in line for line in directories)
     assert any('"error":null,"logDir":"DIRECTORY"' in line for line in directories)
     features = [
-        re.sub(r"Epoch: \d+", "", jvm.tool("kafka-features", "--bootstrap-server", target.bootstrap, "describe"))
-        for target in both
+        [re.sub(r"Epoch: \d+", "", line) for line in printed(target, "kafka-features", "describe")] for target in both
     ]
     assert features[0] == features[1]
-    status = jvm.tool("kafka-metadata-quorum", "--bootstrap-server", shim.bootstrap, "describe", "--status")
+    status = "\n".join(printed(shim, "kafka-metadata-quorum", "describe", "--status"))
     assert re.search(r"LeaderId: +1\n", status)
     assert re.search(r"MaxFollowerLag: +0\n", status)
 

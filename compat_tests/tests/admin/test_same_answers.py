@@ -222,13 +222,12 @@ OWN = (
     "advertised.listeners",
     "broker.heartbeat.interval.ms",
     "broker.session.timeout.ms",
+    "controlled.shutdown.enable",
     "controller.listener.names",
     "controller.quorum.voters",
     "listeners",
     "log.dirs",
 )
-# Who told Kafka; the shim knows it without being told.
-TOLD = ("broker.id", "node.id", "process.roles")
 
 
 def test_describe_configs_of_this_broker(pair):

@@ -1,0 +1,52 @@
+"""Kafka's command-line tools, many in one JVM: a tool's work takes a tenth of a second, a JVM's start takes two."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from compat_tests import jvm
+
+SOURCE = Path(__file__).resolve().parent / "java" / "ToolDriver.java"
+
+
+class ToolDriver:
+    """One JVM that runs `jvm.TOOLS`, one at a time; a context manager."""
+
+    def __init__(self) -> None:
+        command = jvm.command("ToolDriver", level="error", extra=(jvm.compiled(SOURCE),))
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+
+    def run(self, name: str, *arguments: str) -> str:
+        """What the tool prints on stdout. Raises jvm.ToolError when it ends with another status than 0."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("\t".join([jvm.TOOLS[name], *arguments]).encode() + b"\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline().split()
+        if len(answer) != 2:
+            raise jvm.ToolError(f"{name} {' '.join(arguments)} ended its JVM")
+        text = self._process.stdout.read(int(answer[1])).decode()
+        if answer[0] != b"0":
+            raise jvm.ToolError(f"{name} {' '.join(arguments)} ended with status {int(answer[0])}:\n{text}")
+        return text
+
+    def close(self) -> None:
+        """End the JVM."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._process.wait(30)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
