@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -465,8 +466,6 @@ def partitions_of(response: Any) -> list[int]:
 
 def wait_for_assignment(script: Script, group: str, member_id: str, epoch: int) -> None:
     """Heartbeats that are not noted until the target of this epoch is there: it is made once a second at most."""
-    import time
-
     for _ in range(60):
         found = script.quietly("ConsumerGroupDescribe", 1, group_ids=[group]).groups[0]
         if found.assignment_epoch >= epoch:
@@ -555,3 +554,68 @@ def classic_joins_what_is_left_of_a_modern_group(script: Script) -> None:
     script.ask("LeaveGroup", 5, group_id=group, members=[{"member_id": joined.member_id}])
     modern(script, group)
     script.ask("ConsumerGroupDescribe", 1, group_ids=[group])
+
+
+# --- transactions
+
+
+@conversation
+def offsets_in_a_transaction(script: Script) -> None:
+    topic, group = script.topic("txn", 2), script.group("txn")
+    topic_id = script.topic_id(topic)
+    name = script.group("app")
+    script.quietly("FindCoordinator", 4, key_type=1, coordinator_keys=[name])
+    made = script.quietly("InitProducerId", 4, transactional_id=name, transaction_timeout_ms=60_000)
+    for _ in range(200):
+        if not made.error_code:
+            break
+        time.sleep(0.05)  # Kafka's coordinator is loading
+        made = script.quietly("InitProducerId", 4, transactional_id=name, transaction_timeout_ms=60_000)
+    who = {"transactional_id": name, "producer_id": made.producer_id, "producer_epoch": made.producer_epoch}
+
+    def commit(version: int, offset: int, **more: Any) -> None:
+        entry = {"name": topic, "partitions": [{"partition_index": 0, "committed_offset": offset}]}
+        script.ask("TxnOffsetCommit", version, **{**who, "group_id": group, "topics": [entry], **more})
+
+    def read() -> None:
+        for version in (7, 8, 9):
+            asked = [{"name": topic, "partition_indexes": [0, 1]}]
+            for stable in (False, True):
+                if version < 8:
+                    script.ask("OffsetFetch", version, group_id=group, topics=asked, require_stable=stable)
+                else:
+                    groups = [{"group_id": group, "topics": asked}]
+                    script.ask("OffsetFetch", version, groups=groups, require_stable=stable)
+                fetch_all(script, group, version, require_stable=stable)
+        by_id = [{"topic_id": topic_id, "partition_indexes": [0, 1]}]
+        script.ask("OffsetFetch", 10, groups=[{"group_id": group, "topics": by_id}], require_stable=True)
+        fetch_all(script, group, 10, require_stable=True)
+
+    def end(committed: bool) -> None:
+        script.ask("EndTxn", 3, **who, committed=committed)
+        time.sleep(0.3)  # Kafka answers before the markers are out
+
+    commit(3, 5)
+    commit(4, 5)
+    script.ask("AddOffsetsToTxn", 3, **who, group_id=group)
+    commit(3, 5, generation_id=4)
+    commit(3, 5, generation_id=4, member_id="x")
+    commit(3, 5, member_id="x")
+    commit(3, 6, topics=[{"name": "no such topic", "partitions": [{"partition_index": 0, "committed_offset": 1}]}])
+    commit(3, 7, producer_epoch=made.producer_epoch + 1)
+    commit(3, 7, group_id="")
+    read()
+    script.ask("OffsetCommit", 9, **commit_fields(group, None, topic, 2))
+    commit(3, 8)
+    read()
+    end(True)
+    read()
+    script.ask("AddOffsetsToTxn", 3, **who, group_id=group)
+    commit(3, 20)
+    script.ask("DeleteGroups", 2, groups_names=[group])
+    end(True)
+    read()
+    script.ask("AddOffsetsToTxn", 3, **who, group_id=group)
+    commit(3, 30)
+    end(False)
+    read()

@@ -1,9 +1,10 @@
 """One consumer in a process of its own, so that it can be killed: `python -m compat_tests.groups.member KIND ...`.
 
 It prints a line for each thing that happens to it: `assigned T:P ...`, `record T P O VALUE`, `committed`, `error TEXT`,
-`closed`. It commits what it has printed (and sent on), after each poll. SIGTERM closes it properly. KIND is kafka-python,
-aiokafka, confluent or confluent-consumer; options are `key=value`:
-`forward=TOPIC` sends each record on before it is committed, `instance=ID`, `session=MS`, `assignor=NAME`.
+`closed`. It commits what it has printed (and sent on), after each poll. SIGTERM closes it properly.
+
+KIND is kafka-python, aiokafka, confluent or confluent-consumer; options are `key=value`: `forward=TOPIC` sends each
+record on before it is committed, `instance=ID`, `session=MS`, `assignor=NAME`.
 """
 
 from __future__ import annotations

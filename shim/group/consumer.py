@@ -80,6 +80,7 @@ class ConsumerGroup:
         "owners",
         "refresh_deadline_ms",
         "refresh_epoch",
+        "regexes",
         "resolved",
         "static_members",
         "target",
@@ -100,6 +101,8 @@ class ConsumerGroup:
         self.has_partition_metadata_record = False
         # --- follows from the above
         self.static_members: dict[str, str] = {}
+        # regular expression -> members that are subscribed to it
+        self.regexes: dict[str, int] = {}
         # topic id -> partition -> epoch of the member that still holds it
         self.owners: Epochs = {}
         # --- memory: when the topics are looked at again, and the epoch that decision belongs to
@@ -168,12 +171,21 @@ class ConsumerGroup:
         self.refresh_epoch = 0
 
     def regex_counts(self, old: ConsumerMember | None = None, new: ConsumerMember | None = None) -> dict[str, int]:
-        """Members by regular expression, with `old` replaced by `new`."""
+        """Members by regular expression, with `old` replaced by `new`. Not to be changed."""
+        if old is None and new is None:
+            return self.regexes
         counts: dict[str, int] = {}
         for member in self.members_with(old, new):
             if member.regex is not None:
                 counts[member.regex] = counts.get(member.regex, 0) + 1
         return counts
+
+    def _count_regex(self, member: ConsumerMember, change: int) -> None:
+        # Every heartbeat asks, so it is counted here and not there.
+        if member.regex is not None:
+            left = self.regexes[member.regex] = self.regexes.get(member.regex, 0) + change
+            if not left:
+                del self.regexes[member.regex]
 
     def members_with(self, old: ConsumerMember | None, new: ConsumerMember | None) -> list[ConsumerMember]:
         """The members as if `new` had come in place of `old`, and of the static member whose instance id it has."""
@@ -365,6 +377,8 @@ class ConsumerGroup:
         old = self.members.get(member.member_id)
         if old is not None:
             self._release(old)
+            self._count_regex(old, -1)
+        self._count_regex(member, 1)
         self.members[member.member_id] = member
         for partitions in (member.assigned, member.pending_revocation):
             for topic_id, epochs in partitions.items():
@@ -378,6 +392,7 @@ class ConsumerGroup:
         if old is None:
             return
         self._release(old)
+        self._count_regex(old, -1)
         if old.instance_id is not None and self.static_members.get(old.instance_id) == member_id:
             del self.static_members[old.instance_id]
 
