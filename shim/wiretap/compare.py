@@ -32,8 +32,8 @@ INVENTED = {
     *("producer_id", "topic_id", "member_id", "leader", "session_id", "node_id", "leader_id", "controller_id"),
     *("replica_nodes", "isr_nodes", "offline_replicas", "broker_id"),
 }
-# They stand for nothing, on both sides.
-NO_ID = (-1, "", ZERO_UUID, 0)
+# They stand for nothing, on both sides; so does session 0.
+NO_ID = (-1, "", ZERO_UUID)
 
 
 class Pairs:
@@ -44,7 +44,7 @@ class Pairs:
 
     def learn(self, field: str, recorded: Any, live: Any) -> bool:
         """Pairs two values; False when the recorded one is paired with another already."""
-        if recorded in NO_ID or live in NO_ID:
+        if recorded in NO_ID or live in NO_ID or (field == "session_id" and 0 in (recorded, live)):
             return bool(recorded == live)
         return bool(self._pairs.setdefault((kind_of(field), recorded), live) == live)
 

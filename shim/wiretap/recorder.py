@@ -139,7 +139,7 @@ class _Relay:
         try:
             from_broker, to_broker = await asyncio.open_connection(*self._upstream)
         except OSError:
-            self._to_client.close()
+            await close(self._to_client)
             return
         self._recorder.note(Kind.OPENED, self._number)
         work = [
@@ -154,8 +154,8 @@ class _Relay:
                 each.cancel()
             await asyncio.gather(*work, return_exceptions=True)
             self._recorder.note(Kind.CLOSED, self._number)
-            to_broker.close()
-            self._to_client.close()
+            await close(to_broker)
+            await close(self._to_client)
 
     async def _requests(self, to_broker: asyncio.StreamWriter) -> None:
         while (frame := await read_frame(self._from_client)) is not None:
@@ -184,6 +184,13 @@ class _Relay:
                 frame = build_response(request, response)
             self._to_client.write(len(frame).to_bytes(4, "big") + frame)
             await self._to_client.drain()
+
+
+async def close(writer: asyncio.StreamWriter) -> None:
+    """Closes a stream and waits until its socket is closed, whatever state it is in."""
+    writer.close()
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes | None:

@@ -21,7 +21,7 @@ from shim.protocol.message import Message
 from shim.wiretap.capture import Entry, Kind
 from shim.wiretap.compare import Pairs, differences, is_invented, records_of
 from shim.wiretap.frames import Request, build_request, error_codes, parse_request, parse_response
-from shim.wiretap.recorder import read_frame
+from shim.wiretap.recorder import close, read_frame
 
 FETCH, METADATA, API_VERSIONS = 1, 3, 18
 # A broker says these while it is getting ready; another may be ready sooner or later.
@@ -94,7 +94,7 @@ class Replayer:
                     number += 1
         finally:
             for connection in self._connections.values():
-                connection.close()
+                await connection.close()
         self._compare_records(number)
         return self.outcome
 
@@ -104,7 +104,7 @@ class Replayer:
         elif entry.kind == Kind.CLOSED:
             connection = self._connections.pop(entry.connection, None)
             if connection is not None:
-                connection.close()
+                await connection.close()
         elif entry.connection not in self._connections:
             return  # the recording began in the middle of this connection
         elif entry.kind == Kind.REQUEST:
@@ -254,5 +254,5 @@ class _Connection:
     async def receive(self, correlation_id: int) -> bytes | None:
         return await read_frame(self._reader)
 
-    def close(self) -> None:
-        self._writer.close()
+    async def close(self) -> None:
+        await close(self._writer)

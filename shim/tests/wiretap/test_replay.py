@@ -63,8 +63,9 @@ def recording(broker: Broker, path: Path, on_request: OnRequest | None = None) -
 def new_producer_id(client: Connection) -> int:
     """Asks until the broker has a block of ids."""
     while True:
-        answer = client.request(InitProducerIdRequest(transaction_timeout_ms=1000), 5)
+        answer = client.request(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 5)
         if answer.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            assert answer.producer_id >= 0
             return int(answer.producer_id)
 
 
