@@ -66,14 +66,23 @@ def load(work: str, target: Target, topic: str, amount: int) -> dict[str, float]
     return {**json.loads(done.stdout), "cpu_s": cpu_s(target) - before}
 
 
+def make_topic(client: Connection, name: str, partitions: int) -> None:
+    """Creates a topic and waits until the broker leads each partition: Kafka answers before it does."""
+    requests.create_topic(client, name, partitions)
+    rows = [{"partition_index": index, "timestamp": -1} for index in range(partitions)]
+    message = requests.make("ListOffsets", replica_id=-1, topics=[{"name": name, "partitions": rows}])
+    while any(row.error_code for row in client.request(message, 5).topics[0].partitions):
+        time.sleep(0.01)
+
+
 def measure(target: Target, round_number: int, amount: int, single: int) -> dict[str, float]:
     """One round on one broker, on topics of its own that are deleted afterwards."""
     topic, one = f"bench-{round_number}", f"single-{round_number}"
     real = target.kind != "yardstick"
     if real:
         with Connection(target.bootstrap, timeout_s=60) as client:
-            requests.create_topic(client, topic, 4)
-            requests.create_topic(client, one, 1)
+            make_topic(client, topic, 4)
+            make_topic(client, one, 1)
     wrote = load("produce", target, topic, amount)
     read = load("consume", target, topic, int(wrote["bytes"]))
     each = load("latency", target, one, single)

@@ -109,8 +109,9 @@ def asan() -> list[Step]:
 
 
 def clients() -> list[Step]:
-    folders = ("compat_tests/tests/clients", "compat_tests/tests/crash", "compat_tests/tests/transactions")
-    return [pytest("clients", *trees(*folders), "-m", "not soak")]
+    """Real clients and tools on the shim, kills under load, and the same conversations held with Apache Kafka."""
+    names = ("clients", "admin", "groups", "transactions", "crash")
+    return [pytest("clients", *trees(*(f"compat_tests/tests/{name}" for name in names)), "--timeout=600")]
 
 
 def compat() -> list[Step]:
