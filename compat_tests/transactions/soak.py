@@ -23,6 +23,8 @@ PRODUCERS = 8
 ABORT_SHARE = 0.3
 KILLS_PER_MINUTE = 3
 QUIET_S = 3.0
+# Between two transactions of a producer, on average: hundreds a second are enough, and can be judged in a minute.
+PAUSE_S = 0.03
 CLIENT = {
     "reconnect.backoff.ms": 20,
     "reconnect.backoff.max.ms": 200,
@@ -86,7 +88,7 @@ class Writer(threading.Thread):
         if not self._retrying(lambda: producer.init_transactions(20)):
             return
         while not self.ends and self._transact(producer, process):
-            pass
+            time.sleep(self._chance.uniform(0, 2 * PAUSE_S))
 
     def _transact(self, producer: Producer, process: int) -> bool:
         """One transaction into the history; False when the client is used up."""
