@@ -1,7 +1,7 @@
 """One consumer in a process of its own, so that it can be killed: `python -m compat_tests.groups.member KIND ...`.
 
-It prints a line for each thing that happens to it: `assigned T:P ...`, `record T P O VALUE`, `committed`, `error TEXT`,
-`closed`. It commits what it has printed (and sent on), after each poll. SIGTERM closes it properly.
+It prints a line for each thing that happens to it: `started`, `assigned T:P ...`, `record T P O VALUE`, `committed`,
+`error TEXT`, `closed`. It commits what it has printed (and sent on), after each poll. SIGTERM closes it properly.
 
 KIND is kafka-python, aiokafka, confluent or confluent-consumer; options are `key=value`: `forward=TOPIC` sends each
 record on before it is committed, `instance=ID`, `session=MS`, `assignor=NAME`.
@@ -216,6 +216,8 @@ async def aiokafka(bootstrap: str, group: str, topic: str, options: dict[str, st
 def main(kind: str, bootstrap: str, group: str, topic: str, *pairs: str) -> None:
     """Consume until SIGTERM."""
     stop = Stop()
+    say("started")
+    sys.stdout.flush()
     options = dict(pair.split("=", 1) for pair in pairs)
     if kind == "kafka-python":
         kafka_python(bootstrap, group, topic, options, stop)

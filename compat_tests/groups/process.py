@@ -24,6 +24,7 @@ class Member:
         self.assigned: list[str] = []
         self.errors: list[str] = []
         self.is_closed = False
+        self._started = threading.Event()
         pairs = [f"{key}={value}" for key, value in options.items()]
         if kind.startswith("java"):
             line = jvm.command(
@@ -44,6 +45,8 @@ class Member:
                 self.records.append((topic, int(partition), int(offset), value))
             elif word == "assigned":
                 self.assigned = rest.split()
+            elif word == "started":
+                self._started.set()
             elif word == "error":
                 self.errors.append(rest)
             elif word == "closed":
@@ -55,6 +58,9 @@ class Member:
 
     def stop(self, timeout_s: float = 20) -> None:
         """Leave the group and end."""
+        # Before that it would not know how.
+        if not self._started.wait(timeout_s):
+            raise AssertionError(f"{self.kind} did not start in {timeout_s} s")
         self._process.terminate()
         self._end(timeout_s)
         if not self.is_closed:

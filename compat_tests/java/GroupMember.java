@@ -55,6 +55,7 @@ public final class GroupMember {
                 Thread.currentThread().interrupt();
             }
         }));
+        say("started");
         ConsumerRebalanceListener listener = new ConsumerRebalanceListener() {
             @Override
             public void onPartitionsRevoked(Collection<TopicPartition> revoked) { }
