@@ -4,6 +4,7 @@ get their own.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import traceback
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compat_tests.scenarios import Scenario
-from compat_tests.scenarios.talk import Disagreement, Talk
+from compat_tests.scenarios.talk import Disagreement, Talk, warm_up
 from compat_tests.targets import Target, make
 from shim.wire_client import WireClientError
 
@@ -21,6 +22,9 @@ from shim.wire_client import WireClientError
 WORKERS = 4
 # Brokers of their own at a time: a JVM takes a core to start.
 ALONE = 2
+
+# On every broker that is started here: a transaction's time is up when it is up.
+COMMON = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}
 
 PASSED, FAILED, NOT_APPLICABLE = "passed", "failed", "not applicable"
 
@@ -38,12 +42,12 @@ class Outcome:
 Results = dict[str, dict[str, Outcome]]
 
 
-def run_one(scenario: Scenario, target: Target) -> Outcome:
-    """Runs a scenario on a started target."""
+def run_one(scenario: Scenario, target: Target, nonce: str = "") -> Outcome:
+    """Runs a scenario on a started target. `nonce` marks the names of this run."""
     if scenario.needs & ~target.powers:
         missing = scenario.needs & ~target.powers
         return Outcome(NOT_APPLICABLE, f"needs {missing.name or missing}, which {target.kind} has not")
-    talk = Talk(target)
+    talk = Talk(target, nonce)
     began = time.monotonic()
     try:
         scenario.run(talk)
@@ -70,7 +74,8 @@ class Shared:
     def get(self) -> Target:
         with self.lock:
             if self.target is None:
-                self.target = make(self.kind).start()
+                self.target = make(self.kind, settings=COMMON).start()
+                warm_up(self.target)
             return self.target
 
     def close(self) -> None:
@@ -85,14 +90,16 @@ def run(
     chosen = list(scenarios)
     results: Results = {scenario.name: {} for scenario in chosen}
     shared = {kind: Shared(kind) for kind in kinds}
+    nonces = {scenario.name: os.urandom(3).hex() for scenario in chosen}
 
     def work(scenario: Scenario, kind: str) -> None:
         try:
             if scenario.is_alone and not scenario.needs & ~_powers(kind):
-                with make(kind, settings=scenario.settings) as target:
-                    outcome = run_one(scenario, target)
+                with make(kind, settings={**COMMON, **scenario.settings}) as target:
+                    warm_up(target)
+                    outcome = run_one(scenario, target, nonces[scenario.name])
             else:
-                outcome = run_one(scenario, shared[kind].get())
+                outcome = run_one(scenario, shared[kind].get(), nonces[scenario.name])
         except Exception as error:
             outcome = Outcome(FAILED, f"{type(error).__name__}: {error}")
         results[scenario.name][kind] = outcome
