@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cext.batch import scan, stamp
@@ -20,6 +19,7 @@ from shim.storage.segments import Segment
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+    from pathlib import Path
 
     from cext.batch import Batch
     from shim.config import TopicConfig
@@ -94,6 +94,8 @@ class PartitionLog:
     @property
     def path(self) -> Path:
         """The partition's directory."""
+        from pathlib import Path  # costs milliseconds of a start, which needs no Path
+
         return Path(self.directory)
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain, islice
@@ -157,7 +156,7 @@ class Logs:
         for data_dir in self.dirs:
             live, deleted = data_dir.scan()
             for path in deleted:
-                self.home.flusher.run(lambda path=path: shutil.rmtree(path, ignore_errors=True))  # type: ignore[misc]
+                self.home.flusher.run(partial(_remove_tree, path))
             for partition in live:
                 self._found(data_dir, partition, lookup)
         for data_dir in self.dirs:
@@ -324,7 +323,7 @@ class Logs:
         data_dir.cleaner_offsets.pop(key, None)
         if log is not None:
             log.moved(retired)
-        self.home.later(delay_ms, lambda: shutil.rmtree(retired, ignore_errors=True))
+        self.home.later(delay_ms, partial(_remove_tree, retired))
 
     def configure(self, topic: str, config: TopicConfig) -> None:
         """A topic's configuration changed."""
@@ -535,3 +534,10 @@ def _write_points(
 ) -> None:
     data_dir.write_offsets(checkpoint.RECOVERY_POINTS, recovery_points, sync=sync)
     data_dir.write_offsets(checkpoint.HIGH_WATERMARKS, high_watermarks, sync=sync)
+
+
+def _remove_tree(path: str) -> None:
+    # Imported late: with its archive formats it costs milliseconds of every start.
+    import shutil
+
+    shutil.rmtree(path, ignore_errors=True)

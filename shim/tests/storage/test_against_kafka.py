@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
+import threading
 from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from cext.records import build
-from shim.clock import RealClock
+from cext.records import build, iterate
+from shim.clock import RealClock, VirtualClock
 from shim.config import BrokerConfig, TopicConfig
 from shim.faults import Faults
 from shim.storage.data_dir import read_topic_id
@@ -79,7 +81,7 @@ def test_kafkas_dump_tool_accepts_every_file(make_disk: Callable[..., Disk], com
 def open_kafkas(data_dir: Path) -> tuple[Logs, PartitionLog]:
     config = BrokerConfig(log_dirs=(str(data_dir),))
     topic = TopicConfig(config, {"segment.bytes": "1048576"})
-    logs = Logs(config, RealClock(), Faults())
+    logs = Logs(config, VirtualClock(RealClock().now_ms()), Faults())
     logs.open_dirs()
     logs.start(
         lambda name, number: (
@@ -89,6 +91,98 @@ def open_kafkas(data_dir: Path) -> tuple[Logs, PartitionLog]:
         )
     )
     return logs, logs.get("both", 0)
+
+
+def random_history(log: PartitionLog, now_ms: int) -> None:
+    """Keys written again and again, tombstones, transactions of three producers, over several closed segments."""
+    dice = random.Random(5)
+    sequences = dict.fromkeys((700, 701, 702), 0)
+    opened: set[int] = set()
+    for step in range(400):
+        pid = dice.choice(list(sequences))
+        rows = [
+            (b"k%d" % dice.randrange(15), None if dice.random() < 0.2 else b"v%d" % step, now_ms, ())
+            for _ in range(dice.randrange(1, 4))
+        ]
+        codec = dice.choice((0, 0, 1, 2, 3, 4))
+        if step % 60 == 59:
+            log.roll(now_ms)
+        elif dice.random() < 0.3:
+            log.append_as_leader(build(rows, codec=codec), now_ms=now_ms, version=12)
+        elif dice.random() < 0.7:
+            data = build(
+                rows, codec=codec, producer_id=pid, producer_epoch=0, base_sequence=sequences[pid], transactional=True
+            )
+            guard = log.start_verification(pid, sequences[pid], 0, False)
+            log.append_as_leader(data, now_ms=now_ms, version=11, verification=guard)
+            sequences[pid] += len(rows)
+            opened.add(pid)
+        elif opened:
+            end(log, opened.pop(), 0, commit=dice.random() < 0.6, now_ms=now_ms)
+    for pid in sorted(opened):
+        end(log, pid, 0, commit=True, now_ms=now_ms)
+    log.append_as_leader(build([(b"last", b"", now_ms, ())]), now_ms=now_ms, version=12)
+    log.roll(now_ms)
+
+
+def contents(log: PartitionLog) -> list[Any]:
+    """Every batch and record, without the delete horizons, which depend on the time of the round."""
+    return [
+        (
+            header.base_offset,
+            header.last_offset,
+            header.record_count,
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            header.attributes,
+            [(record.offset, record.timestamp, record.key, record.value) for record in iterate(buffer)],
+        )
+        for buffer, header in log.batches(0)
+    ]
+
+
+def test_kafkas_cleaner_and_the_shims_leave_the_same(tmp_path: Path) -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    from compat_tests import targets
+
+    settings = {
+        "log.initial.task.delay.ms": "100",
+        "log.cleaner.backoff.ms": "200",
+        "log.cleaner.min.cleanable.ratio": "0.9999",
+    }
+    with targets.make("kafka-native", settings, tmp_path / "data") as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        compact = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
+        for future in admin.create_topics([NewTopic("both", 1, 1, config=compact)]).values():
+            future.result()
+        broker.stop()
+        logs, log = open_kafkas(broker.data_dir)
+        random_history(log, RealClock().now_ms())
+        before = contents(log)
+        logs.stop()
+        ours = tmp_path / "ours"
+        shutil.copytree(broker.data_dir, ours)
+
+        broker.start()
+        progress = broker.data_dir / "cleaner-offset-checkpoint"
+        deadline = RealClock().monotonic_ms() + 60_000
+        while f"both 0 {log.log_end_offset}" not in progress.read_text():
+            assert RealClock().monotonic_ms() < deadline, progress.read_text()
+            threading.Event().wait(0.2)
+        broker.stop()
+
+        logs, log = open_kafkas(ours)
+        logs.cleaner.clean_now(log)
+        found = contents(log)
+        index = [entry for segment in log.segments for entry in segment.txn_index.entries()]
+        logs.stop()
+        logs, log = open_kafkas(broker.data_dir)
+        assert found == contents(log)
+        assert index == [entry for segment in log.segments for entry in segment.txn_index.entries()]
+        assert len(found) < len(before) / 2
+        logs.stop()
 
 
 def consume(bootstrap: str, count: int) -> list[Any]:

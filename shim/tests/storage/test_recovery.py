@@ -336,6 +336,36 @@ def test_killed_at_a_point_of_the_append_loses_nothing_acknowledged(
     assert put(log, b"next", pid=1, seq=log.log_end_offset).base_offset == len(found)
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_killed_at_any_moment_loses_nothing_acknowledged(make_disk: Callable[..., Disk]) -> None:
+    """30 lives of one directory, each ended by SIGKILL at a random moment, over segments that roll every 0.2 s or
+    so."""
+    disk = make_disk(SEGMENT)
+    dice = random.Random(11)
+    acknowledged = 0
+    for _ in range(30):
+        with subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(disk.path)],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[3],
+        ) as writer:
+            assert writer.stdout is not None
+            for _ in range(dice.randrange(1, 1500)):
+                acknowledged = int(writer.stdout.readline()) + 1
+            writer.kill()
+            rest = writer.stdout.read().split("\n")[:-1]
+            acknowledged = int(rest[-1]) + 1 if rest else acknowledged
+        log = disk.open()
+        assert acknowledged <= log.log_end_offset <= acknowledged + 1
+        assert log.producers.entries[1].last_sequence == log.log_end_offset - 1
+        at = max(0, acknowledged - 2000)
+        found = [int((value or b"").split(b"z")[0]) for _, value in records(log, at)]
+        assert found == list(range(at, log.log_end_offset))
+        disk.crash()
+
+
 def test_batch_stays_whole_when_the_copy_is_older_than_the_index(make_disk: Callable[..., Disk]) -> None:
     """An index that was stored at a roll may point behind a log that a power loss cut."""
     disk = make_disk({"index.interval.bytes": "0"})
