@@ -24,8 +24,9 @@ CLIENT = {"kafka.default.api.timeout.ms": "60000", "kafka.request.timeout.ms": "
 
 @dataclass(frozen=True)
 class Part:
-    """A part of some topics. Of each end at most one form is given: ``starting``/``ending`` (``earliest``, ``latest`` or
-    offsets by topic and partition), one time for all partitions, or times by topic and partition (ms since the epoch).
+    """A part of some topics. Of each end at most one form is given: ``starting``/``ending`` (``earliest``, ``latest``
+    or offsets by topic and partition), one time for all partitions, or times by topic and partition (ms since the
+    epoch).
     """
 
     starting: str | Offsets = EARLIEST
@@ -109,7 +110,7 @@ def stream(session: SparkSession, source: Source) -> DataFrame:
 
 
 def write(frame: DataFrame, bootstrap_servers: str, topic: str | None, client: Mapping[str, str] | None = None) -> None:
-    """Writes columns key, value, headers, partition, topic (those there are) through Spark's own sink: at least once."""
+    """Writes columns key, value, headers, partition, topic (those there are) by Spark's own sink: at least once."""
     known = [name for name in ("key", "value", "headers", "partition", "topic") if name in frame.columns]
     options = {"kafka.bootstrap.servers": bootstrap_servers, **{f"kafka.{k}": v for k, v in (client or {}).items()}}
     if topic is not None:

@@ -1,14 +1,14 @@
 """Streaming job: consume, transform, produce. ``python -m spark.stream --help``.
 
-Reads orders (and payments) with read_committed, transforms them by one of four pipelines and writes the result to a topic:
+Reads orders (and payments) with read_committed, transforms them by one of four pipelines and writes to a topic:
 
 - ``map``: each order with its tax; no state.
 - ``dedupe``: each order once, by its number, within the watermark.
 - ``windows``: number and sum of the orders of each customer by minute of event time, when the watermark has passed it.
 - ``join``: each order with its payment, when both are there within a minute of each other.
 
-A run with the same checkpoint goes on where the last one ended or was killed. Sinks: ``foreach-batch`` and ``data-source`` are
-exactly once (`spark.sink`), ``spark`` is Spark's own, at least once.
+A run with the same checkpoint goes on where the last one ended or was killed. Sinks: ``foreach-batch`` and
+``data-source`` are exactly once (`spark.sink`), ``spark`` is Spark's own, at least once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Batch job: Parquet into a topic. ``python -m spark.table_to_topic --help``.
 
-The table has a column ``value`` and may have ``key``, ``headers`` and ``partition``. Spark's own sink writes it, at least
-once: a task that is retried writes its rows again. ``spark.sink`` has the sink that does not.
+The table has a column ``value`` and may have ``key``, ``headers`` and ``partition``. Spark's own sink writes it, at
+least once: a task that is retried writes its rows again. ``spark.sink`` has the sink that does not.
 """
 
 from __future__ import annotations

@@ -21,14 +21,14 @@ def find(history: Sequence[Operation], evidence: Evidence, write_edges: bool = F
     """G0: operations whose writes follow each other in a circle, over all keys. G1c: operations that read each other's
     writes in a circle; with `write_edges` the circle may pass over writes as well, which in Kafka happens by right."""
     writes = _write_edges(evidence)
-    for component in _strong_components(writes):
+    for component in strong_components(writes):
         yield G0, f"lines {sorted(component)!r} overwrite each other in a circle"
     reads = _read_edges(history, evidence)
     both: Graph = {node: set(targets) for node, targets in reads.items()}
     if write_edges:
         for node, targets in writes.items():
             both.setdefault(node, set()).update(targets)
-    for component in _strong_components(both):
+    for component in strong_components(both):
         if any(target in component for node in component for target in reads.get(node, ())):
             yield G1C, f"lines {sorted(component)!r} depend on each other in a circle"
 
@@ -65,7 +65,7 @@ def _read_edges(history: Sequence[Operation], evidence: Evidence) -> Graph:
     return edges
 
 
-def _strong_components(graph: Graph) -> Iterator[set[int]]:
+def strong_components(graph: Graph) -> Iterator[set[int]]:
     """Strongly connected components of more than one node (Tarjan's, without recursion)."""
     order: dict[int, int] = {}
     low: dict[int, int] = {}

@@ -91,7 +91,7 @@ class ExactlyOnceWriter(DataSourceStreamWriter):
         query_id = context.getLocalProperty(QUERY_ID_PROPERTY)
         if batch_id is None or query_id is None:
             raise progress.SinkError(
-                f"this Spark tells a task neither {BATCH_ID_PROPERTY} nor {QUERY_ID_PROPERTY}; use the foreachBatch form"
+                f"this Spark does not tell tasks {BATCH_ID_PROPERTY} and {QUERY_ID_PROPERTY}; use foreachBatch"
             )
         if context.getLocalProperty("spark.speculation") == "true":
             raise progress.SinkError(

@@ -1,7 +1,8 @@
 """The sink as a ``foreachBatch`` function: the driver knows the batch id and the number of tasks, so it can check more
 than the data source can.
 
-    query = (rows.writeStream.foreachBatch(exactly_once("127.0.0.1:9092", topic="out")).option("checkpointLocation", ...).start())
+    write = exactly_once("127.0.0.1:9092", topic="out")
+    rows.writeStream.foreachBatch(write).option("checkpointLocation", ...).start()
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ def exactly_once(
 def write_batch(
     batch: DataFrame, batch_id: int, options: SinkOptions, *, query_id: str | None = None, fence_first: bool = True
 ) -> int:
-    """Writes one micro-batch; returns the number of rows written now (rows of tasks that had committed before do not count).
+    """Writes one micro-batch; returns the number of rows written now, without those of tasks that had committed before.
 
-    ``fence_first`` ends what any task of an earlier run still has open before it looks how far the batch came, so that a
-    batch whose number of tasks has changed is refused before its first row, whatever zombies do.
+    ``fence_first`` ends what any task of an earlier run still has open before it looks how far the batch came, so that
+    a batch whose number of tasks has changed is refused before its first row, whatever zombies do.
     """
     session = batch.sparkSession
     refuse_speculation(session)

@@ -155,12 +155,12 @@ def _committed(reader: Consumer, asked: list[TopicPartition]) -> list[TopicParti
         try:
             found = reader.committed(asked, timeout=ADMIN_TIMEOUT_S)
             failed = next((partition.error for partition in found if partition.error is not None), None)
-            if failed is None:
-                return found
-            raise KafkaException(failed)
         except KafkaException as error:
-            if error.args[0].code() not in passing or time.monotonic() > give_up:
-                raise
+            failed = error.args[0]
+        if failed is None:
+            return found
+        if failed.code() not in passing or time.monotonic() > give_up:
+            raise KafkaException(failed)
         time.sleep(RETRY_S)
 
 

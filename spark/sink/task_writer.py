@@ -39,7 +39,7 @@ class TaskAddress:
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """Where the rows go. ``topic`` may be None when every row names its own; ``client`` are librdkafka's own options."""
+    """Where the rows go. ``topic`` may be None when every row names its own; ``client`` are librdkafka's options."""
 
     bootstrap_servers: str
     topic: str | None
@@ -113,7 +113,7 @@ def fence(options: SinkOptions, query_id: str, tasks: Iterable[int]) -> None:
 
 
 def _abandon(producer: Producer) -> None:
-    """Best effort: the next attempt's init_transactions aborts what is left, so a failure here is not hidden, only not needed."""
+    """Best effort: the next attempt's init_transactions aborts what is left, so a failure here changes nothing."""
     from confluent_kafka import KafkaException
 
     try:

@@ -1,4 +1,4 @@
-"""One Spark session and one broker of each kind for the whole run: a JVM costs seconds. Topics have names of their own."""
+"""One Spark session and one broker of each kind for the whole run: a JVM costs seconds. Topics have own names."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from spark import generator, stream, triggers
 from spark.kafka_topic import Source
-from spark.tests import kafka
+from spark import plain_clients as kafka
 
-COUNT = 3_000
+COUNT = 2_500
 
 
 def prepare(bootstrap: str, name: str, count: int = COUNT) -> str:

@@ -1,4 +1,4 @@
-"""Topics for the tests, made, filled and read by librdkafka: not by Spark, which is under test."""
+"""Topics made, filled and read by librdkafka alone: what Spark does is compared with it."""
 
 from __future__ import annotations
 

@@ -1,0 +1,66 @@
+"""``python -m spark.audit``: judges the histories on a topic, prints the table, writes the page."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from spark import kafka_topic
+from spark.audit import history, judge, page
+from spark.kafka_topic import Source
+from spark.session import build_session
+from spark.triggers import Trigger
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def run(
+    session: SparkSession, bootstrap_servers: str, history_topic: str, data_topics: str = "", split: int | None = None
+) -> tuple[judge.Report, list[tuple[int, int]]]:
+    """The report, and the records of each second of the data topics. ``split``: read with so many tasks at least."""
+    operations = history.parsed(
+        kafka_topic.read(session, Source(bootstrap_servers, history_topic, min_partitions=split))
+    )
+    data: DataFrame | None = None
+    rates: list[tuple[int, int]] = []
+    if data_topics:
+        data = kafka_topic.read(session, Source(bootstrap_servers, data_topics, min_partitions=split))
+        by_second = data.selectExpr("unix_seconds(timestamp) as second").groupBy("second").count().orderBy("second")
+        rates = [(row["second"], row["count"]) for row in by_second.collect()]
+    return judge.judge(operations, data), rates
+
+
+@click.command(help=__doc__)
+@click.option("--bootstrap-servers", required=True)
+@click.option("--history", "history_topic", required=True, help="Topic of the histories.")
+@click.option("--data", "data_topics", default="", help="Topics that the histories speak of, with commas.")
+@click.option("--page", "page_path", type=click.Path(path_type=Path), help="Write the page there.")
+@click.option("--progress", type=click.Path(path_type=Path, exists=True), help="Triggers that a stream job wrote.")
+@click.option("--title", default="Audit", show_default=True)
+def main(
+    bootstrap_servers: str,
+    history_topic: str,
+    data_topics: str,
+    page_path: Path | None,
+    progress: Path | None,
+    title: str,
+) -> None:
+    report, rates = run(build_session("audit"), bootstrap_servers, history_topic, data_topics)
+    for line in report.lines():
+        click.echo(line)
+    if page_path is not None:
+        lines = progress.read_text().splitlines() if progress else ()
+        triggers = [Trigger(**json.loads(line)) for line in lines]
+        page_path.parent.mkdir(parents=True, exist_ok=True)
+        page_path.write_text(page.render(report, title, rates, triggers))
+        click.echo(f"page: {page_path}")
+    sys.exit(not report.is_clean)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""Cycles among operations: edges by Spark, strongly connected components on the driver.
+
+Most edges go forward in the history. A cycle has edges that go back, and lies wholly within the stretches that these
+span; so only edges inside such stretches come to the driver. In a clean history that is next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shim.history import cycles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import DataFrame
+
+    from spark.audit.anomalies import Evidence
+
+Found = tuple[str, str]
+# Stretches beyond this many are merged into one: the driver then gets more edges, never fewer.
+STRETCHES_AT_MOST = 10_000
+
+
+def write_edges(evidence: Evidence) -> DataFrame:
+    """Of two writers whose values follow each other on a key."""
+    from pyspark.sql import Window, functions
+
+    in_order = Window.partitionBy("key").orderBy("offset")
+    writers = evidence.sends.where("outcome != 'fail'").selectExpr("key", "value", "index as target")
+    steps = evidence.seen.join(writers, ["key", "value"]).withColumn("source", functions.lag("target").over(in_order))
+    return steps.where("source is not null and source != target").select("source", "target").distinct()
+
+
+def read_edges(evidence: Evidence) -> DataFrame:
+    """From the writer of a value to the operation that read it."""
+    writers = evidence.sends.selectExpr("key", "value", "index as source")
+    reads = evidence.polls.where("outcome != 'fail' and index >= 0").selectExpr("key", "value", "index as target")
+    return reads.join(writers, ["key", "value"]).where("source != target").select("source", "target").distinct()
+
+
+def find(evidence: Evidence, *, with_writes: bool = False) -> list[Found]:
+    """(class, text) of each component; ``with_writes`` as in ``shim.history.cycles.find``."""
+    writes, reads = _inside(write_edges(evidence)), None
+    found = [
+        (cycles.G0, f"operations {_some(component)} overwrite each other in a circle")
+        for component in components(writes)
+    ]
+    both = read_edges(evidence)
+    if with_writes:
+        from pyspark.sql import functions
+
+        marked = both.withColumn("is_read", functions.lit(True)).unionByName(
+            write_edges(evidence).withColumn("is_read", functions.lit(False))
+        )
+        reads = _inside(marked)
+        circles = components((row[0], row[1]) for row in reads)
+        read_pairs = [(row[0], row[1]) for row in reads if row[2]]
+        circles = [each for each in circles if any(a in each and b in each for a, b in read_pairs)]
+    else:
+        circles = components(_inside(both))
+    found += [(cycles.G1C, f"operations {_some(component)} depend on each other in a circle") for component in circles]
+    return found
+
+
+def _some(component: set[int]) -> str:
+    return ", ".join(map(str, sorted(component)[:10])) + (" ..." if len(component) > 10 else "")
+
+
+def _inside(edges: DataFrame) -> list[tuple[int, ...]]:
+    """The edges that may be part of a cycle."""
+    from pyspark import StorageLevel
+    from pyspark.sql import functions
+
+    edges = edges.persist(StorageLevel.DISK_ONLY)
+    try:
+        back = edges.where("source > target").groupBy("target").agg({"source": "max"}).orderBy("target")
+        stretches = merged((row[0], row[1]) for row in back.toLocalIterator())
+        if not stretches:
+            return []
+        spans = edges.sparkSession.createDataFrame(stretches, "first bigint, last bigint")
+        inside = edges.join(functions.broadcast(spans), functions.expr("source between first and last"))
+        return [tuple(row) for row in inside.where("target between first and last").drop("first", "last").collect()]
+    finally:
+        edges.unpersist()
+
+
+def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Stretches that overlap become one; given and returned in order."""
+    found: list[tuple[int, int]] = []
+    for first, last in spans:
+        if found and first <= found[-1][1]:
+            found[-1] = found[-1][0], max(last, found[-1][1])
+        else:
+            found.append((first, last))
+    return found if len(found) <= STRETCHES_AT_MOST else [(found[0][0], found[-1][1])]
+
+
+def components(edges: Iterable[tuple[int, ...]]) -> list[set[int]]:
+    """Strongly connected components of more than one node."""
+    graph: dict[int, set[int]] = {}
+    for source, target, *_ in edges:
+        graph.setdefault(source, set()).add(target)
+    return list(cycles.strong_components(graph))

@@ -1,0 +1,127 @@
+"""The exactly-once sink: what it does with failing tasks and repeated batches, and what it refuses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+from compat_tests.targets import make
+from spark import generator, stream, triggers
+from spark.kafka_topic import Source
+from spark.sink import foreach_batch, progress, task_writer
+from spark.sink.task_writer import SinkOptions, TaskAddress
+from spark import plain_clients as kafka
+
+COUNT = 1_000
+
+
+@pytest.fixture
+def topics(shim: str, name: str) -> str:
+    kafka.create(shim, name + generator.ORDERS)
+    kafka.create(shim, f"{name}out")
+    generator.write(shim, COUNT, prefix=name, repeats=False, aborts=False)
+    return name
+
+
+def failing_once_at_the_end(frame: DataFrame) -> DataFrame:
+    """The same rows; the first attempt of a task fails after it has handed over its last row."""
+
+    def pass_and_fail(chunks: Iterator[Any]) -> Iterator[Any]:
+        from pyspark import TaskContext
+
+        yield from chunks
+        context = TaskContext.get()
+        if context is not None and context.attemptNumber() == 0:
+            raise RuntimeError("a task failed on purpose")
+
+    return frame.mapInArrow(pass_and_fail, frame.schema)
+
+
+@pytest.mark.parametrize("sink", [stream.FOREACH_BATCH, stream.DATA_SOURCE])
+def test_a_task_that_fails_after_its_sends_writes_nothing_twice(
+    session: SparkSession, shim: str, topics: str, scratch: Path, sink: str
+) -> None:
+    frame = failing_once_at_the_end(stream.build(session, "map", Source(shim, ""), topics))
+    triggers.follow(stream.start(frame, shim, f"{topics}out", scratch, sink=sink), quiet=True)
+    assert sorted(row["order_id"] for row in kafka.values(shim, f"{topics}out")) == list(range(COUNT))
+
+
+def test_sparks_own_sink_doubles_the_rows_of_such_a_task(
+    session: SparkSession, shim: str, topics: str, scratch: Path
+) -> None:
+    # Small chunks: rows of the first attempt are sent before it fails.
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "50")
+    try:
+        frame = failing_once_at_the_end(stream.build(session, "map", Source(shim, ""), topics))
+        triggers.follow(stream.start(frame, shim, f"{topics}out", scratch, sink=stream.SPARK), quiet=True)
+    finally:
+        session.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    times = Counter(row["order_id"] for row in kafka.values(shim, f"{topics}out"))
+    assert set(times) == set(range(COUNT))
+    assert sum(times.values()) > COUNT
+
+
+def test_a_batch_run_again_writes_nothing(session: SparkSession, bootstrap: str, name: str) -> None:
+    topic = kafka.create(bootstrap, f"{name}out")
+    rows = session.range(0, 200, numPartitions=2).selectExpr("cast(id as string) as value")
+    options = SinkOptions(bootstrap, topic)
+    assert foreach_batch.write_batch(rows, 0, options, query_id=f"{name}query") == 200
+    assert foreach_batch.write_batch(rows, 0, options, query_id=f"{name}query") == 0
+    assert foreach_batch.write_batch(rows, 1, options, query_id=f"{name}query") == 200
+    times = Counter(kafka.values(bootstrap, topic))
+    assert times == Counter({number: 2 for number in range(200)})
+
+
+def test_a_batch_run_again_with_other_tasks_is_refused_before_its_first_row(
+    session: SparkSession, shim: str, name: str
+) -> None:
+    topic = kafka.create(shim, f"{name}out")
+    rows = session.range(0, 90, numPartitions=2).selectExpr("cast(id as string) as value")
+    options = SinkOptions(shim, topic)
+    foreach_batch.write_batch(rows, 0, options, query_id=f"{name}query")
+    with pytest.raises(progress.TaskCountChangedError, match="partly written with 2 tasks"):
+        foreach_batch.write_batch(rows.repartition(3), 0, options, query_id=f"{name}query")
+    assert len(kafka.read(shim, topic)) == 90
+
+
+def test_the_data_source_refuses_a_batch_of_more_tasks_than_it_was_told(
+    session: SparkSession, shim: str, topics: str, scratch: Path
+) -> None:
+    session.dataSource.register(stream.KafkaExactlyOnce)
+    frame = stream.build(session, "map", Source(shim, ""), topics).repartition(2)
+    writer = frame.writeStream.format("kafka_exactly_once").option("kafka.bootstrap.servers", shim)
+    query = writer.option("tasks", "1").option("topic", f"{topics}out").option("checkpointLocation", str(scratch))
+    with pytest.raises(StreamingQueryException, match="more tasks than tasks=1"):
+        triggers.follow(query.trigger(availableNow=True).start(), quiet=True)
+
+
+def test_speculation_is_refused(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark import SparkConf
+
+    speculating = SparkConf(loadDefaults=False).set("spark.speculation", "true")
+    monkeypatch.setattr(session.sparkContext, "getConf", lambda: speculating)
+    with pytest.raises(progress.SinkError, match=r"spark\.speculation is on"):
+        foreach_batch.refuse_speculation(session)
+
+
+@pytest.mark.parametrize("kind", ["shim", "kafka-native"])
+def test_a_zombie_of_a_task_is_fenced_and_leaves_nothing(kind: str) -> None:
+    with make(kind) as target:
+        kafka.create(target.bootstrap, "out", 1)
+        options = SinkOptions(target.bootstrap, "out")
+        progress.ensure_progress_topic(options.settings, f"zombie-{kind}", 1)
+        zombie = task_writer.open_producer(options, f"zombie-{kind}", 0)
+        zombie.begin_transaction()
+        zombie.produce("out", b'"zombie"')
+        zombie.flush(30)
+        outcome = task_writer.write_task([{"value": '"alive"'}], TaskAddress(f"zombie-{kind}", 0, 0, 1), options)
+        assert (outcome.rows, outcome.skipped) == (1, False)
+        with pytest.raises(Exception, match=r"(?i)fenced|epoch"):
+            zombie.commit_transaction(30)
+        assert kafka.values(target.bootstrap, "out") == ["alive"]
