@@ -118,10 +118,13 @@ class GroupCoordinator:
 
     def stop(self) -> None:
         """Stop the timers and answer parked joins and syncs with NOT_COORDINATOR: their clients look for another."""
-        self._timers.stop()
         for timer in self._own_timers.values():
             timer.cancel()
         self._own_timers.clear()
+        self._dismiss()
+
+    def _dismiss(self) -> None:
+        self._timers.stop()
         for parked in list(self._parked):
             parked.fail(ErrorCode.NOT_COORDINATOR)
         self._parked.clear()
@@ -579,7 +582,7 @@ class GroupCoordinator:
 
         if topic.name == TOPIC:
             self._partitions.clear()
-            self._timers.stop()
+            self._dismiss()
             return
         self._on_topic_changed(topic)
         now_ms = self._clock.now_ms()

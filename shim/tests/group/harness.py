@@ -67,6 +67,7 @@ class Node:
 
     def stop(self) -> None:
         self.groups.stop()
+        self.advance(0)
         self.metadata.stop()
         self.logs.stop()
 
