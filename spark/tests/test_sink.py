@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from compat_tests.targets import make
 from spark import generator, stream, triggers
+from spark import plain_clients as kafka
 from spark.kafka_topic import Source
 from spark.sink import foreach_batch, progress, task_writer
 from spark.sink.task_writer import SinkOptions, TaskAddress
-from spark import plain_clients as kafka
 
 COUNT = 1_000
 

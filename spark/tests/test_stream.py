@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark import generator, stream, triggers
-from spark.kafka_topic import Source
 from spark import plain_clients as kafka
+from spark.kafka_topic import Source
 
 COUNT = 2_500
 

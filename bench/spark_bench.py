@@ -1,0 +1,152 @@
+"""Spark jobs end to end on the shim and on Apache Kafka, in turn, on the same session: ``python -m bench.spark_bench``.
+
+Every round runs each job on each broker, in an order that changes from round to round; the first round only warms up.
+Figures are medians of the rounds, ratios medians of the rounds' ratios; CPU is that of the broker, and of Spark's JVM
+with its Python workers and the driver.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import psutil
+
+from compat_tests.targets import Target, make
+from spark import generator, plain_clients, stream, table_to_topic, topic_to_table, triggers
+from spark.formats import Format
+from spark.kafka_topic import Source
+from spark.session import build_session
+
+KINDS = ("shim", "kafka-native")
+RAW = Format()
+Job = Callable[[Any, str, str, Path, int], None]
+
+
+def read_topic(session: Any, bootstrap: str, prefix: str, scratch: Path, orders: int) -> None:
+    rows = topic_to_table.copy(session, Source(bootstrap, prefix + generator.ORDERS), scratch / "table", RAW, RAW)
+    assert rows == orders
+
+
+def write_topic(session: Any, bootstrap: str, prefix: str, scratch: Path, orders: int) -> None:
+    assert table_to_topic.copy(session, scratch / "table", bootstrap, f"{prefix}copy", RAW, RAW) == orders
+
+
+def stream_exactly_once(session: Any, bootstrap: str, prefix: str, scratch: Path, orders: int) -> None:
+    _stream(session, bootstrap, prefix, scratch / "map", orders, "map", stream.FOREACH_BATCH)
+
+
+def stream_windows(session: Any, bootstrap: str, prefix: str, scratch: Path, orders: int) -> None:
+    _stream(session, bootstrap, prefix, scratch / "windows", orders, "windows", stream.SPARK)
+
+
+def _stream(session: Any, bootstrap: str, prefix: str, path: Path, orders: int, pipeline: str, sink: str) -> None:
+    source = Source(bootstrap, "", max_offsets_per_trigger=max(orders // 4, 1))
+    frame = stream.build(session, pipeline, source, prefix)
+    summary = triggers.follow(stream.start(frame, bootstrap, f"{prefix}{pipeline}", path, sink=sink), quiet=True)
+    assert summary.rows == orders
+
+
+JOBS: dict[str, Job] = {
+    "topic to Parquet": read_topic,
+    "Parquet to topic": write_topic,
+    "stream, exactly-once sink": stream_exactly_once,
+    "stream, windows, Spark's sink": stream_windows,
+}
+
+
+def cpu_s(*roots: int) -> float:
+    """User and system time of processes with all that they started, also of what has ended."""
+    total = 0.0
+    for root in roots:
+        process = psutil.Process(root)
+        for each in (process, *process.children(recursive=True)):
+            try:
+                times = each.cpu_times()
+            except psutil.NoSuchProcess:
+                continue
+            total += times.user + times.system
+            if each.pid != psutil.Process().pid:
+                total += times.children_user + times.children_system
+    return total
+
+
+def round_on(session: Any, jvm: int, target: Target, prefix: str, orders: int) -> dict[str, dict[str, float]]:
+    """Every job once, on topics of this round."""
+    bootstrap = target.bootstrap
+    assert target.pid is not None
+    for topic in (generator.ORDERS, generator.PAYMENTS, "copy", "map", "windows"):
+        plain_clients.create(bootstrap, prefix + topic)
+    generator.write(bootstrap, orders, prefix=prefix, repeats=False)
+    figures: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory(prefix="spark-bench-") as scratch:
+        for name, job in JOBS.items():
+            before = cpu_s(target.pid), cpu_s(jvm)
+            began = time.perf_counter()
+            job(session, bootstrap, prefix, Path(scratch), orders)
+            figures[name] = {
+                "seconds": time.perf_counter() - began,
+                "broker_cpu_s": cpu_s(target.pid) - before[0],
+                "spark_cpu_s": cpu_s(jvm) - before[1],
+            }
+    return figures
+
+
+def table(rounds: list[dict[str, dict[str, dict[str, float]]]], orders: int) -> str:
+    lines = [
+        f"medians of {len(rounds)} paired rounds, {orders:,} orders; seconds (CPU s of broker + Spark)",
+        f"{'job':32}{'Kafka':>24}{'shim':>24}{'shim/Kafka':>12}",
+    ]
+    for name in JOBS:
+        cells = []
+        for kind in ("kafka-native", "shim"):
+            middle = {
+                key: statistics.median(each[kind][name][key] for each in rounds)
+                for key in ("seconds", "broker_cpu_s", "spark_cpu_s")
+            }
+            cells.append(f"{middle['seconds']:.2f} ({middle['broker_cpu_s']:.2f} + {middle['spark_cpu_s']:.2f})")
+        ratio = statistics.median(
+            each["shim"][name]["seconds"] / each["kafka-native"][name]["seconds"] for each in rounds
+        )
+        lines.append(f"{name:32}{cells[0]:>24}{cells[1]:>24}{ratio:>11.2f}x")
+    return "\n".join(lines)
+
+
+@click.command(help=__doc__.splitlines()[0])
+@click.option("--orders", type=int, default=200_000, show_default=True)
+@click.option("--repeats", type=int, default=5, show_default=True, help="Rounds after the one that warms up.")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), default=Path("build/spark-bench.json"))
+def main(orders: int, repeats: int, json_path: Path) -> None:
+    session = build_session("bench")
+    jvm = session.sparkContext._gateway.proc.pid
+    targets = {kind: make(kind) for kind in KINDS}
+    rounds: list[dict[str, dict[str, dict[str, float]]]] = []
+    try:
+        for target in targets.values():
+            target.start()
+        for number in range(repeats + 1):
+            order = KINDS if number % 2 else KINDS[::-1]
+            figures = {}
+            for kind in order:
+                print(f"round {number} of {repeats}: {kind} ...", file=sys.stderr, flush=True)
+                figures[kind] = round_on(session, jvm, targets[kind], f"round-{number}-", orders)
+            if number:
+                rounds.append(figures)
+    finally:
+        for target in targets.values():
+            target.close()
+        session.stop()
+    json_path.parent.mkdir(parents=True, exist_ok=True)
+    json_path.write_text(json.dumps(rounds, indent=1) + "\n")
+    click.echo(table(rounds, orders))
+
+
+if __name__ == "__main__":
+    main()
