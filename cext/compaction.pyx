@@ -239,8 +239,9 @@ def copy_kept(
     cdef uint8_t* out
     cdef uint8_t* start
     cdef bytearray copied = bytearray()
-    # A new base changes a timestamp delta, and with it the length before it: each may take its greatest size.
-    room = view.view.len + <int64_t>batch.record_count * (MAX_VARINT32 + MAX_VARINT64)
+    # A new base changes a timestamp delta, and with it the length before it: each may take its greatest size. A count
+    # that lies asks for no more than there are bytes.
+    room = view.view.len + min(<int64_t>batch.record_count, <int64_t>view.view.len) * (MAX_VARINT32 + MAX_VARINT64)
     PyByteArray_Resize(copied, room)
     start = out = <uint8_t*>PyByteArray_AS_STRING(copied)
     with nogil:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import threading
@@ -9,6 +10,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
+
+from shim.errors import KafkaError
 
 if TYPE_CHECKING:
     from shim.faults import Faults
@@ -110,6 +113,9 @@ class Flusher:
                     task()
                 except OSError as err:
                     logger.warning("background file work failed: %s", err)
+                except Exception:
+                    # The thread must live: others wait for it.
+                    logger.exception("background file work failed")
 
     def _sync_group(self, group: list[Sync]) -> None:
         results: dict[str, OSError | None] = {}
@@ -137,6 +143,8 @@ class Flusher:
             return None
         except OSError as err:
             return err
+        except KafkaError as err:  # a fault that a test armed
+            return OSError(errno.EIO, str(err))
         try:
             os.fsync(fd)
         except OSError as err:

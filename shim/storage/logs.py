@@ -284,6 +284,9 @@ class Logs:
             return self.get(topic, partition)
         data_dir = min(self.dirs, key=_partition_count)  # the first of equals
         try:
+            if os.path.isdir(data_dir.partition_path(topic, partition)):
+                # What a deletion that failed left there is another topic's data.
+                self._set_aside(data_dir, key, "it was left over where a new partition begins")
             path = data_dir.make_partition(topic, partition, topic_id)
             log = PartitionLog(self.home, path, topic, topic_id, partition, config)
             log.leader_epoch = leader_epoch

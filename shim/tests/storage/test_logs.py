@@ -161,6 +161,16 @@ def test_deleted_partition_frees_its_name_at_once_and_its_files_later(make_disk:
     assert not [name for name in os.listdir(disk.path) if name.endswith(names.DELETE_DIR)]
 
 
+def test_leftovers_do_not_become_a_new_partitions_data(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    other = disk.path / "left-0"
+    other.mkdir()
+    (other / f"{0:020d}.log").write_bytes(bytes(100))
+    assert disk.logs.create("left", TOPIC_ID, 0, log.config).log_end_offset == 0
+    assert len([name for name in os.listdir(disk.path) if name.endswith("-stray")]) == 1
+
+
 def test_start_removes_what_a_deletion_left(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk()
     put(disk.open(), b"old")
