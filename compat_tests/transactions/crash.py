@@ -17,6 +17,7 @@ from typing import Self
 from compat_tests.targets.base import TargetError
 from compat_tests.targets.shim_process import ShimProcess
 from compat_tests.transactions import pipeline
+from compat_tests.transactions.client_pipeline import ClientPipeline
 
 COUNT = 12
 SEED = 5
@@ -70,9 +71,10 @@ class CrashHarness:
         shutil.rmtree(data_dir)
         return reached
 
-    def run(self, *kills: tuple[str, int]) -> int:
+    def run(self, *kills: tuple[str, int], stock_client: bool = False) -> int:
         """One life of the broker for each (point, n): it is killed at the n-th time at the point, counted from its
-        start; then a last life without. Answers how many of them died; fails by assertion."""
+        start; then a last life without. Answers how many of them died; fails by assertion. `stock_client`: the
+        application runs on librdkafka in place of raw requests."""
         name = "+".join(f"{point}-{nth}" for point, nth in kills)
         target = ShimProcess(SETTINGS, self.directory / name)
         shutil.copytree(self.template, target.data_dir)
@@ -104,11 +106,14 @@ class CrashHarness:
 
         try:
             start()
-            app = pipeline.Pipeline(target.bootstrap, COUNT, SEED, revive)
-            try:
-                app.run()
-            finally:
-                app.close()
+            if stock_client:
+                ClientPipeline(target.bootstrap, COUNT, SEED, revive, lambda: _is_dead(target)).run()
+            else:
+                app = pipeline.Pipeline(target.bootstrap, COUNT, SEED, revive)
+                try:
+                    app.run()
+                finally:
+                    app.close()
             pipeline.verify(target.bootstrap, COUNT)
             # What the files say is what memory said.
             target.environment.clear()
@@ -155,6 +160,10 @@ def sample(counts: dict[str, int], size: int, seed: int) -> list[tuple[str, int]
     one_each = [(point, chance.randint(1, count)) for point, count in counts.items() if count]
     rest = [each for each in every(counts) if each not in one_each]
     return one_each + chance.sample(rest, min(len(rest), max(0, size - len(one_each))))
+
+
+def _is_dead(target: ShimProcess) -> bool:
+    return target.process is not None and target.process.poll() is not None
 
 
 def _cannot_die() -> None:

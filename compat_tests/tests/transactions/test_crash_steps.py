@@ -35,6 +35,22 @@ def test_a_sample_of_deaths_while_resuming(harness: CrashHarness) -> None:
     print(f"{sum(deaths)} deaths in {len(pairs)} runs of {pairs}")
 
 
+STOCK_KILLS = (
+    ("txn.before_prepare", 2),
+    ("txn.after_prepare", 3),
+    ("txn.after_marker", 2),
+    ("txn.before_complete", 1),
+    ("txn.after_complete", 2),
+    ("log.after_write", 30),
+)
+
+
+@pytest.mark.timeout(200)
+def test_a_stock_client_at_the_steps(harness: CrashHarness) -> None:
+    """B21 on librdkafka."""
+    assert [harness.run(kill, stock_client=True) for kill in STOCK_KILLS] == [1] * len(STOCK_KILLS)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_every_point(harness: CrashHarness) -> None:
