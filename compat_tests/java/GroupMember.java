@@ -5,11 +5,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
 import java.util.concurrent.CountDownLatch;
+import java.util.regex.Pattern;
 
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.StringDeserializer;
@@ -67,7 +69,10 @@ public final class GroupMember {
                 say("assigned " + String.join(" ", held));
             }
         };
-        consumer.subscribe(List.of(words[3]), listener);
+        // A name that begins with ^ is a pattern; the consumer protocol lets the broker match it.
+        if (!words[3].startsWith("^")) consumer.subscribe(List.of(words[3]), listener);
+        else if (classic) consumer.subscribe(Pattern.compile(words[3]), listener);
+        else consumer.subscribe(new SubscriptionPattern(words[3]), listener);
         try {
             while (true) {
                 ConsumerRecords<String, String> found = consumer.poll(Duration.ofMillis(100));

@@ -191,6 +191,21 @@ def test_a_group_changes_its_protocol_while_it_runs(pair: tuple[str, str], membe
     assert_exactly(source, old, new, newer)
 
 
+@pytest.mark.parametrize("kind", ["confluent", "java", *MODERN])
+def test_a_pattern_follows_the_topics(kind: str, members: Members, shim: Target) -> None:
+    prefix = f"pattern-{os.urandom(3).hex()}"
+    first = Source(shim, f"{prefix}-one")
+    first.produce(40)
+    member = members.start(kind, prefix, f"^{prefix}-.*")
+    wait_until(lambda: first.all_in(member), "the topic that was there is read")
+    second = Source(shim, f"{prefix}-two")
+    second.produce(40)
+    # The broker matches again ten seconds after the last time at the earliest.
+    wait_until(lambda: second.all_in(member), "the new topic is found", 40)
+    member.stop()
+    assert sorted(member.values) == sorted(first.values + second.values)
+
+
 def test_groups_go_on_after_the_broker_was_killed() -> None:
     with make("shim", settings={"group.consumer.assignment.interval.ms": "200"}) as target:
         made = Members(target.bootstrap)
