@@ -30,12 +30,13 @@ PACKAGES = (
 MASTER = "local[2,4]"
 MEMORY = "1g"
 LOG_TAIL_CHARACTERS = 4000
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> SparkSession:
     """A session with the Kafka and Avro connectors, bound to the loopback address, workers on this very Python.
 
-    ``settings`` are Spark's own names and win over the defaults here. Raises RuntimeError with the end of the JVM's
+    ``settings`` are Spark's own names and win over the defaults here; options of Java are added to them. Raises RuntimeError with the end of the JVM's
     output when Spark does not start.
     """
     from pyspark.sql import SparkSession
@@ -54,7 +55,7 @@ def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> S
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": os.environ.get("KAFKA_SHIM_SPARK_MEMORY", MEMORY),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{home / 'log4j2.properties'}",
+        JAVA_OPTIONS: f"-Dlog4j2.configurationFile=file:{home / 'log4j2.properties'}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
@@ -64,7 +65,10 @@ def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> S
         "spark.sql.streaming.minBatchesToRetain": "10",
     }
     builder = SparkSession.builder.appName(app_name).master(os.environ.get("KAFKA_SHIM_SPARK_MASTER", MASTER))
-    for name, value in {**defaults, **(settings or {})}.items():
+    given = dict(settings or {})
+    if JAVA_OPTIONS in given:
+        given[JAVA_OPTIONS] = f"{defaults[JAVA_OPTIONS]} {given[JAVA_OPTIONS]}"
+    for name, value in {**defaults, **given}.items():
         builder = builder.config(name, value)
     with _jvm_output() as log:
         try:

@@ -16,9 +16,18 @@ from spark.session import build_session
 KINDS = ("shim", "kafka-native")
 
 
+# Hundreds of small queries: compiling them costs more than running them.
+SETTINGS = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
 @pytest.fixture(scope="session")
 def session() -> Iterator[SparkSession]:
-    made = build_session("tests")
+    made = build_session("tests", SETTINGS)
     yield made
     made.stop()
 
