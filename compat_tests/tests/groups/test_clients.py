@@ -59,7 +59,7 @@ class Source:
 
         producer = Producer({"bootstrap.servers": self._target.bootstrap, "linger.ms": 1})
         for number in range(count):
-            value = f"v{len(self.values)}"
+            value = f"{self.name}:{len(self.values)}"
             self.values.append(value)
             producer.produce(self.name, value, partition=number % partitions)
         assert producer.flush(30) == 0
