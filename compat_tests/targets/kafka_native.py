@@ -31,7 +31,7 @@ class KafkaNative(ProcessTarget):
             "log.dirs": str(self.data_dir),
             # A killed broker registers again when its old session has ended: 9 s by default.
             "broker.session.timeout.ms": "4000",
-            "broker.heartbeat.interval.ms": "500",
+            "broker.heartbeat.interval.ms": "1000",
             # There is no other broker to hand over to.
             "controlled.shutdown.enable": "false",
             **self.settings,

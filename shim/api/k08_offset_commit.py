@@ -8,7 +8,7 @@ topics by id: UNKNOWN_TOPIC_ID.
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode
+from shim.errors import ErrorCode, KafkaError
 from shim.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
 from shim.protocol.messages.offset_commit_response import (
     OffsetCommitResponse,
@@ -35,7 +35,12 @@ def handle(context: Context, request: OffsetCommitRequest) -> OffsetCommitRespon
     refused, request.topics = _split(context.broker.metadata.image, request.topics, by_id)
     if not request.topics:
         return OffsetCommitResponse(topics=refused)
-    response = context.broker.groups.commit_offsets(request, context.api_version)
+    try:
+        response = context.broker.groups.commit_offsets(request, context.api_version)
+    except KafkaError as error:  # the group's error is that of the topics which exist
+        response = OffsetCommitResponse(
+            topics=[_refusal(topic, topic.partitions, error.code) for topic in request.topics]
+        )
     if refused:
         by_name = {(topic.name, topic.topic_id): topic for topic in refused}
         for topic in response.topics:

@@ -1,0 +1,16 @@
+"""Every advertised API in every version answers the same requests as Apache Kafka does."""
+
+from __future__ import annotations
+
+from compat_tests.sweep import CASES, LEFT_OUT, prepare, sweep
+from compat_tests.targets import make
+
+
+def test_every_version_of_every_api_answers_as_kafka_does() -> None:
+    with make("shim") as shim, make("kafka-native") as kafka:
+        for target in (shim, kafka):
+            prepare(target.bootstrap)
+        done = sweep(shim.bootstrap, kafka.bootstrap)
+    print(f"{done.asked} requests over {done.apis} APIs, {len(done.disparities)} differ")
+    assert not done.disparities, "\n".join(map(str, done.disparities[:40]))
+    assert done.apis == len([api for api in CASES if api not in LEFT_OUT])
