@@ -16,6 +16,7 @@ from typing import Any
 from compat_tests.scenarios import Scenario
 from compat_tests.scenarios.talk import Disagreement, Talk, warm_up
 from compat_tests.targets import Target, make
+from compat_tests.targets.base import ProcessTarget
 from shim.wire_client import WireClientError
 
 # Beside each other on one broker; most of a scenario's time is waiting for answers.
@@ -25,6 +26,11 @@ ALONE = 2
 
 # On every broker that is started here: a transaction's time is up when it is up.
 COMMON = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}
+
+# Of brokers that are stopped and started: few partitions of the coordinators' topics are quick to make and to load.
+FEW = {"offsets.topic.num.partitions": "3", "transaction.state.log.num.partitions": "3"}
+# A JVM that lives for a minute is better off without its best compiler.
+JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 PASSED, FAILED, NOT_APPLICABLE = "passed", "failed", "not applicable"
 
@@ -74,8 +80,7 @@ class Shared:
     def get(self) -> Target:
         with self.lock:
             if self.target is None:
-                self.target = make(self.kind, settings=COMMON).start()
-                warm_up(self.target)
+                self.target = started(self.kind, COMMON)
             return self.target
 
     def close(self) -> None:
@@ -92,31 +97,67 @@ def run(
     shared = {kind: Shared(kind) for kind in kinds}
     nonces = {scenario.name: os.urandom(3).hex() for scenario in chosen}
 
-    def work(scenario: Scenario, kind: str) -> None:
-        try:
-            if scenario.is_alone and not scenario.needs & ~_powers(kind):
-                with make(kind, settings={**COMMON, **scenario.settings}) as target:
-                    warm_up(target)
-                    outcome = run_one(scenario, target, nonces[scenario.name])
-            else:
-                outcome = run_one(scenario, shared[kind].get(), nonces[scenario.name])
-        except Exception as error:
-            outcome = Outcome(FAILED, f"{type(error).__name__}: {error}")
+    def note(scenario: Scenario, kind: str, outcome: Outcome) -> None:
         results[scenario.name][kind] = outcome
         progress(scenario.name, kind, outcome)
 
+    def together(scenario: Scenario, kind: str) -> None:
+        try:
+            outcome = run_one(scenario, shared[kind].get(), nonces[scenario.name])
+        except Exception as error:
+            outcome = Outcome(FAILED, f"{type(error).__name__}: {error}")
+        note(scenario, kind, outcome)
+
+    def in_turn(mine: list[Scenario], kind: str) -> None:
+        """Scenarios that need the same broker for themselves, one after the other; after a failure on a new one."""
+        target: Target | None = None
+        for scenario in mine:
+            try:
+                if target is None:
+                    target = started(kind, {**COMMON, **FEW, **scenario.settings})
+                outcome = run_one(scenario, target, nonces[scenario.name])
+            except Exception as error:
+                outcome = Outcome(FAILED, f"{type(error).__name__}: {error}")
+            if outcome.status == FAILED and target is not None:
+                target.close()
+                target = None
+            note(scenario, kind, outcome)
+        if target is not None:
+            target.close()
+
     try:
-        with ThreadPoolExecutor(WORKERS * len(shared)) as together, ThreadPoolExecutor(ALONE) as apart:
+        with ThreadPoolExecutor(WORKERS * len(shared)) as pool, ThreadPoolExecutor(ALONE) as apart:
             waiting: list[Future[None]] = []
-            for scenario in chosen:
-                pool = apart if scenario.is_alone else together
-                waiting += [pool.submit(work, scenario, kind) for kind in shared]
+            for kind in reversed(list(shared)):  # the slow starters first
+                able = [each for each in chosen if not each.needs & ~_powers(kind)]
+                beside = [each for each in chosen if each not in able or not each.is_alone]
+                waiting += [pool.submit(together, scenario, kind) for scenario in beside]
+                groups: dict[tuple[tuple[str, str], ...], list[Scenario]] = {}
+                for scenario in able:
+                    if scenario.is_alone:
+                        groups.setdefault(tuple(sorted(scenario.settings.items())), []).append(scenario)
+                waiting += [apart.submit(in_turn, mine, kind) for mine in groups.values()]
             for future in waiting:
                 future.result()
     finally:
         for each in shared.values():
             each.close()
     return results
+
+
+def started(kind: str, settings: Mapping[str, str]) -> Target:
+    """A broker whose coordinators are loaded."""
+    target = make(kind, settings=settings)
+    if isinstance(target, ProcessTarget) and hasattr(target, "jvm_options"):
+        target.jvm_options = JVM
+        target.start_timeout_s = 180.0
+    try:
+        target.start()
+        warm_up(target)
+    except BaseException:
+        target.close()
+        raise
+    return target
 
 
 def _powers(kind: str) -> Any:

@@ -19,7 +19,14 @@ from shim.wire_client import Connection, RequestError, WireClientError, check
 SOURCE, SINK, GROUP, TRANSACTIONAL_ID = "source", "sink", "pipeline-group", "pipeline"
 SINK_PARTITIONS = 2
 ABORT_SHARE = 0.25
-GIVE_UP_S = 30
+GIVE_UP_S = 90
+# What a broker says while it is at work on what came before, or loads what it knows after a start.
+BUSY = (
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
 
 
 def fill(bootstrap: str, count: int) -> None:
@@ -95,7 +102,7 @@ class Pipeline:
         self._ask("FindCoordinator", 4, key_type=0, coordinator_keys=[GROUP])
         while True:
             answer = self._ask("InitProducerId", 5, transactional_id=TRANSACTIONAL_ID, transaction_timeout_ms=60_000)
-            if answer.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:
+            if answer.error_code not in BUSY:
                 check(answer.error_code, subject="InitProducerId")
                 break
             time.sleep(0.005)
@@ -115,6 +122,9 @@ class Pipeline:
                 require_stable=True,
                 groups=[{"group_id": GROUP, "topics": [{"name": SOURCE, "partition_indexes": [0]}]}],
             )
+            if answer.groups[0].error_code in BUSY:
+                time.sleep(0.005)
+                continue
             check(answer.groups[0].error_code, subject="OffsetFetch")
             part = answer.groups[0].topics[0].partitions[0]
             if part.error_code != ErrorCode.UNSTABLE_OFFSET_COMMIT:
