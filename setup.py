@@ -76,4 +76,5 @@ setup(
         },
     ),
     cmdclass={"build_ext": AtomicBuildExt},
+    options={"build_ext": {"parallel": os.cpu_count()}},
 )
