@@ -1,7 +1,7 @@
 """Extensions and compiler flags of ``cext``; all metadata is in pyproject.toml.
 
-Environment: ``KAFKA_SHIM_ASAN=1`` builds with AddressSanitizer, ``KAFKA_SHIM_LINETRACE=1`` with line tracing for coverage,
-``KAFKA_SHIM_WERROR=1`` makes C warnings errors (on in the project's own builds).
+Environment: ``KAFKA_SHIM_ASAN=1`` builds with AddressSanitizer, ``KAFKA_SHIM_LINETRACE=1`` with line tracing for
+coverage, ``KAFKA_SHIM_WERROR=1`` makes C warnings errors (on in the project's own builds).
 """
 
 import os

@@ -21,8 +21,9 @@ class OffsetMap:
         """The offset of a key, -1 when it is not here."""
 
 def index_records(offsets: OffsetMap, records: Buffer, batch: Batch, from_offset: int) -> bool:
-    """Put in the keys of the decompressed records of `batch` at or after `from_offset`. False: the map is full, and what
-    was not put in stays out. BatchError for bad bytes."""
+    """Put in the keys of the decompressed records of `batch` at or after `from_offset`. False: the map is full,
+    and what was not put in stays out. BatchError for bad bytes.
+    """
 
 class Survey:
     """What would stay of a batch."""
@@ -35,14 +36,16 @@ class Survey:
     """Whether a kept record has no value."""
 
 def survey(offsets: OffsetMap, records: Buffer, batch: Batch, keep_tombstones: bool) -> Survey:
-    """Judge the decompressed records of a data batch: a record stays when it is behind the map's latest offset, or is the last
-    one of its key and, without a value, `keep_tombstones`. BatchError for bad bytes."""
+    """Judge the decompressed records of a data batch: a record stays when it is behind the map's latest offset, or
+    is the last one of its key and, without a value, `keep_tombstones`. BatchError for bad bytes.
+    """
 
 def copy_kept(
     offsets: OffsetMap | None, records: Buffer, batch: Batch, keep_tombstones: bool, base_timestamp: int
 ) -> bytearray:
-    """The records that stay, by the same rule (no map: all), as a batch's records with this base timestamp. Offset deltas
-    stay as they are. BatchError for bad bytes."""
+    """The records that stay, by the same rule (no map: all), as a batch's records with this base timestamp. Offset
+    deltas stay as they are. BatchError for bad bytes.
+    """
 
 def seal(
     records: Buffer, batch: Batch, attributes: int, base_timestamp: int, max_timestamp: int, record_count: int

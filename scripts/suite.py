@@ -143,7 +143,8 @@ def run_step(step: Step, extra: list[str]) -> bool:
     if step.report is not None:
         step.report.unlink(missing_ok=True)
     command = [*step.command, *extra] if step.report is not None else step.command
-    environment = {**os.environ, "KAFKA_SHIM_WERROR": "1", **(step.environment or {})}
+    path = os.pathsep.join([str(PYTHON.parent), os.environ.get("PATH", "")])  # cython-lint runs pycodestyle by its name
+    environment = {**os.environ, "PATH": path, "KAFKA_SHIM_WERROR": "1", **(step.environment or {})}
     status = subprocess.run(command, cwd=step.cwd, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
     if status != 0:
         print(f"--- {step.name} failed (exit status {status})", flush=True)

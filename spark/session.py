@@ -36,8 +36,8 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> SparkSession:
     """A session with the Kafka and Avro connectors, bound to the loopback address, workers on this very Python.
 
-    ``settings`` are Spark's own names and win over the defaults here; options of Java are added to them. Raises RuntimeError with the end of the JVM's
-    output when Spark does not start.
+    ``settings`` are Spark's own names and win over the defaults here; options of Java are added to them. Raises
+    RuntimeError with the end of the JVM's output when Spark does not start.
     """
     from pyspark.sql import SparkSession
 

@@ -1,4 +1,5 @@
-"""The shim with one deliberate bug, in a process of its own (``python -m compat_tests.tests.compat.planted BUG serve``).
+"""The shim with one deliberate bug, in a process of its own (``python -m compat_tests.tests.compat.planted BUG
+serve``).
 
 Each bug is a patch of one part, and names the scenario that must catch it. The broker itself knows nothing of them.
 """
