@@ -18,7 +18,7 @@ from shim.java_hash import internal_partition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable
+    from collections.abc import Awaitable, Generator, Iterable
     from typing import Any
 
     from shim.clock import Clock
@@ -99,8 +99,9 @@ class GroupCoordinator:
         self._timers = Timers(clock, self._on_timer)
         self._own_timers: dict[str, Any] = {}
         self._surroundings: Surroundings | None = None
-        # What has been read of `__consumer_offsets`, by partition.
+        # What has been read of `__consumer_offsets`, by partition, and the one that is being read in the background.
         self._partitions: dict[int, Groups] = {}
+        self._reading: dict[int, Generator[None, None, Groups]] = {}
         # Requests that wait.
         self._parked: set[Parked] = set()
 
@@ -161,13 +162,25 @@ class GroupCoordinator:
     def _load(self, partition: int) -> Groups:
         from shim.group.groups import Groups
 
-        log = self._logs.find(TOPIC, partition)
-        if log is None or log.log_end_offset == log.log_start_offset:
-            return Groups()
-        from shim.group import restart
-        from shim.group.replay import replay
+        reading = self._reading.pop(partition, None)
+        if reading is None:
+            log = self._logs.find(TOPIC, partition)
+            if log is None or log.log_end_offset == log.log_start_offset:
+                return Groups()
+            from shim.group.replay import replay
 
-        groups = self._partitions[partition] = replay(log)
+            reading = replay(log)
+        while True:
+            try:
+                next(reading)
+            except StopIteration as done:
+                return self._resume(partition, done.value)
+
+    def _resume(self, partition: int, groups: Groups) -> Groups:
+        """Members' sessions begin anew."""
+        from shim.group import restart
+
+        self._partitions[partition] = groups
         now_ms = self._clock.now_ms()
         for group in list(groups.by_id.values()):
             decision = restart.resume(group, self.surroundings, now_ms)
@@ -175,13 +188,29 @@ class GroupCoordinator:
         return groups
 
     def _load_next(self) -> None:
-        """Read one partition that nobody asked for yet, so that its members' sessions end on time."""
+        """Read on in a partition that nobody asked for yet, so that its members' sessions end on time."""
         self._own_timers.pop("load", None)
         for partition in range(self._partition_count()):
             if partition not in self._partitions:
-                self._loaded(partition)
+                self._read_on(partition)
                 self._own_timers["load"] = self._clock.call_later(1, self._load_next)
                 return
+
+    def _read_on(self, partition: int) -> None:
+        log = self._logs.find(TOPIC, partition)
+        if log is None or log.log_end_offset == log.log_start_offset:
+            self._loaded(partition)
+            return
+        reading = self._reading.get(partition)
+        if reading is None:
+            from shim.group.replay import replay
+
+            reading = self._reading[partition] = replay(log)
+        try:
+            next(reading)
+        except StopIteration as done:
+            del self._reading[partition]
+            self._resume(partition, done.value)
 
     def _all_groups(self) -> Iterable[tuple[int, Groups]]:
         if TOPIC not in self._metadata.image.topics:
@@ -556,10 +585,9 @@ class GroupCoordinator:
     def on_marker(self, log: PartitionLog, producer_id: int, producer_epoch: int, commit: bool, offset: int) -> None:
         """Hook of `logs.on_marker`: a marker in `__consumer_offsets` decides pending offsets. A partition
         that is not read yet will find the marker in its log."""
-        if log.topic == TOPIC:
-            groups = self._partitions.get(log.partition)
-            if groups is not None:
-                groups.offsets.complete(producer_id, commit)
+        if log.topic == TOPIC and (log.partition in self._partitions or log.partition in self._reading):
+            # One that is being read may be past this marker or not: told twice, it counts once.
+            self._loaded(log.partition).offsets.complete(producer_id, commit)
 
     # --- topics
 
@@ -582,6 +610,7 @@ class GroupCoordinator:
 
         if topic.name == TOPIC:
             self._partitions.clear()
+            self._reading.clear()
             self._dismiss()
             return
         self._on_topic_changed(topic)

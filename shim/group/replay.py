@@ -16,6 +16,8 @@ from shim.group.offsets import NO_PRODUCER_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from shim.storage.log import PartitionLog
 
     # key bytes -> (offset of the record, value bytes)
@@ -23,23 +25,35 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("shim.group")
 
+# Records between two stops: a few milliseconds.
+STEP_RECORDS = 2000
 
-def replay(log: PartitionLog) -> Groups:
-    """The groups that a partition's log holds. Records that this version cannot read are skipped with a warning."""
-    newest, pending = _newest(log)
+
+def replay(log: PartitionLog) -> Generator[None, None, Groups]:
+    """The groups that a partition's log holds; stops every now and then, so that others get their turn.
+
+    Records that this version cannot read are skipped with a warning."""
+    newest, pending = yield from _newest(log)
     groups = Groups()
-    for key, (offset, value) in newest.items():
+    for number, (key, (offset, value)) in enumerate(newest.items()):
         _apply(groups, log, key, value, offset, NO_PRODUCER_ID)
+        if number % STEP_RECORDS == STEP_RECORDS - 1:
+            yield
     for producer_id, commits in pending.items():
         for key, (offset, value) in commits.items():
             _apply(groups, log, key, value, offset, producer_id)
     return groups
 
 
-def _newest(log: PartitionLog) -> tuple[Newest, dict[int, Newest]]:
+def _newest(log: PartitionLog) -> Generator[None, None, tuple[Newest, dict[int, Newest]]]:
     newest: Newest = {}
     pending: dict[int, Newest] = {}
+    since_stop = 0
     for buffer, batch in log.batches():
+        since_stop += batch.record_count
+        if since_stop >= STEP_RECORDS:
+            since_stop = 0
+            yield
         if batch.is_control:
             for record in cext_records.iterate(buffer):
                 _end_transaction(newest, pending.pop(batch.producer_id, {}), record.key, record.value)

@@ -134,6 +134,27 @@ def _fetch_all(group: str):
     return OffsetFetchRequestGroup(group_id=group, topics=None)
 
 
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_partition_that_is_being_read_takes_requests_and_markers(
+    node: Node, commit: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shim.group.replay.STEP_RECORDS", 10)
+    for offset in range(300):
+        node.commit("g", "t", offset)
+    node.commit_in_transaction("g", "t", 900, PRODUCER)
+    partition = node.groups.partition_for("g")
+    node.crash()
+    while partition not in node.groups._reading:
+        assert partition not in node.groups._partitions, "not all at once"
+        node.advance(1)
+    node.end_transaction("g", PRODUCER, commit)
+    assert node.committed("g", "t", stable=True) == (900 if commit else 299, 0)
+    node.crash()
+    node.advance(1000)
+    assert partition in node.groups._partitions
+    assert node.committed("g", "t", stable=True) == (900 if commit else 299, 0)
+
+
 # --- transactions
 
 
