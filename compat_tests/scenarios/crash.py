@@ -67,7 +67,7 @@ def killed_between_the_markers(t: Talk) -> None:
         t.same(state_of(t, p.transactional_id), "CompleteCommit", "state")
 
 
-@scenario("B21", needs=Power.KILL)
+@scenario("B21", needs=Power.KILL, is_smoke=False)
 def a_pipeline_outlives_its_broker(t: Talk) -> None:
     """consume-transform-produce with offsets in the transaction, the broker killed in three transactions: before the
     writes, before EndTxn, after it; output and offsets exactly once."""
@@ -167,7 +167,7 @@ def the_checker_finds_nothing_after_a_kill(t: Talk) -> None:
     t.note("history", f"{len(history)} operations", str(getattr(found, "errors", [])))
 
 
-@scenario("D12", "B14", needs=Power.KILL)
+@scenario("D12", "B14", needs=Power.KILL, is_smoke=False)
 def read_committed_after_a_restart_at_the_stable_offset(t: Talk) -> None:
     """A committed offset at the LSO of an open transaction: after a restart the fetch is empty, never out of range."""
     topic = t.topic()

@@ -33,7 +33,7 @@ for _name, _conversation in CONVERSATIONS.items():
     _register(_name, _conversation)
 
 
-@scenario("C", needs=Power.KILL)
+@scenario("C", needs=Power.KILL, is_smoke=False)
 def offsets_come_back_after_a_kill(t: Talk) -> None:
     """Committed offsets, with their metadata, are back after a kill; so is the group, Empty."""
     topic, group = t.topic(partitions=2), t.name("g")

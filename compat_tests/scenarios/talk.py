@@ -206,6 +206,12 @@ class Talk:
         )
         return answer
 
+    def read(self, topic: str, partition: int, offset: int) -> list[tuple[int, str]]:
+        """(offset, value) from `offset` on, without noting."""
+        part = self.send(fetch(topic, partition, offset), 12).responses[0].partitions[0]
+        found = records_of(part.records or b"")
+        return [(record.offset, record.value.decode()) for record, _ in found if record.offset >= offset]
+
     def values(self, topic: str, *, partition: int = 0, committed: bool = False) -> list[bytes]:
         """The values that a client shows: aborted records and markers left out as clients do it."""
         answer = self.fetch(topic, partition=partition, committed=committed)

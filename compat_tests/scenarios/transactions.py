@@ -101,7 +101,7 @@ def expected_epochs_of_kip_360(t: Talk) -> None:
     t.error(t.init(p.transactional_id, 5, **mine), FENCED, "two behind")
 
 
-@scenario("B3", needs=Power.KILL)
+@scenario("B3", needs=Power.KILL, is_smoke=False)
 def previous_epoch_is_forgotten_by_a_restart(t: Talk) -> None:
     """The answer to a retry with the previous epoch is in memory only: after a restart it is PRODUCER_FENCED."""
     p = Producer(t, "x")
