@@ -126,7 +126,8 @@ def _locate(context: Context, request: ProduceRequest) -> tuple[ProduceResponse,
             answers = topics[key] = entry.partition_responses
         for data in topic.partition_data:
             if data.records is None:
-                raise DisconnectError("Produce without records")  # Kafka fails on the null and closes the connection
+                # Kafka stumbles over the null and leaves the request without an answer; a closed connection says more.
+                raise DisconnectError("Produce without records")
             if (key, data.index) in batches:
                 answers.remove(batches.pop((key, data.index)).answer)
             batch = _Batch(PartitionProduceResponse(index=data.index), data.records)

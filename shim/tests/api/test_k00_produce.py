@@ -77,7 +77,7 @@ def test_no_batch_two_batches_and_old_formats_are_invalid_records(client):
         assert (told.base_offset, told.log_start_offset, told.error_message) == (-1, -1, None)
 
 
-def test_null_records_close_the_connection_as_in_kafka(client):
+def test_null_records_close_the_connection(client):
     make_topic(client, "t")
     with pytest.raises(WireClientError, match="closed"):
         produce(client, "t", 0, None)
