@@ -7,7 +7,6 @@ from typing import Any
 
 from compat_tests.scenarios import scenario
 from compat_tests.scenarios.talk import Talk
-from compat_tests.targets import Power
 
 STAGES, PARTITIONS, COUNT = 3, 3, 30
 # A commit into a rebalance that has begun; the record is read again by whoever gets its partition.
@@ -97,7 +96,7 @@ class Chain:
                 consumer.close()
 
 
-@scenario("D16", needs=Power.PROXY, is_smoke=False)
+@scenario("D16", is_smoke=False)
 def a_chain_under_churn(t: Talk) -> None:
     """Members leave, come and come back under their static name in every stage: nothing is lost, nobody who lives is
     told that it is unknown, and nothing comes twice unless a commit was refused."""

@@ -1,0 +1,87 @@
+"""The runner judges as it says: what passed, failed, cannot be shown, differs, and may differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from compat_tests import runner
+from compat_tests.allowed import ALLOWED, reason_for
+from compat_tests.runner import FAILED, NOT_APPLICABLE, PASSED, Difference, Outcome, differences
+from compat_tests.scenarios import Scenario, load
+from compat_tests.scenarios.talk import Talk
+from compat_tests.targets import Power, Target, make
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[Target]:
+    with make("shim-embedded") as started:
+        yield started
+
+
+def _asks(talk: Talk) -> None:
+    """Asks."""
+    talk.topic()
+    talk.error(talk.ask("FindCoordinator", 3, key=talk.name("g"), key_type=9), "INVALID_REQUEST")
+
+
+def _is_wrong(talk: Talk) -> None:
+    talk.note("before", "", "")
+    talk.same(1, 2, "one")
+
+
+def _is_broken(talk: Talk) -> None:
+    raise RuntimeError("a bug of the scenario")
+
+
+def test_a_scenario_that_holds_passes_with_its_transcript(target: Target) -> None:
+    outcome = runner.run_one(Scenario("x", ("A1",), _asks), target)
+    assert (outcome.status, outcome.reason) == (PASSED, "")
+    assert [what for what, _, _ in outcome.steps] == ["FindCoordinator v3"]
+    assert "INVALID_REQUEST" in str(outcome.steps)
+
+
+def test_what_does_not_hold_fails_with_what_was_said_before(target: Target) -> None:
+    outcome = runner.run_one(Scenario("x", ("A1",), _is_wrong), target)
+    assert (outcome.status, outcome.reason) == (FAILED, "one: 1 where 2 is right")
+    assert len(outcome.steps) == 1
+    broken = runner.run_one(Scenario("x", ("A1",), _is_broken), target)
+    assert broken.status == FAILED
+    assert "a bug of the scenario" in broken.reason
+
+
+def test_a_power_that_the_target_lacks_is_named(target: Target) -> None:
+    outcome = runner.run_one(Scenario("x", ("A1",), _asks, Power.KILL), target)
+    assert (outcome.status, outcome.reason) == (NOT_APPLICABLE, "needs KILL, which shim-embedded has not")
+
+
+def test_two_runs_with_one_name_leave_equal_transcripts(target: Target) -> None:
+    one, two = (runner.run_one(load()["b8-offsets-join-by-version"], target, nonce) for nonce in ("aaaaaa", "bbbbbb"))
+    assert one.status == two.status == PASSED, one.reason + two.reason
+    assert [what for what, _, _ in one.steps] == [what for what, _, _ in two.steps]
+    assert "aaaaaa" not in str(one.steps)
+
+
+def test_differences_name_the_step_and_the_path() -> None:
+    ours = Outcome(PASSED, "", [("Fetch v12", {}, {"rows": [{"a": 1}]}), ("Fetch v12", {}, {})])
+    theirs = Outcome(PASSED, "", [("Fetch v12", {}, {"rows": [{"a": 2}]})])
+    found = [str(each) for each in differences(ours, theirs)]
+    assert found == [
+        "step 0, Fetch v12 answer.rows[0].a: 1 where the other has 2",
+        "step 1, steps: 2 where the other has 1",
+    ]
+
+
+def test_an_allowed_difference_is_allowed_in_its_scenario_alone() -> None:
+    row = ALLOWED[0]
+    difference = Difference(0, "Produce v12", " answer.error_code", "NONE", "OUT_OF_ORDER_SEQUENCE_NUMBER")
+    assert reason_for(row.scenario, difference) == row.reason
+    assert reason_for("a4-five-batches-are-remembered", difference) is None
+    assert all(any(each == known for known in load()) for each in {row.scenario for row in ALLOWED})
+
+
+def test_every_scenario_says_what_it_shows() -> None:
+    for scenario in load().values():
+        assert scenario.title.endswith("."), scenario.name
+        assert bool(scenario.needs & Power.INSIDE) == bool(scenario.unobservable), scenario.name
