@@ -41,9 +41,11 @@ from shim.protocol.records.group_metadata_value import GroupMetadataValue, Membe
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Literal
 
     from shim.group.client import Client
     from shim.group.decision import Token
+    from shim.protocol.messages.join_group_request import JoinGroupRequestProtocol
 
 # (name, metadata) in the member's order of preference.
 Protocols = list[tuple[str, bytes]]
@@ -127,7 +129,7 @@ class ClassicMember:
 class ClassicGroup:
     """One group. Owned by `Groups`; changed by the rules in `classic_*` alone."""
 
-    TYPE = "classic"
+    TYPE: Literal["classic"] = "classic"
 
     __slots__ = (
         "generation_id",
@@ -444,6 +446,6 @@ class ClassicGroup:
         return group
 
 
-def protocols_of(requested: Iterable[object]) -> Protocols:
+def protocols_of(requested: Iterable[JoinGroupRequestProtocol]) -> Protocols:
     """The protocols of a JoinGroup request, copied out of its buffer."""
-    return [(protocol.name, bytes(protocol.metadata)) for protocol in requested]  # type: ignore[attr-defined]
+    return [(protocol.name, bytes(protocol.metadata)) for protocol in requested]

@@ -49,6 +49,7 @@ from shim.protocol.records.consumer_group_target_assignment_metadata_value impor
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Literal
 
 MAX_INT64 = 0x7FFFFFFFFFFFFFFF
 
@@ -67,7 +68,7 @@ class Resolved:
 class ConsumerGroup:
     """One group. Owned by `Groups`."""
 
-    TYPE = "consumer"
+    TYPE: Literal["consumer"] = "consumer"
 
     __slots__ = (
         "assignment_epoch",

@@ -259,7 +259,7 @@ class GroupCoordinator:
                 self._append(partition, [record.encode() for record in decision.records], now_ms)
             except KafkaError as error:
                 for token, _ in decision.replies:
-                    token.fail(error.code)  # type: ignore[attr-defined]
+                    token.fail(error.code)
                 raise
             if decision.replayed:
                 for record in decision.records:
@@ -271,7 +271,7 @@ class GroupCoordinator:
         for group_id, deadline_ms, epoch in decision.refreshes:
             refreshed = groups.by_id.get(group_id)
             if refreshed is not None and refreshed.TYPE == "consumer":
-                refreshed.set_refresh(deadline_ms, epoch)  # type: ignore[union-attr]
+                refreshed.set_refresh(deadline_ms, epoch)
         for group_id, kind, member_id, delay_ms, only_if_absent in decision.timers:
             if delay_ms == CANCEL:
                 self._timers.cancel((group_id, kind, member_id))
@@ -307,9 +307,9 @@ class GroupCoordinator:
         now_ms = self._clock.now_ms()
         try:
             if group.TYPE == "classic":
-                decision = self._classic_timer(group, kind, member_id, now_ms)  # type: ignore[arg-type]
+                decision = self._classic_timer(group, kind, member_id, now_ms)
             else:
-                decision = self._consumer_timer(group, kind, member_id, now_ms)  # type: ignore[arg-type]
+                decision = self._consumer_timer(group, kind, member_id, now_ms)
             self._decide(group_id, decision, now_ms)
         except KafkaError as error:
             logger.warning("timer %s of group %s: %s; it is tried again", kind, group_id, error)
@@ -405,9 +405,9 @@ class GroupCoordinator:
         parked = Parked(sync_failure)
         try:
             if group.TYPE == "classic":
-                decision = classic_sync.sync(group, request, parked, now_ms)  # type: ignore[arg-type]
+                decision = classic_sync.sync(group, request, parked, now_ms)
             else:
-                decision = consumer_classic.sync(group, request, self.surroundings)  # type: ignore[arg-type]
+                decision = consumer_classic.sync(group, request, self.surroundings)
             response = self._decide(request.group_id, decision, now_ms)
             if response is not None:
                 parked.answer(response)
@@ -421,9 +421,9 @@ class GroupCoordinator:
 
         group = self._known_group(request.group_id)
         if group.TYPE == "classic":
-            decision = classic_sync.heartbeat(group, request)  # type: ignore[arg-type]
+            decision = classic_sync.heartbeat(group, request)
         else:
-            decision = consumer_classic.heartbeat(group, request)  # type: ignore[arg-type]
+            decision = consumer_classic.heartbeat(group, request)
         return self._decide(request.group_id, decision, 0)  # type: ignore[no-any-return]
 
     def leave_group(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
@@ -433,9 +433,9 @@ class GroupCoordinator:
         group = self._known_group(request.group_id)
         now_ms = self._clock.now_ms()
         if group.TYPE == "classic":
-            decision = classic_leave.leave(group, request, self._config, now_ms)  # type: ignore[arg-type]
+            decision = classic_leave.leave(group, request, self._config, now_ms)
         else:
-            decision = consumer_classic.leave(group, request, self.surroundings, now_ms)  # type: ignore[arg-type]
+            decision = consumer_classic.leave(group, request, self.surroundings, now_ms)
         return self._decide(request.group_id, decision, now_ms)  # type: ignore[no-any-return]
 
     def _known_group(self, group_id: str) -> Group:
@@ -603,7 +603,7 @@ class GroupCoordinator:
         for groups in self._partitions.values():
             for group in groups.by_id.values():
                 if group.TYPE == "consumer" and group.is_subscribed(topic.name):
-                    group.request_refresh()  # type: ignore[union-attr]
+                    group.request_refresh()
 
     def _on_topic_deleted(self, topic: Topic) -> None:
         from shim.group import offset_rules
@@ -652,7 +652,7 @@ class GroupCoordinator:
         decision = Decision()
         decision.records = group.tombstones()
         if group.TYPE == "classic":
-            for member_id in group.pending_joins:  # type: ignore[union-attr]
+            for member_id in group.pending_joins:
                 decision.cancel(group.group_id, SESSION, member_id)
         decision.cancel(group.group_id, JOIN)
         decision.cancel(group.group_id, REGEX)

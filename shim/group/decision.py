@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
+    from shim.errors import ErrorCode
     from shim.group.classic import ClassicGroup
     from shim.group.records import Record
 
     class Token(Protocol):
-        """One request that waits for its response. `answer` is called once by the rules' side; more is ignored."""
+        """One request that waits for its response: the first answer counts."""
 
         def answer(self, response: Any) -> None: ...
+        def fail(self, code: ErrorCode) -> None: ...
 
 
 # Kinds of timers. A timer's key is (group id, kind, member id); the member id is "" where the group itself waits.
