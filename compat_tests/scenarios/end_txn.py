@@ -127,6 +127,7 @@ def a_transaction_times_out(t: Talk) -> None:
     p = Producer(t, "x", transaction_timeout_ms=300)
     p.send(topic, b"late")
     t.wait(lambda: t.end_offset(topic, committed=True) == 2, "the abort marker")
+    t.settle(p.transactional_id or "")
     t.same(state_of(t, p.transactional_id), "CompleteAbort", "state")
     p.send(topic, b"later", expect=OLD_EPOCH)
     p.end(commit=True, expect=STATE)
@@ -145,6 +146,7 @@ def a_classic_transaction_times_out(t: Talk) -> None:
     p.add(topic)
     p.send(topic, b"late", version=11)
     t.wait(lambda: t.end_offset(topic, committed=True) == 2, "the abort marker")
+    t.settle(p.transactional_id or "")
     for version in range(5):
         p.end(commit=True, version=version, expect=FENCED if version >= 2 else OLD_EPOCH)
     for version in range(4):
