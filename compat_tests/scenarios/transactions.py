@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compat_tests.requests import make
 from compat_tests.scenarios import scenario
 from compat_tests.scenarios.talk import NONE, Producer, Talk, name_of
 from compat_tests.targets import Power
@@ -111,16 +112,51 @@ def previous_epoch_is_forgotten_by_a_restart(t: Talk) -> None:
     t.error(t.init(p.transactional_id, 5, **mine), FENCED)
 
 
+def at_the_last_epoch(t: Talk, name: str) -> Producer:
+    """A producer at epoch 32766, brought there by InitProducerId, many in flight."""
+    p = Producer(t, name)
+    request = make("InitProducerId", transactional_id=p.transactional_id, transaction_timeout_ms=60_000)
+    left = 32766 - p.epoch
+    while left:
+        count = min(left, 500)
+        for _ in range(count):
+            t.connection.send(request, 5)
+        for _ in range(count):
+            answer = t.connection.receive(request.API_KEY, 5)[1]
+            t.error(answer, NONE)
+        left -= count
+    t.same((answer.producer_id, answer.producer_epoch), (p.id, 32766), "the last epoch")
+    p.epoch = 32766
+    return p
+
+
 @scenario("B4", is_long=True)
 def the_epoch_runs_out(t: Talk) -> None:
     """InitProducerId at epoch 32766 gives a new id at epoch 0."""
-    p = Producer(t, "x")
-    for _ in range(32766):
-        answer = t.quietly("InitProducerId", 5, transactional_id=p.transactional_id, transaction_timeout_ms=60_000)
-        t.error(answer, NONE)
-    t.same(answer.producer_epoch, 32766, "the last epoch")
+    p = at_the_last_epoch(t, "x")
     fresh = t.init(p.transactional_id)
     t.same((fresh.producer_id != p.id, fresh.producer_epoch), (True, 0), "a new id")
+
+
+@scenario("B4", "B23", "B24", is_long=True)
+def a_transaction_ends_at_the_last_epoch(t: Talk) -> None:
+    """EndTxn v5 at 32766 answers (new id, 0), its marker is (old id, 32767), a retry answers the same; the old id is
+    fenced."""
+    topic = t.topic()
+    p = at_the_last_epoch(t, "x")
+    p.send(topic, b"last")
+    first = p.end(commit=True, adopt=False)
+    t.same((first.producer_id != p.id, first.producer_epoch), (True, 0), "a new id")
+    again = p.end(commit=True, adopt=False)
+    t.same((again.producer_id, again.producer_epoch), (first.producer_id, 0), "the retry")
+    p.end(commit=False, expect="INVALID_TXN_STATE")
+    p.send(topic, b"late", expect=OLD_EPOCH)
+    t.fetch(topic)
+    p.id, p.epoch = first.producer_id, 0
+    p.sequences.clear()
+    p.send(topic, b"first")
+    p.end(commit=True)
+    t.same(t.values(topic, committed=True), [b"last", b"first"], "committed")
 
 
 @scenario("B5")
