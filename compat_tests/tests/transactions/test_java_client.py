@@ -149,13 +149,13 @@ def test_many_partitions_in_one_transaction(
     java, topic, name = java_clients, new_topic(20), new_name("p")
     java.producer(name, name)
     java.call("init", name)
-    for outcome in ("commit", "abort", "commit"):
+    for offset, outcome in ((0, "commit"), (2, "abort"), (4, "commit")):
         java.call("begin", name)
         for partition in range(20):
             java.send(name, topic, f"{outcome}-{partition}", partition)
+        # Between two records of a partition there is one marker. Java would not even send what it is to abort.
+        assert java.call("flush", name) == [str(offset)] * 20
         java.call(outcome, name)
-    # Two records and two markers came before; `abort` has forgotten their offsets.
-    assert java.call("flush", name) == ["4"] * 20
     assert read(java, new_name("c"), topic, 2) == ["commit-0", "commit-0"]
     java.call("close-producer", name)
 

@@ -106,7 +106,7 @@ def test_list_describe_and_force_terminate(broker: ShimProcess) -> None:
     (producer,) = table(kafka(broker, "describe-producers", "--topic", "t", "--partition", "0"))
     assert producer["CurrentTransactionStartOffset"] == "0"
     assert table(ours(broker, "describe-producers", "--topic", "t", "--partition", "0")) == [producer]
-    kafka(broker, "forceTerminateTransaction", "--transactional-id", "app")
+    kafka(broker, "forceTerminateTransaction", "--transactionalId", "app")
     (described,) = table(kafka(broker, "describe", "--transactional-id", "app"))
     assert described["TransactionState"] in ("CompleteAbort", "Empty")
     assert described["TopicPartitions"] == ""
