@@ -420,7 +420,8 @@ class Registry:
         for connection in list(self.connections):
             if connection.last_active_ms < oldest_ms and connection.task is None:
                 logger.debug("closing %s: idle", connection)
-                connection.close()
+                # Not `close`, which would wait for a client that never takes its answers, and hold them that long.
+                connection.abort()
         self.start()
 
     def stop(self) -> None:

@@ -314,6 +314,22 @@ def test_an_idle_connection_is_closed_and_one_that_waits_is_not():
             assert client.receive(1, 12)
 
 
+def test_an_idle_client_that_never_reads_is_let_go_with_its_answers():
+    with contextlib.ExitStack() as stack:
+        broker = stack.enter_context(Broker(connections_max_idle_ms=60_000, clock="virtual"))
+        client = stack.enter_context(Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S))
+        make_topic(client, "many", 500)
+        never_reads = stack.enter_context(raw(broker))
+        frame = encode_request_frame(MetadataRequest(topics=None), 12, 1, "test")
+        never_reads.settimeout(0.2)
+        with contextlib.suppress(TimeoutError):
+            while True:
+                never_reads.send(frame * 100)
+        assert broker.call(lambda: broker.state.metrics.connections_opened) == 2
+        broker.clock.advance("90s")
+        until(broker, lambda: broker.state.metrics.connections_closed == 2)
+
+
 def test_unfinished_requests_over_the_limit_wait_for_memory():
     with contextlib.ExitStack() as stack:
         broker = stack.enter_context(Broker(queued_max_request_bytes=LARGE_BYTES))
