@@ -229,6 +229,29 @@ def test_offsets_outside_are_out_of_range_and_the_end_is_empty(log: PartitionLog
             log.read(offset, 100)
 
 
+def test_bad_header_in_a_closed_segment_is_an_error_and_hides_nothing_else(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    for _ in range(3):
+        put(log, b"a" * 100)
+    log.roll(NOW_MS)
+    put(log, b"b")
+    found = log.segments[0].find(1)
+    assert found is not None
+    disk.stop()
+    with (disk.partition / f"{0:020}.log").open("r+b") as file:
+        file.seek(found[0] + 8)
+        file.write(bytes(4))  # the batch's length
+    log = disk.open()
+    assert len(records(log, 3)) == 1
+    assert scan_all(log.read(0, 1).records[0])[0].base_offset == 0
+    for offset in (1, 2):
+        with refused(ErrorCode.CORRUPT_MESSAGE):
+            log.read(offset, 1000)
+    put(log, b"c")
+    assert len(records(log, 3)) == 2
+
+
 def test_views_outlive_roll_delete_and_close(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk({"segment.bytes": "16777216", "max.message.bytes": "9000000"})
     log = disk.open()
