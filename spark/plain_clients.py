@@ -47,6 +47,8 @@ def read(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[
             "enable.auto.commit": False,
             "isolation.level": isolation,
             "enable.partition.eof": True,
+            # A head that was deleted.
+            "auto.offset.reset": "earliest",
         }
     )
     try:
@@ -76,6 +78,15 @@ def values(bootstrap: str, topic: str, isolation: str = "read_committed") -> lis
 
 def producer(bootstrap: str, transactional_id: str) -> Producer:
     """A transactional one, initialised."""
-    made = Producer({**QUIET, "bootstrap.servers": bootstrap, "transactional.id": transactional_id, "linger.ms": 5})
+    made = Producer(
+        {
+            **QUIET,
+            "bootstrap.servers": bootstrap,
+            "transactional.id": transactional_id,
+            # One that is held open on purpose must outlive a slow machine.
+            "transaction.timeout.ms": 900_000,
+            "linger.ms": 5,
+        }
+    )
     made.init_transactions(60)
     return made

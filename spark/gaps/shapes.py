@@ -148,7 +148,7 @@ class CompactionHoles(Shape):
         self._round("c", keys=range(3), times=5)
 
     def _round(self, label: str, keys: range, times: int) -> None:
-        last: dict[int, str] = getattr(self, "_last", {})
+        last: dict[object, str] = getattr(self, "_last", {})
         self._last = last
         rows = [(key, f"{self.name}:{label}{key}.{turn}") for turn in range(times) for key in keys]
         for chunk in range(0, len(rows), 10):
@@ -156,12 +156,13 @@ class CompactionHoles(Shape):
         last.update(rows)
         # A record in the segment after rolls the one before, which alone is compacted.
         time.sleep(SEGMENT_MS * 2 / 1000)
-        last[-1] = f"{self.name}:tick-{label}"
-        self._fill([(-1, last[-1])])
+        # Its key is its own: it is not compacted yet, so it could not replace the one before.
+        last[label] = f"{self.name}:tick-{label}"
+        self._fill([(label, last[label])])
         self._wait(set(last.values()))
         self.committed = self.written = sorted(last.values())
 
-    def _fill(self, rows: list[tuple[int, str]]) -> None:
+    def _fill(self, rows: list[tuple[object, str]]) -> None:
         given = ({"key": str(key).encode(), "value": value.encode()} for key, value in rows)
         plain_clients.fill(self.target.bootstrap, self.topic, given)
 
@@ -172,7 +173,7 @@ class CompactionHoles(Shape):
             if found == wanted:
                 return
             if time.monotonic() > give_up:
-                raise RuntimeError(f"{self.topic} was not compacted: {len(found - wanted)} records too many")
+                raise RuntimeError(f"{self.topic} was not compacted: {sorted(found ^ wanted)} are too many or missing")
             time.sleep(0.1)
 
 

@@ -75,6 +75,13 @@ def scratch(tmp_path: Path) -> Iterator[Path]:
     shutil.rmtree(tmp_path, ignore_errors=True)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first test of a run waits for a JVM or two; on a busy machine that alone takes minutes."""
+    for item in items:
+        if "spark" in item.path.parts and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(900))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # Py4J closes its sockets when they are collected.
     config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")

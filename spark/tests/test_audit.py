@@ -55,7 +55,7 @@ def counts(found: dict[str, list[str]]) -> dict[str, int]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 def test_random_histories_are_judged_as_the_checker_judges_them(session: SparkSession, seed: int) -> None:
     operations = random_history(seed)
     wanted = checker.check(operations)
