@@ -10,7 +10,7 @@ import pytest
 
 from compat_tests.report import BEGIN, END, Report, write_readme
 from compat_tests.runner import FAILED, NOT_APPLICABLE, PASSED, Outcome
-from compat_tests.scenarios import Scenario
+from compat_tests.scenarios import Scenario, load
 from compat_tests.targets import Power
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -67,6 +67,16 @@ def test_the_summary_goes_between_the_marks(report: Report, tmp_path: Path) -> N
     assert "| kafka | 2 | 0 | 1 | 1 of 2 |" in text
     assert text.endswith(f"{END}\nafter\n")
     assert "old" not in text
+
+
+def test_the_readme_tells_of_the_last_whole_run() -> None:
+    """`make compat` writes it; after a new scenario it must run again."""
+    readme = Path(__file__).resolve().parents[3] / "README.md"
+    told = readme.read_text().split(BEGIN)[1].split(END)[0]
+    rows = {row for scenario in load().values() for row in scenario.rows}
+    assert f"{len(load())} scenarios over {len(rows)} rows" in told
+    targets = [[cell.strip() for cell in line.strip("|").split("|")] for line in told.splitlines() if line[:3] == "| s"]
+    assert [(cells[0], cells[1], cells[2]) for cells in targets] == [("shim", str(len(load())), "0")]
 
 
 def test_a_browser_shows_rows_and_no_script_escapes_from_data(page: Path) -> None:
