@@ -202,7 +202,8 @@ def _read_one(context: Context, request: FetchRequest, entry: _Entry, reading: _
     entry.start_offset = log.log_start_offset
     if request.min_bytes > 1:
         entry.log_bytes = log.size_bytes
-    check_leader_epoch(log, wanted.current_leader_epoch)
+    if wanted.current_leader_epoch >= 0:
+        check_leader_epoch(log, wanted.current_leader_epoch)
     if wanted.last_fetched_epoch >= 0 and _diverges(log, wanted, answer):
         reading.has_news = True
         return 0

@@ -29,8 +29,9 @@ def topic_id(broker: Broker, name: str) -> bytes:
 
 
 def check_leader_epoch(log: PartitionLog, current_leader_epoch: int) -> None:
-    """The client's idea of the leader epoch against the partition's; -1 is no idea (KIP-320)."""
-    if current_leader_epoch >= 0 and current_leader_epoch != log.leader_epoch:
+    """The client's idea of the leader epoch against the partition's; -1 is no idea (KIP-320). Of the other negative
+    ones Fetch, and it alone, makes no idea too."""
+    if current_leader_epoch not in (-1, log.leader_epoch):
         code = (
             ErrorCode.FENCED_LEADER_EPOCH if current_leader_epoch < log.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from shim.protocol.message import Message
@@ -16,6 +17,10 @@ def plain(value: Any) -> Any:
         return sorted((plain(one) for one in value), key=repr)
     if isinstance(value, bytes) and len(value) == 16:
         return "an id" if any(value) else "no id"
+    if isinstance(value, memoryview):
+        return bytes(value)
+    if isinstance(value, str):
+        return re.sub(r"within \[-?\d+, \d+\]", "within what is allowed now", value)
     return value
 
 
@@ -34,9 +39,10 @@ def _name(value: Any) -> str:
 
 
 class Pair:
-    """A connection to each broker."""
+    """A connection to each broker, made anew when the broker closes it."""
 
     def __init__(self, shim: str, kafka: str) -> None:
+        self._addresses = shim, kafka
         self.shim = Connection(shim)
         self.kafka = Connection(kafka)
 
@@ -46,15 +52,20 @@ class Pair:
 
     def ask(self, message: Message, versions: Any) -> list[str]:
         """Send `message` to both in each version; answers the differences."""
+        return self.ask_each((message, message), versions)
+
+    def ask_each(self, messages: tuple[Message, Message], versions: Any) -> list[str]:
+        """Send each broker its message (shim, kafka), for what names a topic id; answers the differences."""
         found = []
         for version in versions:
-            ours = self._answer(self.shim, message, version)
-            theirs = self._answer(self.kafka, message, version)
+            self.shim, ours = self._answer(self.shim, 0, messages[0], version)
+            self.kafka, theirs = self._answer(self.kafka, 1, messages[1], version)
             found += [f"v{version} {line}" for line in differences(ours, theirs)]
         return found
 
-    def _answer(self, connection: Connection, message: Message, version: int) -> Any:
+    def _answer(self, connection: Connection, side: int, message: Message, version: int) -> tuple[Connection, Any]:
         try:
-            return plain(connection.request(message, version))
+            return connection, plain(connection.request(message, version))
         except WireClientError as err:
-            return str(err)
+            connection.close()
+            return Connection(self._addresses[side]), str(err)

@@ -66,3 +66,4 @@ def test_repeats_unknown_partitions_and_epochs_are_errors(client):
     assert told.error_code == ErrorCode.INVALID_REQUEST
     assert ask(client, LATEST, topic="nowhere") == [(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)]
     assert ask(client, LATEST, epoch=4) == [(ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1)]
+    assert ask(client, LATEST, epoch=-5) == [(ErrorCode.FENCED_LEADER_EPOCH, -1, -1)]
