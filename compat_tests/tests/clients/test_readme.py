@@ -66,8 +66,6 @@ def test_snippet_prints_what_it_should(mark: str, broker: Target, tools: Path) -
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DRIVER_MEMORY": "512m",
     }
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=540, cwd=tools, env=environment, check=False
-    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=540, cwd=tools, env=environment, check=False)
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     assert EXPECTED[mark] in done.stdout
