@@ -68,9 +68,9 @@ def table(figures: Mapping[str, Any]) -> str:
     """Markdown, wide enough to read in a terminal."""
     results = figures["results"]
     lines = [
-        f"| {'what':58} | {'Kafka 4.3.1':>12} | {'yardstick':>10} | {'shim':>10} | {'ratio':>7} | {'budget':>9} "
+        f"| {'what':64} | {'Kafka 4.3.1':>12} | {'yardstick':>10} | {'shim':>10} | {'ratio':>7} | {'budget':>9} "
         f"| {'':8} |",
-        f"| {'-' * 58} | {'-' * 11}: | {'-' * 9}: | {'-' * 9}: | {'-' * 6}: | {'-' * 8}: | {'-' * 8} |",
+        f"| {'-' * 64} | {'-' * 11}: | {'-' * 9}: | {'-' * 9}: | {'-' * 6}: | {'-' * 8}: | {'-' * 8} |",
     ]
     for row in ROWS:
         values = {kind: results[kind].get(row.name, []) for kind in ("kafka", "yardstick", "shim")}
@@ -80,11 +80,11 @@ def table(figures: Mapping[str, Any]) -> str:
         budget = f"{sign} {row.limit:g}" + ("" if row.absolute else "x")
         title = f"{row.title} [{row.unit}]"
         lines.append(
-            f"| {title:58} | {cells['kafka']:>12} | {cells['yardstick']:>10} | {cells['shim']:>10} | {shown:>7} "
+            f"| {title:64} | {cells['kafka']:>12} | {cells['yardstick']:>10} | {cells['shim']:>10} | {shown:>7} "
             f"| {budget:>9} | {where:8} |"
         )
     lines += [
-        f"| {title:58} | {'later':>12} | {'':>10} | {'':>10} | {'':>7} | {'':>9} | {'':8} | {why}"
+        f"| {title:64} | {'later':>12} | {'':>10} | {'':>10} | {'':>7} | {'':>9} | {'':8} | {why}"
         for title, why in LATER
     ]
     machine = figures["machine"]
