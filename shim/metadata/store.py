@@ -30,6 +30,8 @@ from shim.metadata.replay import Replayer
 from shim.protocol.records.config_record import ConfigRecord
 from shim.protocol.records.producer_ids_record import ProducerIdsRecord
 from shim.protocol.records.remove_topic_record import RemoveTopicRecord
+from shim.storage.data_dir import uuid_text
+from shim.storage.results import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,9 +132,30 @@ class MetadataStore:
         return found.topic_id, self.topic_config(topic), found.partitions[partition].leader_epoch
 
     def create_missing_logs(self) -> None:
-        """Make the logs of partitions that have none yet: a crash came between their record and their directory."""
+        """Make the logs of partitions that have none yet: a crash came between their record and their directory. Raises
+        StorageError when they may be in a data directory that is no longer there: their records would be lost."""
+        self._require_directories()
         for topic in self.image.topics.values():
             self._create_logs(topic, topic.partitions)
+
+    def _require_directories(self) -> None:
+        broker = self.image.brokers.get(self.node_id)
+        lost = set(broker.log_dirs if broker is not None else ()).difference(self._directory_ids())
+        if not lost:
+            return
+        homeless = [
+            f"{topic.name}-{partition.partition}"
+            for topic in self.image.topics.values()
+            for partition in topic.partitions
+            if self.node_id in partition.replicas and not self._logs.has(topic.name, partition.partition)
+        ]
+        if homeless:
+            ids = ", ".join(uuid_text(one) for one in sorted(lost))
+            raise StorageError(
+                f"a data directory of the last start is missing (directory.id {ids}), and with it {len(homeless)} "
+                f"partitions ({', '.join(homeless[:3])} ...): bring it back, or give up their records by making an "
+                f"empty directory for each of them"
+            )
 
     def register(self, endpoints: Sequence[tuple[str, str, int, int]]) -> None:
         """Record this node with the (listener, host, port, security protocol) that it serves, once these are bound."""

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from shim.errors import ErrorCode, KafkaError
@@ -11,6 +13,7 @@ from shim.protocol.records.begin_transaction_record import BeginTransactionRecor
 from shim.protocol.records.config_record import ConfigRecord
 from shim.protocol.records.feature_level_record import FeatureLevelRecord
 from shim.protocol.records.topic_record import TopicRecord
+from shim.storage.results import StorageError
 from shim.tests.metadata.opened import Opened, opened
 
 
@@ -225,6 +228,36 @@ def test_two_directories_record_the_place_as_not_assigned(tmp_path):
         assert {one.directories for one in topic.partitions} == {(bytes(16),)}
     with opened(tmp_path / "a", tmp_path / "b") as store:
         assert store._logs.get("one", 3).partition == 3
+
+
+def test_a_missing_directory_stops_the_start_instead_of_losing_its_records(tmp_path):
+    first, second = tmp_path / "a", tmp_path / "b"
+    with opened(first, second) as store:
+        store.create_topic("one", 4)
+        ids = [directory.directory_id for directory in store._logs.dirs]
+    # A disk that is not mounted: the same path, and nothing there.
+    second.rename(tmp_path / "unmounted")
+    for directories in ((first, second), (first,)):
+        broker = Opened(*directories)
+        with pytest.raises(StorageError, match=f"{ids[1]}.* 2 partitions"):
+            broker.start()
+        broker.logs.stop()
+    shutil.rmtree(second)
+    (tmp_path / "unmounted").rename(second)
+    with opened(first, second) as store:
+        assert all(store._logs.has("one", partition) for partition in range(4))
+    # Given up on purpose: empty directories stand for what was lost.
+    for directory in second.glob("one-*"):
+        (first / directory.name).mkdir()
+    with opened(first) as store:
+        assert all(store._logs.has("one", partition) for partition in range(4))
+
+
+def test_a_directory_without_partitions_may_go(tmp_path):
+    with opened(tmp_path / "a", tmp_path / "b") as store:
+        store.create_topic("one", 1)
+    with opened(tmp_path / "a") as store:
+        assert store._logs.has("one", 0)
 
 
 def test_a_fault_before_the_commit_changes_nothing_and_one_after_it_is_found_at_the_start(tmp_path):
