@@ -19,6 +19,8 @@ from shim.protocol.messages import elect_leaders_request as elect
 from shim.protocol.messages import incremental_alter_configs_request as alter
 from shim.protocol.messages import list_config_resources_request as resources
 from shim.protocol.messages import list_partition_reassignments_request as moving
+from shim.protocol.messages import sasl_authenticate_request as authenticate
+from shim.protocol.messages import sasl_handshake_request as handshake
 from shim.protocol.messages import update_features_request as features
 
 if TYPE_CHECKING:
@@ -534,3 +536,8 @@ def test_list_partition_reassignments(pair, names):
     if names is not None:
         topics = [moving.ListPartitionReassignmentsTopics(name=name, partition_indexes=[0]) for name in names]
     assert pair.ask(moving.ListPartitionReassignmentsRequest(topics=topics, timeout_ms=5000), [0]) == []
+
+
+def test_sasl_on_a_plaintext_listener(pair):
+    assert pair.ask(handshake.SaslHandshakeRequest(mechanism="PLAIN"), range(2)) == []
+    assert pair.ask(authenticate.SaslAuthenticateRequest(auth_bytes=b"\0user\0secret"), range(3)) == []

@@ -1,0 +1,22 @@
+"""SaslHandshake (key 17), versions 0-1.
+
+On a PLAINTEXT listener, and there is no other yet, there is nothing to negotiate: ILLEGAL_SASL_STATE and no mechanisms,
+which tells a client that it was set up for another kind of listener. Not implemented: all mechanisms.
+"""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode
+from shim.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+from shim.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.broker import Context
+
+KEY, MIN, MAX = 17, 0, 1
+REQUEST, RESPONSE = SaslHandshakeRequest, SaslHandshakeResponse
+
+
+def handle(context: Context, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
+    return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
