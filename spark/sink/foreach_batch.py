@@ -59,6 +59,21 @@ def write_batch(
     name = query_id or session.sparkContext.getLocalProperty(QUERY_ID_PROPERTY)
     if not name:
         raise progress.SinkError("no streaming query id here: call this from foreachBatch, or give query_id")
+    # When what feeds a task fails, Spark only closes the Python worker's input, which looks like its end: a task would
+    # commit the rows so far and the retry would be taken for a repeat. So the rows are counted first, by tasks whose
+    # failures count, and kept; a task that gets another number does not commit.
+    kept = batch.persist()
+    try:
+        return _write_counted(kept, batch_id, options, name, fence_first=fence_first)
+    finally:
+        kept.unpersist()
+
+
+def _write_counted(batch: DataFrame, batch_id: int, options: SinkOptions, name: str, *, fence_first: bool) -> int:
+    from pyspark.sql import functions
+
+    counted = batch.groupBy(functions.spark_partition_id().alias("task")).count().collect()
+    expected = {row["task"]: row["count"] for row in counted}
     rdd = batch.rdd
     tasks = rdd.getNumPartitions()
     settings = options.settings
@@ -69,7 +84,8 @@ def write_batch(
     progress.check_task_count(progress.read_progress(settings, name, ever, stable=True), batch_id, tasks)
 
     def write_one(task: int, rows: Iterable[Any]) -> Iterator[int]:
-        yield write_task(rows, TaskAddress(name, batch_id, task, tasks), options).rows
+        address = TaskAddress(name, batch_id, task, tasks)
+        yield write_task(rows, address, options, expected_rows=expected.get(task, 0)).rows
 
     return int(rdd.mapPartitionsWithIndex(write_one).sum())
 

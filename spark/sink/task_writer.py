@@ -60,10 +60,13 @@ class TaskOutcome:
     skipped: bool
 
 
-def write_task(rows: Iterable[Any], address: TaskAddress, options: SinkOptions) -> TaskOutcome:
+def write_task(
+    rows: Iterable[Any], address: TaskAddress, options: SinkOptions, *, expected_rows: int | None = None
+) -> TaskOutcome:
     """Writes ``rows`` (Row or mapping with ``value`` and optionally ``key``, ``headers``, ``topic``, ``partition``,
     ``timestamp``) exactly once.
 
+    ``expected_rows``: commit only when there were so many, because an input that broke off looks like one that ended.
     Raises `progress.SinkError` when writing could double or lose rows, and confluent_kafka's KafkaException when the
     broker cannot be reached within its time-outs; Spark then retries the task, which is safe.
     """
@@ -79,6 +82,10 @@ def write_task(rows: Iterable[Any], address: TaskAddress, options: SinkOptions) 
     producer.begin_transaction()
     try:
         count = _send(producer, rows, options)
+        if expected_rows is not None and count != expected_rows:
+            raise progress.SinkError(  # noqa: TRY301
+                f"batch {address.batch_id}, task {address.task}: the input broke off at {count} of {expected_rows} rows"
+            )
         faults.reach("after_send", address.batch_id, address.task)
         _send_progress(producer, address, settings)
         faults.reach("after_offsets", address.batch_id, address.task)
