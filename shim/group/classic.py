@@ -71,7 +71,8 @@ ALLOWED_FROM = {
 
 
 class ClassicMember:
-    """One member. `awaiting_join` and `awaiting_sync` are its parked requests."""
+    """One member. `awaiting_join` and `awaiting_sync` are its parked requests. `protocols` and `awaiting_join` are
+    changed by its group, which counts them."""
 
     __slots__ = (
         "assignment",
@@ -134,6 +135,7 @@ class ClassicGroup:
     __slots__ = (
         "generation_id",
         "group_id",
+        "joining",
         "leader_id",
         "members",
         "new_member_added",
@@ -141,6 +143,7 @@ class ClassicGroup:
         "pending_syncs",
         "previous_state",
         "protocol",
+        "protocol_counts",
         "protocol_type",
         "state",
         "state_ms",
@@ -160,6 +163,10 @@ class ClassicGroup:
         self.protocol: str | None = None
         self.leader_id: str | None = None
         self.members: dict[str, ClassicMember] = {}
+        # Follows from the members, so that a join costs the same in a group of any size: who waits for the join phase,
+        # and how many know each protocol.
+        self.joining: set[str] = set()
+        self.protocol_counts: dict[str, int] = {}
         # instance id -> member id
         self.static_members: dict[str, str] = {}
         # Ids given out with MEMBER_ID_REQUIRED that have not come back.
@@ -199,12 +206,8 @@ class ClassicGroup:
         return self.state in ALLOWED_FROM[State.PREPARING]
 
     @property
-    def awaiting_join_count(self) -> int:
-        return sum(1 for member in self.members.values() if member.awaiting_join is not None)
-
-    @property
     def has_all_joined(self) -> bool:
-        return not self.pending_joins and all(member.awaiting_join is not None for member in self.members.values())
+        return not self.pending_joins and len(self.joining) == len(self.members)
 
     @property
     def rebalance_timeout_ms(self) -> int:
@@ -222,33 +225,47 @@ class ClassicGroup:
         if self.leader_id is None:
             self.leader_id = member.member_id
         self.members[member.member_id] = member
+        self._count_protocols(member, 1)
         self.pending_joins.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> None:
         """Forget a member or a pending id; the leader's place goes to the oldest of the rest."""
         member = self.members.pop(member_id, None)
-        if member is not None and member.instance_id is not None:
-            self.static_members.pop(member.instance_id, None)
+        if member is not None:
+            self.joining.discard(member_id)
+            self._count_protocols(member, -1)
+            if member.instance_id is not None:
+                self.static_members.pop(member.instance_id, None)
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)
         self.pending_joins.pop(member_id, None)
         self.pending_syncs.discard(member_id)
 
-    def replace_static(self, instance_id: str, old_id: str, new_id: str, client: Client) -> ClassicMember:
-        """A static member came back under a new member id and keeps its place and assignment."""
-        old = self.members[old_id]
-        new = ClassicMember(
-            new_id, instance_id, client, old.rebalance_timeout_ms, old.session_timeout_ms, old.protocols, old.assignment
-        )
+    def replace_static(self, old: ClassicMember, new: ClassicMember) -> None:
+        """A static member came back under a new member id and keeps its place."""
         # The same place in the order: who leads next must not change by a restart.
         self.members = {
-            (new_id if member_id == old_id else member_id): (new if member_id == old_id else member)
-            for member_id, member in self.members.items()
+            (new.member_id if each is old else member_id): (new if each is old else each)
+            for member_id, each in self.members.items()
         }
-        if self.leader_id == old_id:
-            self.leader_id = new_id
-        self.static_members[instance_id] = new_id
-        return new
+        self.joining.discard(old.member_id)
+        self._count_protocols(old, -1)
+        self._count_protocols(new, 1)
+        if self.leader_id == old.member_id:
+            self.leader_id = new.member_id
+        assert new.instance_id is not None
+        self.static_members[new.instance_id] = new.member_id
+
+    def await_join(self, member: ClassicMember, token: Token) -> None:
+        """Its join waits for the end of the join phase."""
+        member.awaiting_join = token
+        self.joining.add(member.member_id)
+
+    def end_join(self, member: ClassicMember) -> Token | None:
+        """Its join is answered: with whom."""
+        token, member.awaiting_join = member.awaiting_join, None
+        self.joining.discard(member.member_id)
+        return token
 
     def elect_joined_leader(self) -> bool:
         """Give the lead to somebody who joined, when the leader has not; False when nobody has."""
@@ -277,13 +294,21 @@ class ClassicGroup:
 
     # --- protocols
 
-    def _common_protocols(self) -> set[str]:
-        """What every member knows."""
-        members = iter(self.members.values())
-        common = {name for name, _ in next(members).protocols}
-        for member in members:
-            common &= {name for name, _ in member.protocols}
-        return common
+    def _count_protocols(self, member: ClassicMember, change: int) -> None:
+        for name in {name for name, _ in member.protocols}:
+            left = self.protocol_counts[name] = self.protocol_counts.get(name, 0) + change
+            if not left:
+                del self.protocol_counts[name]
+
+    def change_protocols(self, member: ClassicMember, protocols: Protocols) -> None:
+        """What it said when it joined again."""
+        self._count_protocols(member, -1)
+        member.protocols = protocols
+        self._count_protocols(member, 1)
+
+    def _is_common(self, name: str) -> bool:
+        """Whether every member knows it."""
+        return self.protocol_counts.get(name, 0) == len(self.members)
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
         """Whether a member with these protocols can join."""
@@ -293,15 +318,13 @@ class ClassicGroup:
             return False
         if not self.members:
             return bool(protocols)
-        common = self._common_protocols()
-        return any(name in common for name, _ in protocols)
+        return any(self._is_common(name) for name, _ in protocols)
 
     def select_protocol(self) -> str:
         """Each member votes for its first protocol that all know; a tie goes to the first in a HashMap's order."""
-        common = self._common_protocols()
         votes: dict[str, int] = {}
         for member in self.members.values():
-            choice = next(name for name, _ in member.protocols if name in common)
+            choice = next(name for name, _ in member.protocols if self._is_common(name))
             votes[choice] = votes.get(choice, 0) + 1
         return max(order_strings(votes), key=votes.__getitem__)
 

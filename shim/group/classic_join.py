@@ -17,6 +17,7 @@ from shim.protocol.messages.sync_group_response import SyncGroupResponse
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from shim.config import BrokerConfig
+    from shim.group.classic import Protocols
     from shim.group.client import Client
     from shim.group.decision import Token
     from shim.group.surroundings import Surroundings
@@ -62,11 +63,10 @@ def join(
 def _accepts(group: ClassicGroup, member_id: str, max_size: int) -> bool:
     if group.state in (State.EMPTY, State.DEAD):
         return True
-    member = group.members.get(member_id)
     if group.state is State.PREPARING:
         # Who already waits stays; the others compete for the places left.
-        return (member is not None and member.awaiting_join is not None) or group.awaiting_join_count < max_size
-    return member is not None or len(group.members) < max_size
+        return member_id in group.joining or len(group.joining) < max_size
+    return member_id in group.members or len(group.members) < max_size
 
 
 def _refusal(code: ErrorCode, member_id: str) -> JoinGroupResponse:
@@ -129,7 +129,7 @@ def _join_as_known(
     if group.state is State.EMPTY:
         decision.reply(token, _refusal(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
     elif must_rebalance:
-        _update(group, member, request, token, decision)
+        _update(group, member, request, protocols, token, decision)
         rebalance_or_complete(group, config, decision, now_ms)
     else:
         # It missed the answer of this generation's join, or only asks again.
@@ -138,15 +138,21 @@ def _join_as_known(
 
 
 def _update(
-    group: ClassicGroup, member: ClassicMember, request: JoinGroupRequest, token: Token, decision: Decision
+    group: ClassicGroup,
+    member: ClassicMember,
+    request: JoinGroupRequest,
+    protocols: Protocols,
+    token: Token,
+    decision: Decision,
 ) -> None:
-    member.protocols = protocols_of(request.protocols)
+    if member.protocols != protocols:
+        group.change_protocols(member, protocols)
     member.rebalance_timeout_ms = request.rebalance_timeout_ms
     member.session_timeout_ms = request.session_timeout_ms
     if member.awaiting_join is not None and member.awaiting_join is not token:
         # The same member again while its first request still waits (its connection broke): the old one has no reader.
         decision.reply(member.awaiting_join, _refusal(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id))
-    member.awaiting_join = token
+    group.await_join(member, token)
 
 
 def _add(
@@ -168,10 +174,10 @@ def _add(
         protocols_of(request.protocols),
     )
     member.is_new = True
-    member.awaiting_join = token
     if group.state is State.PREPARING and group.previous_state is State.EMPTY:
         group.new_member_added = True
     group.add(member, request.protocol_type)
+    group.await_join(member, token)
     decision.schedule(group.group_id, SESSION, member_id, NEW_MEMBER_JOIN_TIMEOUT_MS)
     rebalance_or_complete(group, config, decision, now_ms)
 
@@ -190,28 +196,29 @@ def _rejoin_static(
     """A static member without its member id: restarted. In a stable group with the same protocol nothing moves."""
     old = group.members[old_id]
     was_leader = group.leader_id
-    protocols = protocols_of(request.protocols)
-
-    def replace() -> ClassicMember:
-        member = group.replace_static(old.instance_id or "", old_id, new_id, client)
-        member.protocols = protocols
-        member.rebalance_timeout_ms = request.rebalance_timeout_ms
-        member.session_timeout_ms = request.session_timeout_ms
-        return member
-
+    member = ClassicMember(
+        new_id,
+        old.instance_id,
+        client,
+        request.rebalance_timeout_ms,
+        request.session_timeout_ms,
+        protocols_of(request.protocols),
+        old.assignment,
+    )
     decision.cancel(group.group_id, SESSION, old_id)
     decision.schedule(group.group_id, SESSION, new_id, request.session_timeout_ms)
     decision.reply(old.awaiting_join, _refusal(ErrorCode.FENCED_INSTANCE_ID, old_id))
     decision.reply(old.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
-    member = replace()
+    group.replace_static(old, member)
+    decision.undo.append(lambda: group.replace_static(member, old))
     if group.state is State.STABLE:
         if group.select_protocol() == group.protocol:
             _answer_same_generation(group, member, old, version, token, was_leader, decision)
         else:
-            member.awaiting_join = token
+            group.await_join(member, token)
             prepare_rebalance(group, None, decision, now_ms)
         return
-    member.awaiting_join = token
+    group.await_join(member, token)
     if group.state is State.COMPLETING:
         prepare_rebalance(group, None, decision, now_ms)
     else:
@@ -301,8 +308,7 @@ def complete(group: ClassicGroup, decision: Decision, now_ms: int) -> None:
         return
     for member in group.members.values():
         is_leader = group.leader_id == member.member_id
-        decision.reply(member.awaiting_join, joined(group, member.member_id, is_leader))
-        member.awaiting_join = None
+        decision.reply(group.end_join(member), joined(group, member.member_id, is_leader))
         decision.schedule(group_id, SESSION, member.member_id, member.session_timeout_ms)
         member.is_new = False
         group.pending_syncs.add(member.member_id)

@@ -258,6 +258,8 @@ class GroupCoordinator:
             try:
                 self._append(partition, [record.encode() for record in decision.records], now_ms)
             except KafkaError as error:
+                for undo in decision.undo:
+                    undo()
                 for token, _ in decision.replies:
                     token.fail(error.code)
                 raise
@@ -385,9 +387,11 @@ class GroupCoordinator:
                 refusal.member_id = request.member_id
                 decision.reply(parked, refusal)
                 return decision
-            group = groups.by_id[group_id] = ClassicGroup(group_id, now_ms)
+            group = ClassicGroup(group_id, now_ms)
         decision = classic_join.join(group, is_new, request, version, client, parked, self.surroundings, now_ms)
-        decision.records[:0] = stale
+        if is_new:
+            decision.records[:0] = stale
+            decision.replacements.append(group)
         return decision
 
     def sync_group(self, request: SyncGroupRequest) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from shim.errors import ErrorCode, KafkaError
 from shim.group.classic import ALLOWED_FROM, ClassicGroup, State
+from shim.group.client import Client
+from shim.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from shim.tests.group.harness import REBALANCE_MS, SESSION_MS, Later, Node, subscription
 
 E = ErrorCode
@@ -265,6 +270,42 @@ def test_a_flood_of_first_joins_costs_bounded_memory(node: Node, monkeypatch: py
     assert code_of(node.beat, "g", me) is E.NONE
 
 
+def test_thousands_of_joins_that_never_sync_leave_the_other_groups_alone(node: Node) -> None:
+    count = 3000
+    me = node.stable("other")
+    request = JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=SESSION_MS,
+        rebalance_timeout_ms=REBALANCE_MS,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription("t"))],
+    )
+
+    async def flood() -> list[float]:
+        """How long each tenth of the joins took. Members of old versions: they are in the group at once."""
+        took = []
+        for _ in range(10):
+            started = time.process_time()
+            answers = [node.groups.join_group(request, 3, Client("c", "/::1")) for _ in range(count // 10)]
+            took.append(time.process_time() - started)
+            waiting.extend(asyncio.ensure_future(each) for each in answers)
+        await node.clock.advance_and_settle(0)
+        return took
+
+    waiting: list[asyncio.Future[Any]] = []
+    took = node.loop.run_until_complete(flood())
+    assert min(took[5:]) < 5 * min(took[:5]), "a join costs the same in a group of any size"
+    group = node.groups.find("g")
+    assert (group.state, len(group.members)) == (State.COMPLETING, count)
+    assert code_of(node.beat, "other", me) is E.NONE
+    node.advance(REBALANCE_MS // 4)
+    assert code_of(node.beat, "other", me) is E.NONE
+    node.advance(REBALANCE_MS - REBALANCE_MS // 4)
+    assert (group.state, len(group.members), group.joining, group.protocol_counts) == (State.EMPTY, 0, set(), {})
+    assert {each.result().error_code for each in waiting} == {E.NONE}
+    assert len(node.groups._timers) == 0
+
+
 @pytest.mark.parametrize("metadata", [b"", b"\xff", b"\x00\x01\x7f\xff\xff\xff", b"\x00\x00\x00\x00\x00\x01\x00\x05ab"])
 def test_hostile_metadata_makes_every_topic_count_as_used(node: Node, metadata: bytes) -> None:
     me = node.stable("g", protocols=(("range", metadata),))
@@ -294,6 +335,25 @@ def test_members_of_a_group_that_nobody_asks_for_end_on_time_after_a_restart(nod
     node.advance(SESSION_MS + 200)
     group = node.groups._partitions[node.groups.partition_for("g")].by_id["g"]
     assert group.state is State.EMPTY
+
+
+def test_a_static_member_whose_return_cannot_be_written_is_still_the_old_one(node: Node) -> None:
+    me = node.stable("g", group_instance_id="one")
+    node.faults.arm("group.before_append", "error", "KAFKA_STORAGE_ERROR")
+    assert node.join("g", group_instance_id="one").error_code == E.NOT_COORDINATOR
+    node.faults.disarm()
+    assert code_of(node.beat, "g", me) is E.NONE
+    node.advance(SESSION_MS)
+    assert node.state("g") == "Empty", "its session goes on"
+
+
+def test_a_group_that_cannot_be_written_does_not_exist(node: Node) -> None:
+    node.faults.arm("group.before_append", "error", "KAFKA_STORAGE_ERROR")
+    assert node.join("g").error_code == E.NOT_COORDINATOR
+    node.faults.disarm()
+    assert node.groups.find("g") is None
+    assert not len(node.groups._timers)
+    assert node.stable("g").error_code == E.NONE
 
 
 def test_an_assignment_that_cannot_be_written_is_told_to_all(node: Node) -> None:
