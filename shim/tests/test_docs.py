@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
+@pytest.mark.slow
 def test_the_api_coverage_page_is_up_to_date():
     command = [sys.executable, str(ROOT / "scripts" / "api_coverage.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
