@@ -27,6 +27,7 @@ class Home:
         "faults",
         "files",
         "flush_wanted",
+        "flush_wished",
         "flusher",
         "offline",
         "on_marker",
@@ -44,6 +45,8 @@ class Home:
         self.offline: set[PartitionLog] = set()
         # Partitions with `flush.ms` set and something unflushed.
         self.flush_wanted: set[PartitionLog] = set()
+        # Called when a partition joins them: only then somebody has to look.
+        self.flush_wished: Callable[[], None] = nothing
         # Removals of deleted files that wait for `file.delete.delay.ms`.
         self._removals: dict[Callable[[], None], Timer] = {}
         # Called when DeleteRecords raised a start offset, so that it is written down.
@@ -64,6 +67,11 @@ class Home:
             timer.cancel()
         self._removals.clear()
 
+    def wish_flush(self, log: PartitionLog) -> None:
+        """`log` has `flush.ms` set and something unflushed."""
+        self.flush_wanted.add(log)
+        self.flush_wished()
+
     def went_offline(self, log: PartitionLog) -> None:
         """`log` met an I/O error: its directory gets no clean-shutdown mark."""
         self.offline.add(log)
@@ -72,3 +80,7 @@ class Home:
 
 def _nothing(log: PartitionLog) -> None:
     pass
+
+
+def nothing() -> None:
+    """Nobody waits to be called."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -270,10 +271,11 @@ class PartitionLog:
     def _index_aborted(self, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int) -> None:
         try:
             self.active.txn_index.append(producer_id, first_offset, last_offset, last_stable_offset)
-        except OSError as err:
-            # The marker is in the log and recovery will rebuild the index; until then no reader may be misled.
+        except (OSError, ValueError) as err:
+            # The marker is in the log and recovery will rebuild the index; until then no reader may be misled, so that
+            # being out of descriptors is no excuse here.
             self.log_end_offset = self.producers.next_offset = last_offset + 1
-            raise self.fail(err) from err
+            raise self.fail(OSError(errno.EIO, f"the aborted transaction cannot be indexed: {err}")) from err
 
     def roll(self, now_ms: int) -> Segment:
         """Close the active segment and begin one at the log's end. Raises OSError."""
@@ -460,7 +462,7 @@ class PartitionLog:
     def want_flush(self) -> None:
         """Be looked at when `flush.ms` is over, where it is set and something is unflushed."""
         if self.config.flush_ms < NEVER and self.unflushed_since_ms >= 0:
-            self._home.flush_wanted.add(self)
+            self._home.wish_flush(self)
 
     def request_flush(self) -> Future[None]:
         """Have everything up to the end synced by the flusher; the future is done when it is on the disk."""

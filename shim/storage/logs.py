@@ -15,7 +15,7 @@ from shim.storage import checkpoint, names, recovery, retention
 from shim.storage.checkpoint import Partition
 from shim.storage.cleaner import Cleaner
 from shim.storage.data_dir import METADATA_TOPIC, DataDir, random_uuid_text, read_topic_id, uuid_text
-from shim.storage.home import Home
+from shim.storage.home import Home, nothing
 from shim.storage.log import PartitionLog
 from shim.storage.results import StorageError
 
@@ -347,8 +347,22 @@ class Logs:
         self._repeat("retention", config.log_retention_check_interval_ms, self._retain_in_slices)
         self._repeat("checkpoint", config.log_flush_offset_checkpoint_interval_ms, self._checkpoint_aside)
         self._repeat("expiry", config.producer_id_expiration_check_interval_ms, self.expire_producers)
-        self._repeat("flush", FLUSH_CHECK_MS, self.flush_due)
+        self.home.flush_wished = self._look_at_flushes
+        if self.home.flush_wanted:
+            self._look_at_flushes()
         self.cleaner.schedule()
+
+    def _look_at_flushes(self) -> None:
+        """Look every second, for as long as there is something to look at."""
+
+        def look() -> None:
+            del self._timers["flush"]
+            self.flush_due(self.clock.now_ms())
+            if self.home.flush_wanted:
+                self._look_at_flushes()
+
+        if "flush" not in self._timers:
+            self._timers["flush"] = self.clock.call_later(FLUSH_CHECK_MS, look)
 
     def _repeat(self, name: str, interval_ms: int, task: Callable[[int], object]) -> None:
         def run() -> None:
@@ -455,6 +469,7 @@ class Logs:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        self.home.flush_wished = nothing
         self.cleaner.stop()
         self.home.cancel_removals()
         logs = [*self._logs.values()] if self.metadata_log is None else [*self._logs.values(), self.metadata_log]

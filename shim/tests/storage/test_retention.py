@@ -130,3 +130,21 @@ def test_timers_run_retention_flush_and_checkpoints(make_disk: Callable[..., Dis
     assert (disk.path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 30\n"
     disk.clock.advance(2 * HOUR_MS)
     assert bases(log) == [30]
+
+
+def test_flushes_are_looked_at_only_while_something_waits_for_one(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({"flush.ms": "5000"})
+    log = disk.open()
+    logs = disk.logs
+    assert logs is not None
+    logs.run_periodically()
+    assert "flush" not in logs._timers
+    put(log, b"a")
+    assert "flush" in logs._timers
+    disk.clock.advance(4000)
+    assert log.unflushed_since_ms >= 0
+    disk.clock.advance(2000)
+    assert log.unflushed_since_ms == -1
+    assert "flush" not in logs._timers
+    put(log, b"b")
+    assert "flush" in logs._timers
