@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 
+from cext.allocator import keep as keep_memory
 from shim.config import BrokerConfig, ConfigError
 from shim.faults import Faults
 from shim.server import Server
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 EXIT_FAILED = 1
 # In the environment of a child: it stops when its standard input ends, so that it never outlives its parent.
 STOP_WITH_STDIN = "KAFKA_SHIM_STOP_WITH_STDIN"
+
+
+# A few answers of a megabyte for each of some partitions; beyond it memory goes back to the system as ever.
+KEPT_MEMORY_BYTES = 16 << 20
 
 
 def serve(
@@ -97,6 +102,7 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 async def _serve(config: BrokerConfig, faults: Faults, clock: Clock | None = None) -> int:
+    keep_memory(KEPT_MEMORY_BYTES)
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
