@@ -48,7 +48,7 @@ from shim.protocol.records.consumer_group_target_assignment_metadata_value impor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Generator, Iterable
     from typing import Literal
 
 MAX_INT64 = 0x7FFFFFFFFFFFFFFF
@@ -76,6 +76,7 @@ class ConsumerGroup:
         "group_epoch",
         "group_id",
         "has_partition_metadata_record",
+        "matching",
         "members",
         "metadata_hash",
         "owners",
@@ -109,6 +110,8 @@ class ConsumerGroup:
         # --- memory: when the topics are looked at again, and the epoch that decision belongs to
         self.refresh_deadline_ms = 0
         self.refresh_epoch = 0
+        # Its regular expressions, while they are being matched.
+        self.matching: Generator[None, None, tuple[dict[str, frozenset[str]], int]] | None = None
 
     # --- questions
 

@@ -17,12 +17,17 @@ from shim.protocol.records.consumer_group_regular_expression_value import Consum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
     from typing import Any
 
     from shim.group.consumer_member import ConsumerMember
     from shim.group.surroundings import Surroundings
+    from shim.metadata.image import Image
 
 MIN_REFRESH_INTERVAL_MS = 10_000
+# Matches between two stops: a few milliseconds. Compiling an expression counts as so many.
+MATCHES_PER_STEP = 2000
+MATCHES_PER_COMPILATION = 30
 
 UNCHANGED = 0
 # It changed, what it matches is not known yet.
@@ -91,21 +96,63 @@ def update_regex(
 
 
 def resolve(group: ConsumerGroup, surroundings: Surroundings, now_ms: int) -> Decision:
-    """Match every expression of the group against the topics of now."""
+    """The timer REGEX: match all expressions of the group, a step at a time, so that many of them on many topics hold
+    up nobody else; then record what they match, and bump the group epoch if that changed."""
     decision = Decision()
-    regexes = group.regex_counts()
-    if not regexes:
+    if not group.regex_counts():
+        group.matching = None
         return decision
-    version = surroundings.image.last_offset
-    bump = False
-    found: dict[str, Resolved] = {}
+    if group.matching is None:
+        group.matching = _match(tuple(group.regex_counts()), surroundings.image)
+    try:
+        next(group.matching)
+    except StopIteration as done:
+        group.matching = None
+        matched, version = done.value
+        _record(group, matched, version, surroundings, decision, now_ms)
+    else:
+        decision.schedule(group.group_id, REGEX, "", 0)
+    return decision
+
+
+def _match(regexes: Iterable[str], image: Image) -> Generator[None, None, tuple[dict[str, frozenset[str]], int]]:
+    """(topics by expression, metadata version of which that is true)."""
+    version = image.last_offset
+    names = tuple(image.topics)
+    found: dict[str, frozenset[str]] = {}
+    since_stop = 0
     for regex in regexes:
         try:
             pattern = compile_regex(regex)
         except KafkaError:
-            topics: frozenset[str] = frozenset()
-        else:
-            topics = frozenset(name for name in surroundings.image.topics if pattern.fullmatch(name))
+            found[regex] = frozenset()
+            continue
+        topics = set()
+        since_stop += MATCHES_PER_COMPILATION
+        for name in names:
+            since_stop += 1
+            if since_stop >= MATCHES_PER_STEP:
+                since_stop = 0
+                yield
+            if pattern.fullmatch(name):
+                topics.add(name)
+        found[regex] = frozenset(topics)
+    return found, version
+
+
+def _record(
+    group: ConsumerGroup,
+    matched: dict[str, frozenset[str]],
+    version: int,
+    surroundings: Surroundings,
+    decision: Decision,
+    now_ms: int,
+) -> None:
+    bump = False
+    found: dict[str, Resolved] = {}
+    for regex, topics in matched.items():
+        if regex not in group.regex_counts():
+            continue  # nobody has it any more
         old = group.resolved.get(regex)
         bump = bump or topics != (frozenset() if old is None else old.topics)
         found[regex] = Resolved(topics, version, now_ms)
@@ -123,4 +170,3 @@ def resolve(group: ConsumerGroup, surroundings: Surroundings, now_ms: int) -> De
         epoch = group.group_epoch + 1
         decision.records.append(group.epoch_record(epoch, metadata_hash))
         decision.refreshes.append((group.group_id, now_ms + REFRESH_INTERVAL_MS, epoch))
-    return decision

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from shim.errors import ErrorCode, KafkaError
+from shim.group import consumer_regex
 from shim.group.consumer_member import UNRELEASED, UNREVOKED
+from shim.group.decision import REGEX
 from shim.metadata.image import RESOURCE_GROUP
 from shim.protocol.records.config_record import ConfigRecord
 from shim.tests.group.harness import REBALANCE_MS, Node, subscription
@@ -253,6 +255,23 @@ def test_an_expression_follows_the_topics(node: Node) -> None:
     assert set(node.groups.find("g").resolved["log-.*"].topics) == {"log-1", "log-2"}
     node.modern("g", "a", answer.member_epoch, subscribed_topic_regex="")
     assert not node.groups.find("g").resolved
+
+
+def test_many_expressions_are_matched_a_step_at_a_time(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(5):
+        node.topic(f"log-{number}")
+    for number in range(3):
+        node.modern("g", f"m{number}", subscribed_topic_names=[], subscribed_topic_regex=f"log-{number}")
+    group = node.groups.find("g")
+    monkeypatch.setattr(consumer_regex, "MATCHES_PER_STEP", 40)
+    steps = 0
+    while not (decision := consumer_regex.resolve(group, node.groups.surroundings, 0)).records:
+        steps += 1
+        assert decision.timers == [("g", REGEX, "", 0, False)]
+    assert steps > 1
+    assert group.matching is None
+    found = {each.key.regular_expression: each.value.topics for each in decision.records if each.key.API_KEY == 16}
+    assert found == {f"log-{number}": [f"log-{number}"] for number in range(3)}
 
 
 # --- offsets
