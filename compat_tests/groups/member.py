@@ -145,8 +145,13 @@ def kafka_python(bootstrap: str, group: str, topic: str, options: dict[str, str]
     )
     consumer.subscribe([topic], listener=Listener())
     forwarder = Forwarder(bootstrap, options.get("forward"))
+    coordinator = consumer._coordinator
     while not stop.is_wanted:
         found = consumer.poll(100, max_records=500)
+        if coordinator.rejoining and not coordinator.need_rejoin():
+            # 3.0.12 forgets a rejoin for new partitions, and its heartbeat with it, when the poll's time is up between
+            # a leader's assignment and the answer to its sync: any broker would wait for it in vain.
+            coordinator.request_rejoin()
         for records in found.values():
             for record in records:
                 say("record", record.topic, record.partition, record.offset, record.value.decode())
