@@ -355,7 +355,10 @@ class PartitionLog:
     def offset_for_timestamp(self, timestamp_ms: int, isolation_level: int = 0) -> FoundOffset:
         """First record at or after `timestamp_ms`; nothing found below the bound of the isolation level: all -1."""
         self._require_online()
-        return lookup.offset_for_timestamp(self, timestamp_ms, isolation_level)
+        try:
+            return lookup.offset_for_timestamp(self, timestamp_ms, isolation_level)
+        except OSError as err:
+            raise self.fail(err) from err
 
     def earliest(self) -> FoundOffset:
         """The log start offset (ListOffsets -2; also -4, earliest local)."""
@@ -374,7 +377,10 @@ class PartitionLog:
     def max_timestamp(self, isolation_level: int = 0) -> FoundOffset:
         """The record with the highest timestamp (ListOffsets -3)."""
         self._require_online()
-        return lookup.max_timestamp(self, isolation_level)
+        try:
+            return lookup.max_timestamp(self, isolation_level)
+        except OSError as err:
+            raise self.fail(err) from err
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """(leader_epoch, end_offset) as OffsetForLeaderEpoch answers; (-1, -1) when unknown."""

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from cext.batch import Verdict, scan
+from cext.batch import BatchError, Verdict, scan
 from cext.records import find_timestamp
-from cext.segment import whole_batches
+from cext.segment import Walk, whole_batches
+from cext.segment import read as read_bytes
 from shim.errors import ErrorCode, KafkaError
 from shim.storage import names
 from shim.storage.results import Fetched, FoundOffset
 
 if TYPE_CHECKING:
     from cext.batch import Batch
+    from cext.segment import Walk
     from shim.storage.log import PartitionLog
     from shim.storage.segments import Segment
 
@@ -52,14 +55,22 @@ def read(log: PartitionLog, fetch_offset: int, max_bytes: int, isolation_level: 
 def _require_whole(log: PartitionLog, segment: Segment, fetch_offset: int) -> None:
     """Raises KafkaError CORRUPT_MESSAGE when a bad header hides what is behind it: skipping that would lose records
     without a word. Apache Kafka notices fewer of these."""
-    position = segment.offset_index.lookup(max(fetch_offset - segment.base_offset, 0))[1]
-    walk = segment.walk(position)
+    walk = segment.walk(segment.offset_index.lookup(max(fetch_offset - segment.base_offset, 0))[1])
     for _ in walk:
         pass
+    _check_end(log, segment, walk)
+
+
+def _check_end(log: PartitionLog, segment: Segment, walk: Walk) -> None:
+    """A walk that is over must have ended at the segment's end."""
     if walk.verdict != Verdict.OK:
-        reason = f"{log.name}: {segment.path(names.LOG)} is corrupt at position {walk.position}: {walk.verdict.name}"
-        logger.error(reason)
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, reason)
+        raise _corrupt(log, segment, walk.position, walk.verdict.name)
+
+
+def _corrupt(log: PartitionLog, segment: Segment, position: int, reason: str) -> KafkaError:
+    message = f"{log.name}: {segment.path(names.LOG)} is corrupt at position {position}: {reason}"
+    logger.error(message)
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
 
 
 def _fill(
@@ -125,17 +136,24 @@ def offset_for_timestamp(log: PartitionLog, timestamp_ms: int, isolation_level: 
 def _search_time(log: PartitionLog, segment: Segment, timestamp_ms: int) -> FoundOffset | None:
     relative = max(segment.time_index.lookup(timestamp_ms)[1], log.log_start_offset - segment.base_offset, 0)
     position = segment.offset_index.lookup(relative)[1]
-    for batch in segment.walk(position):
+    walk = segment.walk(position)
+    for batch in walk:
         if batch.max_timestamp >= timestamp_ms and batch.last_offset >= log.log_start_offset:
-            found = _record_at(segment, batch, timestamp_ms, log.log_start_offset)
+            found = _record_at(log, segment, batch, timestamp_ms, log.log_start_offset)
             if found is not None:
                 return FoundOffset(found[1], found[0], batch.leader_epoch)
+    _check_end(log, segment, walk)
     return None
 
 
-def _record_at(segment: Segment, batch: Batch, timestamp_ms: int, from_offset: int) -> tuple[int, int] | None:
+def _record_at(
+    log: PartitionLog, segment: Segment, batch: Batch, timestamp_ms: int, from_offset: int
+) -> tuple[int, int] | None:
     view = segment.view(batch.position, batch.size_bytes)
-    return find_timestamp(view, scan(view, check_crc=False), timestamp_ms, from_offset)
+    try:
+        return find_timestamp(view, scan(view, check_crc=False), timestamp_ms, from_offset)
+    except BatchError as err:
+        raise _corrupt(log, segment, batch.position, str(err)) from None
 
 
 def max_timestamp(log: PartitionLog, isolation_level: int) -> FoundOffset:
@@ -147,7 +165,7 @@ def max_timestamp(log: PartitionLog, isolation_level: int) -> FoundOffset:
     position = segment.offset_index.lookup(offset - segment.base_offset)[1]
     for batch in segment.walk(position):
         if batch.max_timestamp == timestamp_ms:
-            found = _record_at(segment, batch, timestamp_ms, 0)
+            found = _record_at(log, segment, batch, timestamp_ms, 0)
             if found is not None and found[0] < _bound(log, isolation_level):
                 return FoundOffset(timestamp_ms, found[0], batch.leader_epoch)
             break
@@ -155,15 +173,33 @@ def max_timestamp(log: PartitionLog, isolation_level: int) -> FoundOffset:
 
 
 def batches(log: PartitionLog, start_offset: int) -> Iterator[tuple[Any, Batch]]:
-    """Every stored batch from the one that holds `start_offset`, with its bytes."""
-    for segment in log.segments[max(log.segment_at(start_offset), 0) :]:
-        if not segment.size_bytes:
-            continue
-        found = segment.find(start_offset)
+    """Every stored batch from the one that holds `start_offset`, with its bytes. Whoever reads may pause: a segment is
+    read through a descriptor of its own, and the next is looked for by offset, since meanwhile segments give theirs up,
+    and compaction or retention put others in their place."""
+    offset = start_offset
+    seen: set[Segment] = set()
+    while True:
+        number = max(log.segment_at(offset), 0)
+        while number < len(log.segments) and log.segments[number] in seen:
+            number += 1
+        if number == len(log.segments):
+            return
+        segment = log.segments[number]
+        seen.add(segment)
+        found = segment.find(offset) if segment.size_bytes else None
         if found is None:
             continue
-        for batch in segment.walk(found[0]):
-            yield segment.view(batch.position, batch.size_bytes), batch
+        fd = os.dup(segment.fd)
+        try:
+            walk = Walk(fd, found[0], segment.size_bytes, False, segment.base_offset)
+            for batch in walk:
+                offset = batch.next_offset
+                yield read_bytes(fd, batch.position, batch.size_bytes), batch
+        finally:
+            os.close(fd)
+        if walk.verdict != Verdict.OK:
+            path = segment.path(names.LOG)
+            logger.error("%s: %s is corrupt at position %d: %s", log.name, path, walk.position, walk.verdict.name)
 
 
 def _bound(log: PartitionLog, isolation_level: int) -> int:

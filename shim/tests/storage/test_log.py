@@ -232,8 +232,8 @@ def test_offsets_outside_are_out_of_range_and_the_end_is_empty(log: PartitionLog
 def test_bad_header_in_a_closed_segment_is_an_error_and_hides_nothing_else(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk()
     log = disk.open()
-    for _ in range(3):
-        put(log, b"a" * 100)
+    for number in range(3):
+        put(log, b"a" * 100, timestamp=NOW_MS + number)
     log.roll(NOW_MS)
     put(log, b"b")
     found = log.segments[0].find(1)
@@ -248,6 +248,9 @@ def test_bad_header_in_a_closed_segment_is_an_error_and_hides_nothing_else(make_
     for offset in (1, 2):
         with refused(ErrorCode.CORRUPT_MESSAGE):
             log.read(offset, 1000)
+    assert log.offset_for_timestamp(NOW_MS).offset == 0
+    with refused(ErrorCode.CORRUPT_MESSAGE):
+        log.offset_for_timestamp(NOW_MS + 1)
     put(log, b"c")
     assert len(records(log, 3)) == 2
 
@@ -402,6 +405,29 @@ def test_broker_batches_are_appended_without_client_rules(log: PartitionLog) -> 
     appended = log.append_batch(build([(None, b"x", NOW_MS, ())] * 3), now_ms=NOW_MS)
     assert (appended.base_offset, appended.last_offset) == (0, 2)
     assert len(list(log.batches())) == 1
+
+
+def test_batches_go_on_when_segments_close_and_are_compacted_meanwhile(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({"cleanup.policy": "compact", "file.delete.delay.ms": "1"})
+    log = disk.open()
+    for number in range(9):
+        put(log, b"v%d" % number, key=b"k%d" % (number % 5))
+        if number % 3 == 2:
+            log.roll(NOW_MS)
+    walk = log.batches()
+    found = [next(walk)]
+    log.segments[0].close_file()
+    taken = [os.open(os.devnull, os.O_RDONLY) for _ in range(4)]  # its descriptor means something else now
+    try:
+        found.append(next(walk))
+        disk.logs.cleaner.clean_now(log)
+        disk.clock.advance(1)
+        found += walk
+    finally:
+        for fd in taken:
+            os.close(fd)
+    assert [header.base_offset for _, header in found] == [0, 1, 2, 4, 5, 6, 7, 8]
+    assert [record.value for buffer, _ in found for record in iterate(buffer)][3:] == [b"v%d" % n for n in range(4, 9)]
 
 
 def test_batches_walk_from_an_offset(make_disk: Callable[..., Disk]) -> None:
