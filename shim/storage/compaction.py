@@ -139,12 +139,14 @@ class Round:
     # --- first pass: the last offset of each key
 
     def _build_map(self) -> None:
-        transactions = Transactions(self._aborted)
         dirty = [
             (source, self._end_of(number))
             for number, source in enumerate(self._sources)
             if self._end_of(number) > self.first_dirty_offset
         ]
+        # Where the marker is not among what is read here, the transaction must not be either: it would never end.
+        first = dirty[0][0].base_offset if dirty else 0
+        transactions = Transactions([entry for entry in self._aborted if entry[2] >= first])
         for source, end_offset in dirty:
             if not self._index_segment(source, transactions):
                 return

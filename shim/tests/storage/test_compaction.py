@@ -158,6 +158,20 @@ def test_aborted_records_go_and_their_marker_after_them(make_disk: Callable[...,
     assert not any(header.is_control for header in headers(log))
 
 
+def test_a_transaction_aborted_long_ago_hides_no_later_one_of_its_producer(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk(COMPACT)
+    log = disk.open()
+    keyed(log, (b"x", b"aborted"), pid=1, seq=0, txn=True)
+    end(log, 1, 0, commit=False)
+    keyed(log, (b"z", b"last"))
+    clean(disk, log)
+    keyed(log, (b"a", b"old"))
+    keyed(log, (b"a", b"new"), pid=1, seq=1, txn=True)
+    end(log, 1, 0, commit=True)
+    clean(disk, log)
+    assert stored(log) == [(2, b"z", b"last"), (4, b"a", b"new")]
+
+
 def test_commit_marker_outlives_its_records(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk({**COMPACT, "delete.retention.ms": "0"})
     log = disk.open()
