@@ -249,8 +249,12 @@ class Producers:
         if not batch.is_control:
             self.apply_data(batch, batch.base_offset, batch.last_offset, batch.max_timestamp)
             return None
-        # Compaction emptied the marker, and kept it for its epoch: that still fences (Kafka forgets it here).
+        # Compaction emptied the marker, and kept it for its epoch: that still fences (Kafka forgets it here), and ends
+        # what a snapshot from before it calls open.
         entry = self.entries.get(batch.producer_id)
+        if entry is not None:
+            self._open.pop(entry.txn_first_offset, None)
+            entry.txn_first_offset = NO_OFFSET
         if entry is None or entry.epoch < batch.producer_epoch:
             self.entries[batch.producer_id] = ProducerEntry(
                 batch.producer_id, batch.producer_epoch, last_timestamp_ms=batch.max_timestamp

@@ -217,7 +217,8 @@ def _replay(log: PartitionLog, end_offset: int) -> None:
         for batch in segment.walk(found[0]):
             if batch.base_offset >= end_offset:
                 break
-            if batch.base_offset >= first:
+            # The log may start inside a batch (DeleteRecords), which counts as a whole.
+            if batch.last_offset >= first:
                 replay_batch(log, segment, batch, index=False)
 
 

@@ -6,10 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
+from cext.batch import scan
+from cext.records import build_marker
 from shim.errors import ErrorCode
 from shim.storage import producer_snapshot
+from shim.storage.compaction import empty_batch
 from shim.storage.log import PartitionLog
-from shim.storage.producers import MAX_SEQUENCE, ProducerRefusal
+from shim.storage.producers import MAX_SEQUENCE, ProducerEntry, ProducerRefusal, Producers
 from shim.tests.storage.conftest import NOW_MS, Disk, batch, end, put, records, refused
 
 DAY_MS = 24 * 3600 * 1000
@@ -313,3 +316,13 @@ def test_open_transactions_and_aborted_lists_survive_a_restart(make_disk: Callab
     assert [segment.txn_index.entries() for segment in log.segments] == indexes
     end(log, 2, 0, commit=True)
     assert log.last_stable_offset == log.log_end_offset
+
+
+def test_an_emptied_marker_ends_what_an_older_snapshot_calls_open() -> None:
+    producers = Producers("t-0")
+    producers.load([ProducerEntry(7, epoch=3, last_timestamp_ms=NOW_MS, txn_first_offset=2)], 5, NOW_MS, 1000)
+    assert producers.first_open_offset == 2
+    marker = build_marker(7, 4, 0, True, NOW_MS, base_offset=5, leader_epoch=0)
+    producers.replay(scan(empty_batch(scan(marker))), None)
+    assert producers.first_open_offset == -1
+    assert (producers.entries[7].epoch, producers.entries[7].txn_first_offset) == (4, -1)

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from shim.errors import ErrorCode
 from shim.storage import names
 from shim.storage.recovery import finish_swaps, list_files
-from shim.tests.storage.conftest import NOW_MS, Disk, batch, end, put, records
+from shim.tests.storage.conftest import NOW_MS, Disk, batch, end, put, records, refused
 
 SEGMENT = {"segment.bytes": "1048576"}
 BASE = "00000000000000000000"
@@ -382,3 +383,18 @@ def test_batch_stays_whole_when_the_copy_is_older_than_the_index(make_disk: Call
         log.active.offset_index.at(number)[1] < log.size_bytes for number in range(log.active.offset_index.count)
     )
     assert len(batch(b"v0")) * (log.log_end_offset - 1) < size
+
+
+def test_start_inside_a_batch_of_an_open_transaction_keeps_it_open(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a", b"b", b"c", pid=1, seq=0, txn=True)
+    put(log, b"d")
+    log.delete_records_before(1)
+    disk.stop()
+    for snapshot in disk.partition.glob("*.snapshot"):
+        snapshot.write_bytes(b"torn")
+    log = disk.open()
+    assert (log.log_start_offset, log.last_stable_offset, log.log_end_offset) == (1, 1, 4)
+    with refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
+        put(log, b"e", pid=1, seq=4, txn=True)
