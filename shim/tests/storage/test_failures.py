@@ -147,6 +147,35 @@ def test_failed_store_of_the_aborted_index_takes_the_partition_offline(make_disk
     assert log.read(0, 100, isolation_level=1).aborted == [(1, 0)]
 
 
+@pytest.mark.parametrize("flaw", ["descriptors", "content"])
+def test_aborted_data_is_not_shown_when_its_index_cannot_be_opened(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, flaw: str
+) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a", pid=1, seq=0, txn=True)
+    index = disk.partition / f"{0:020d}.txnindex"
+
+    def no_descriptor_left(*_: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    if flaw == "content":
+        index.write_bytes(b"\xff" * 34)
+    else:
+        monkeypatch.setattr("shim.storage.txn_index.TxnIndex.append", no_descriptor_left)
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        log.append_marker(1, 0, 0, False, 1, NOW_MS)
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        log.read(0, 100, isolation_level=1)
+    monkeypatch.undo()
+    disk.stop()
+    if flaw == "content":
+        index.unlink()
+    log = disk.open()
+    assert (log.log_end_offset, log.last_stable_offset) == (2, 2)
+    assert log.read(0, 100, isolation_level=1).aborted == [(1, 0)]
+
+
 # --- fsync
 
 
