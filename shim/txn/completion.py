@@ -179,11 +179,18 @@ class Completion:
     def resolve(self, slot: Slot, prepared: Transaction) -> list[str]:
         """The way out of D18: where somebody else's marker has ended the transaction already, ours is not needed;
         where it is still open, ours is written at the partition's own coordinator epoch. Answers a line per step."""
-        done = []
+        done, offline = [], []
         for topic, partition in slot.unmarked:
             log = self._logs.find(topic, partition)
-            done.append(f"{topic}-{partition}: {self._resolve(log, slot, prepared)}")
-        slot.unmarked = []
+            if log is None and self._metadata.image.partition(topic, partition) is not None:
+                offline.append((topic, partition))
+                done.append(f"{topic}-{partition}: offline, it gets its marker when it is back")
+            else:
+                done.append(f"{topic}-{partition}: {self._resolve(log, slot, prepared)}")
+        slot.unmarked, slot.stuck = offline, ""
+        if offline:
+            self._complete(slot, prepared)
+            return [*done, f"still {state.STATE_NAMES[prepared.state]}"]
         completed = self._complete(slot, prepared)
         return [*done, f"now {state.STATE_NAMES[completed.state]}"]
 

@@ -7,8 +7,10 @@ on.
 from __future__ import annotations
 
 import logging
+from struct import error as StructError
 
 from cext import records as cext_records
+from cext.batch import BatchError
 from shim.errors import ErrorCode, KafkaError
 from shim.java_hash import internal_partition
 from shim.txn import records
@@ -18,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from cext.records import Record
     from shim.config import BrokerConfig
     from shim.metadata.image import Topic
     from shim.metadata.store import MetadataStore
@@ -83,18 +86,25 @@ class TransactionLog:
                 yield log
 
     def _replay(self, log: PartitionLog) -> None:
-        for buffer, _ in log.batches():
-            for record in cext_records.iterate(buffer):
-                if record.key is None:
-                    continue
-                try:
-                    transactional_id = records.decode_key(record.key)
-                    value = record.value
-                    txn = None if value is None else records.decode_value(transactional_id, value)
-                except records.UnknownVersion as unknown:
-                    logger.warning("skipping a record of %s-%d at %d: %s", TOPIC, log.partition, record.offset, unknown)
-                    continue
-                self.apply(transactional_id, txn)
+        for buffer, batch in log.batches():
+            try:
+                for record in cext_records.iterate(buffer):
+                    self._replay_record(log, record)
+            except BatchError as error:
+                logger.warning("skipping a batch of %s-%d at %d: %s", TOPIC, log.partition, batch.base_offset, error)
+
+    def _replay_record(self, log: PartitionLog, record: Record) -> None:
+        if record.key is None:
+            return
+        try:
+            transactional_id = records.decode_key(record.key)
+            value = record.value
+            txn = None if value is None else records.decode_value(transactional_id, value)
+        except (ValueError, StructError) as error:
+            # Of another version, or nothing that a broker wrote: no reason to keep all others from their transactions.
+            logger.warning("skipping a record of %s-%d at %d: %s", TOPIC, log.partition, record.offset, error)
+            return
+        self.apply(transactional_id, txn)
 
     def _on_topic_deleted(self, topic: Topic) -> None:
         if topic.name == TOPIC:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from cext import records as cext_records
 from shim import memory_dir
 from shim.errors import ErrorCode, KafkaError
 from shim.tests.txn.harness import Node
@@ -574,6 +575,20 @@ def test_resolve_marks_what_is_still_open(node: Node) -> None:
     assert node.visible("orders", 0) == ["b"]
 
 
+def test_resolve_does_not_give_up_a_partition_that_is_offline(node: Node) -> None:
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    node.produce("app", producer, "orders", 1, "b")
+    epoch = node.logs.get("__transaction_state", node.coordinator.partition_for("app")).leader_epoch
+    node.logs.get("orders", 0).append_marker(*producer, epoch + 5, False, 0, node.clock.now_ms())
+    node.logs.get("orders", 1).fail(OSError(5, "Input/output error"))
+    node.end("app", producer, True)
+    assert node.coordinator.resolve("app")[-1] == "still PrepareCommit"
+    assert code_of(node.init, "app") is ErrorCode.CONCURRENT_TRANSACTIONS
+    node.crash()
+    assert node.visible("orders", 1) == ["b"]
+
+
 def test_there_is_nothing_to_resolve_in_a_healthy_transaction(node: Node) -> None:
     node.init("app")
     assert node.coordinator.resolve("app") == ["nothing to resolve: state Empty"]
@@ -671,3 +686,16 @@ def test_prepared_aborts_are_told_apart_from_commits(node: Node) -> None:
     assert state_of(node).state is PREPARE_ABORT
     node.crash()
     assert any("resumed the abort" in line for line in node.coordinator.explanations.lines("app"))
+
+
+@pytest.mark.parametrize("key", [b"", b"\0", b"\0\0\x7f\xff", b"\0\0\0\x03app"])
+def test_a_record_that_no_broker_wrote_keeps_nobody_from_their_transactions(node: Node, key: bytes) -> None:
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    log = node.logs.get("__transaction_state", node.coordinator.partition_for("app"))
+    now_ms = node.clock.now_ms()
+    log.append_batch(cext_records.build([(key, b"\0\1junk", now_ms, ())]), now_ms=now_ms)
+    node.crash()
+    assert state_of(node).state is ONGOING
+    assert node.end("app", producer, True) == (producer[0], 1)
+    assert node.visible("orders", 0) == ["a"]
