@@ -126,6 +126,26 @@ def test_a_silent_member_is_removed_at_its_session_timeout(node: Node) -> None:
     assert code_of(node.beat, "g", me) is E.UNKNOWN_MEMBER_ID
 
 
+def test_a_group_is_stable_one_heartbeat_after_a_crashed_members_session(node: Node) -> None:
+    interval_ms = 500
+    me = node.stable("g")
+    crashed = node.member("g")
+    me = node.join("g", me.member_id)
+    crashed = crashed.response
+    node.sync("g", crashed)
+    node.sync("g", me, {me.member_id: b"half", crashed.member_id: b"half"})
+    assert node.state("g") == "Stable"
+    for _ in range(SESSION_MS // interval_ms):
+        assert code_of(node.beat, "g", me) is E.NONE
+        node.advance(interval_ms)
+    assert list(node.groups.find("g").members) == [me.member_id], "not a moment longer"
+    node.advance(interval_ms - 1)
+    assert code_of(node.beat, "g", me) is E.REBALANCE_IN_PROGRESS
+    me = node.join("g", me.member_id)
+    assert node.sync("g", me, {me.member_id: b"all"}).assignment == b"all"
+    assert node.state("g") == "Stable"
+
+
 @pytest.mark.parametrize("sign", ["heartbeat", "commit"])
 def test_a_sign_of_life_moves_the_session(node: Node, sign: str) -> None:
     me = node.stable("g")
