@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from shim.config import TopicConfig
 from shim.storage.log import PartitionLog
-from shim.tests.storage.conftest import NOW_MS, Disk, put, records
+from shim.tests.storage.conftest import NOW_MS, Disk, end, put, records
 
 SEGMENT = {"segment.bytes": "1048576"}
 HOUR_MS = 3600_000
@@ -148,3 +149,38 @@ def test_flushes_are_looked_at_only_while_something_waits_for_one(make_disk: Cal
     assert "flush" not in logs._timers
     put(log, b"b")
     assert "flush" in logs._timers
+
+
+@pytest.mark.parametrize("ends", ["before", "after"])
+@pytest.mark.parametrize("life", ["same", "clean", "crash"])
+@pytest.mark.parametrize("by", ["retention", "DeleteRecords"])
+def test_aborted_data_stays_hidden_when_its_beginning_is_gone(
+    make_disk: Callable[..., Disk], by: str, life: str, ends: str
+) -> None:
+    """`ends`: the marker is written before the beginning goes, or after."""
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"aborted", pid=1, seq=0, txn=True)
+    log.roll(NOW_MS)
+    put(log, b"aborted", pid=1, seq=1, txn=True)
+    put(log, b"open", pid=2, seq=0, txn=True)
+    put(log, b"plain")
+    log.roll(NOW_MS)
+    if ends == "before":
+        end(log, 1, 0, commit=False)
+    if by == "retention":
+        kept_bytes = log.size_bytes - log.segments[0].size_bytes
+        log.configure(TopicConfig(disk.logs.config, {"retention.bytes": str(kept_bytes)}))
+    else:
+        log.delete_records_before(1)
+    disk.logs.retain(NOW_MS)
+    assert log.log_start_offset == log.segments[0].base_offset == 1
+    if life != "same":
+        disk.stop() if life == "clean" else disk.crash()
+        log = disk.open()
+    if ends == "after":
+        assert log.last_stable_offset == 1
+        end(log, 1, 0, commit=False)
+    assert records(log, isolation=1) == []
+    end(log, 2, 0, commit=True)
+    assert records(log, isolation=1) == [(2, b"open"), (3, b"plain")]

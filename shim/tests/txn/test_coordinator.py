@@ -619,6 +619,54 @@ def test_a_decision_that_cannot_be_written_changes_nothing(node: Node) -> None:
     assert node.end("app", producer, True) == (producer[0], 1)
 
 
+@pytest.mark.parametrize("point", ["log.before_write", "log.after_write"])
+@pytest.mark.parametrize("write", [1, 2, 3, 4], ids=["prepare", "first-marker", "second-marker", "complete"])
+def test_a_full_disk_at_any_write_of_the_end_costs_nothing_that_was_answered(
+    node: Node, point: str, write: int
+) -> None:
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    node.produce("app", producer, "orders", 1, "b")
+    node.faults.arm(point, "oserror", "ENOSPC", nth=write)
+    if write == 1:
+        assert code_of(node.end, "app", producer, True) is ErrorCode.NOT_COORDINATOR
+        node.clock.advance(600_000)
+        assert code_of(node.end, "app", producer, True) is ErrorCode.NOT_COORDINATOR
+    else:
+        assert node.end("app", producer, True) == (producer[0], 1)
+        node.clock.advance(600_000)
+        assert code_of(node.init, "app") is ErrorCode.CONCURRENT_TRANSACTIONS
+    node.crash()
+    assert node.end("app", producer, True) == (producer[0], 1)
+    assert state_of(node).state is COMPLETE_COMMIT
+    assert (node.visible("orders", 0), node.visible("orders", 1)) == (["a"], ["b"])
+
+
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize(
+    "point",
+    ["txn.before_prepare", "txn.after_prepare", "txn.after_marker", "txn.before_complete", "txn.after_complete"],
+)
+def test_a_timeout_during_a_held_step_changes_nothing(node: Node, point: str, commit: bool) -> None:
+    producer = node.init("app", None, 1000)
+    node.produce("app", producer, "orders", 0, "a")
+    node.produce("app", producer, "orders", 1, "b")
+    node.faults.arm(point, "hold", nth=1)
+
+    async def end_late() -> tuple[int, int]:
+        ending = asyncio.create_task(node.coordinator.end_stepwise("app", *producer, commit, TV2))
+        await asyncio.sleep(0)
+        assert node.faults.reached(point) == 1
+        node.clock.advance(60_000)
+        node.faults.release(point)
+        return await ending
+
+    assert asyncio.run(end_late()) == (producer[0], 1)
+    assert state_of(node).state is (COMPLETE_COMMIT if commit else COMPLETE_ABORT)
+    assert len(node.markers) == 2
+    assert node.visible("orders", 0) + node.visible("orders", 1) == (["a", "b"] if commit else [])
+
+
 # --- levels
 
 
