@@ -102,7 +102,7 @@ DOCS = {
     "offsets.topic.compression.codec": "The codec of batches in __consumer_offsets, 0 for none.",
     "offsets.commit.timeout.ms": "How long a commit of offsets may take.",
     "group.coordinator.rebalance.protocols": "The kinds of groups that are served.",
-    "group.initial.rebalance.delay.ms": "How long the first rebalance of an empty group waits for more members.",
+    "group.initial.rebalance.delay.ms": "How long an empty group waits for more members: 0 here, 3 s in Kafka.",
     "group.min.session.timeout.ms": "The shortest session timeout that a member may ask for.",
     "group.max.session.timeout.ms": "The longest session timeout that a member may ask for.",
     "group.max.size": "Members of one classic group.",
