@@ -2,7 +2,8 @@
 ratios.
 
 Every round runs each kind of work on each broker, one after the other; the first round only warms up. A figure is the
-median of the rounds, a ratio the median of the rounds' ratios. ``--quick`` does a few small rounds.
+median of the rounds, a ratio the median of the rounds' ratios. ``--quick`` does a few small rounds. A second table has
+transactions: commits per second of Java producers on both brokers.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any, Self
 
 import psutil
 
-from bench import report
+from bench import report, transactions
 from compat_tests import requests
 from compat_tests.targets import Target, make
 from compat_tests.targets.base import ProcessTarget, free_ports
@@ -186,6 +187,8 @@ def main() -> int:
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps(figures, indent=1, default=str) + "\n")
     print(report.table(figures))
+    print("transactions ...", file=sys.stderr)
+    print(transactions.table(transactions.run(options.repeats, transactions.KINDS), transactions.KINDS))
     print(f"figures of every round: {options.json}")
     return 0
 
