@@ -30,6 +30,8 @@ def test_wheel_holds_the_broker_and_no_tests(packages: dict[str, Path]) -> None:
     names = zipfile.ZipFile(packages["wheel"]).namelist()
     assert any(name.startswith("cext/") and name.endswith(".so") for name in names)
     assert "shim/api/__init__.py" in names
+    assert "compat_tests/java/CodecDriver.java" in names
+    assert not [name for name in names if name.endswith((".pyx", ".c"))]
     assert not [name for name in names if "/tests/" in name]
 
 
