@@ -201,16 +201,17 @@ class GroupCoordinator:
         if log is None or log.log_end_offset == log.log_start_offset:
             self._loaded(partition)
             return
-        reading = self._reading.get(partition)
+        reading = self._reading.pop(partition, None)
         if reading is None:
             from shim.group.replay import replay
 
-            reading = self._reading[partition] = replay(log)
+            reading = replay(log)
         try:
             next(reading)
         except StopIteration as done:
-            del self._reading[partition]
             self._resume(partition, done.value)
+        else:
+            self._reading[partition] = reading
 
     def _all_groups(self) -> Iterable[tuple[int, Groups]]:
         if TOPIC not in self._metadata.image.topics:

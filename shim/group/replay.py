@@ -10,13 +10,16 @@ from __future__ import annotations
 import logging
 
 from cext import records as cext_records
+from cext.batch import BatchError
+from cext.compression import DecompressError
 from shim.group import records
 from shim.group.groups import Groups
 from shim.group.offsets import NO_PRODUCER_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator
+    from typing import Any
 
     from shim.storage.log import PartitionLog
 
@@ -32,7 +35,8 @@ STEP_RECORDS = 2000
 def replay(log: PartitionLog) -> Generator[None, None, Groups]:
     """The groups that a partition's log holds; stops every now and then, so that others get their turn.
 
-    Records that this version cannot read are skipped with a warning."""
+    Records that this version cannot read are skipped with a warning, and so is a batch that is corrupt: what is older
+    counts, and all other groups go on."""
     newest, pending = yield from _newest(log)
     groups = Groups()
     for number, (key, (offset, value)) in enumerate(newest.items()):
@@ -55,15 +59,15 @@ def _newest(log: PartitionLog) -> Generator[None, None, tuple[Newest, dict[int, 
             since_stop = 0
             yield
         if batch.is_control:
-            for record in cext_records.iterate(buffer):
+            for record in _records(log, buffer, batch):
                 _end_transaction(newest, pending.pop(batch.producer_id, {}), record.key, record.value)
         elif batch.is_transactional:
             commits = pending.setdefault(batch.producer_id, {})
-            for record in cext_records.iterate(buffer):
+            for record in _records(log, buffer, batch):
                 if record.key is not None and record.value is not None:
                     commits[record.key] = record.offset, record.value
         else:
-            for record in cext_records.iterate(buffer):
+            for record in _records(log, buffer, batch):
                 key, value = record.key, record.value
                 if key is None:
                     continue
@@ -74,6 +78,13 @@ def _newest(log: PartitionLog) -> Generator[None, None, tuple[Newest, dict[int, 
                 for commits in pending.values():
                     commits.pop(key, None)
     return newest, pending
+
+
+def _records(log: PartitionLog, buffer: Any, batch: Any) -> Iterator[cext_records.Record]:
+    try:
+        yield from cext_records.iterate(buffer)
+    except (BatchError, DecompressError) as error:
+        logger.warning("skipping a batch of %s-%d at %d: %s", log.topic, log.partition, batch.base_offset, error)
 
 
 def _end_transaction(newest: Newest, commits: Newest, key: bytes | None, value: bytes | None) -> None:

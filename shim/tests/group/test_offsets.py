@@ -92,6 +92,27 @@ def test_a_log_with_foreign_records_is_read_around_them(node: Node) -> None:
     assert node.committed("g", "t") == (5, 0)
 
 
+@pytest.mark.parametrize("field", ["the length of a record", "its key"])
+def test_a_corrupt_batch_costs_what_it_holds_and_nothing_else(node: Node, field: str) -> None:
+    for offset in range(3):
+        node.commit("g", "t", offset)
+    node.commit("other", "t", 7)
+    partition = node.groups.partition_for("g")
+    batches = [(batch.position, batch.size_bytes) for _, batch in node.logs.get(TOPIC, partition).batches()]
+    node.stop()
+    (path,) = node.path.glob(f"{TOPIC}-{partition}/*.log")
+    data = bytearray(path.read_bytes())
+    position = batches[2][0] + (61 if field == "the length of a record" else 70)
+    data[position] ^= 0xFF
+    path.write_bytes(data)
+    node.start()
+    node.advance(1000)
+    assert node.committed("g", "t") == (1, 0)
+    assert node.committed("other", "t") == (7, 0)
+    assert {group.group_id for group in node.groups.all_groups()} == {"g", "other"}
+    assert node.commit("g", "t", 3) == 0
+
+
 # --- commits
 
 
