@@ -15,7 +15,6 @@ from spark.kafka_topic import READ_UNCOMMITTED
 from spark.tests.conftest import KINDS
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_reader_gets_every_shape_right_before_and_after_it_grows(
     session: SparkSession, brokers: Callable[[str], Target], name: str, scratch: Path, kind: str
