@@ -11,7 +11,6 @@ import logging
 
 from cext import records as cext_records
 from cext.batch import BatchError
-from cext.compression import DecompressError
 from shim.group import records
 from shim.group.groups import Groups
 from shim.group.offsets import NO_PRODUCER_ID
@@ -83,7 +82,7 @@ def _newest(log: PartitionLog) -> Generator[None, None, tuple[Newest, dict[int, 
 def _records(log: PartitionLog, buffer: Any, batch: Any) -> Iterator[cext_records.Record]:
     try:
         yield from cext_records.iterate(buffer)
-    except (BatchError, DecompressError) as error:
+    except BatchError as error:
         logger.warning("skipping a batch of %s-%d at %d: %s", log.topic, log.partition, batch.base_offset, error)
 
 

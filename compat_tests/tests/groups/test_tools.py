@@ -13,8 +13,8 @@ from compat_tests import jvm
 from compat_tests.groups.conversations import first_member, modern, stay, sync_fields
 from compat_tests.groups.script import Script, protocols, subscription
 from compat_tests.targets import Target, make
+from compat_tests.tool_driver import ToolDriver
 
-TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
 
 
@@ -34,12 +34,14 @@ def script(target: Target) -> Iterator[Script]:
 
 
 @pytest.fixture
-def tool(target: Target) -> Callable[..., list[list[str]]]:
-    def run(*words: str) -> list[list[str]]:
-        done = jvm.run(TOOL, "--bootstrap-server", target.bootstrap, *words)
-        return [line.split() for line in done.stdout.decode().splitlines() if line.strip()]
+def tool(target: Target) -> Iterator[Callable[..., list[list[str]]]]:
+    with ToolDriver() as driver:
 
-    return run
+        def run(*words: str) -> list[list[str]]:
+            text = driver.run("kafka-consumer-groups", "--bootstrap-server", target.bootstrap, *words)
+            return [line.split() for line in text.splitlines() if line.strip()]
+
+        yield run
 
 
 def commit(script: Script, group: str, topic: str, offset: int) -> None:
