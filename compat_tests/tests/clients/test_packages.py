@@ -35,7 +35,7 @@ def test_wheel_holds_the_broker_and_no_tests(packages: dict[str, Path]) -> None:
     assert not [name for name in names if "/tests/" in name]
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)  # the source distribution compiles
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
 def test_package_serves_from_an_empty_environment(kind: str, packages: dict[str, Path], tmp_path: Path) -> None:
     environment = tmp_path / "env"
