@@ -93,7 +93,9 @@ class Dispatcher:
         if response is None:
             return None
         if isinstance(response, api.response):
-            return self._encode(context, response)
+            if not broker.logs.home.owed_flushes:
+                return self._encode(context, response)
+            response = _ready(response)
         self.is_abandonable = api.is_abandonable
         return self._complete(context, api, request, response)
 
@@ -108,6 +110,8 @@ class Dispatcher:
     ) -> Parts | None:
         try:
             response = await waiting
+            if self.broker.logs.home.owed_flushes:
+                await self.broker.logs.home.flushed()
         except DisconnectError:
             raise
         except Exception as error:
@@ -129,6 +133,10 @@ class Dispatcher:
             self.broker.metrics.errors_unexpected += 1
             logger.error("%s version %d failed", api.name, context.api_version, exc_info=error)
         return failure(api, context.api_version, request, code, message)
+
+
+async def _ready(response: Any) -> Any:
+    return response
 
 
 def _unsupported_api_versions(correlation_id: int) -> Parts:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from shim.errors import ErrorCode, KafkaError
 from shim.storage.flusher import Flusher
 from shim.storage.open_files import OpenFiles
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from shim.clock import Clock, Timer
     from shim.config import BrokerConfig
     from shim.faults import Faults
     from shim.storage.log import PartitionLog
 
+MOST_OWED_FLUSHES = 64
 MarkerHook = Callable[["PartitionLog", int, int, bool, int], None]
 
 
@@ -31,6 +35,7 @@ class Home:
         "flusher",
         "offline",
         "on_marker",
+        "owed_flushes",
         "start_offset_raised",
     )
 
@@ -47,6 +52,8 @@ class Home:
         self.flush_wanted: set[PartitionLog] = set()
         # Called when a partition joins them: only then somebody has to look.
         self.flush_wished: Callable[[], None] = nothing
+        # What `flush.messages` demands for batches that the broker built itself: the request under way waits for it.
+        self.owed_flushes: list[Future[None]] = []
         # Removals of deleted files that wait for `file.delete.delay.ms`.
         self._removals: dict[Callable[[], None], Timer] = {}
         # Called when DeleteRecords raised a start offset, so that it is written down.
@@ -71,6 +78,26 @@ class Home:
         """`log` has `flush.ms` set and something unflushed."""
         self.flush_wanted.add(log)
         self.flush_wished()
+
+    def owe_flush(self, flushed: Future[None] | None) -> None:
+        """The next answer must wait for it; None is nothing."""
+        if flushed is None:
+            return
+        if len(self.owed_flushes) >= MOST_OWED_FLUSHES:  # by timers, while no request came
+            self.owed_flushes = [flush for flush in self.owed_flushes if not flush.done()]
+        self.owed_flushes.append(flushed)
+
+    async def flushed(self) -> None:
+        """Returns when everything owed before this call is on the disk. Raises NOT_COORDINATOR when that fails: what
+        was to be told is not certain, and the partition is offline."""
+        from asyncio import wrap_future
+
+        owed, self.owed_flushes = self.owed_flushes, []
+        try:
+            for flush in owed:
+                await wrap_future(flush)
+        except OSError as err:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, f"cannot be flushed: {err}") from err
 
     def went_offline(self, log: PartitionLog) -> None:
         """`log` met an I/O error: its directory gets no clean-shutdown mark."""

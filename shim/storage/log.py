@@ -139,7 +139,9 @@ class PartitionLog:
         if batch.producer_id >= 0:
             entry = self.producers.entries.get(batch.producer_id)
             if entry is not None and (cached := entry.duplicate_of(batch)) is not None:
-                return Appended(cached[2], cached[3], cached[4], self.log_start_offset, duplicate=True)
+                # The first one may still be on its way to the disk.
+                flushed = self.request_flush() if self._owes_flush(cached[3]) else None
+                return Appended(cached[2], cached[3], cached[4], self.log_start_offset, duplicate=True, flushed=flushed)
             self._check_producer(batch, verification, client=True)
         append_time_ms = now_ms if config.message_timestamp_type == LOG_APPEND_TIME else -1
         max_timestamp = now_ms if append_time_ms >= 0 else summary.max_timestamp
@@ -167,7 +169,9 @@ class PartitionLog:
         self._write(batch, header.size_bytes, base_offset, last_offset, header.max_timestamp, now_ms)
         if header.producer_id >= 0:
             self.producers.apply_data(header, base_offset, last_offset, header.max_timestamp)
-        return self._advance(base_offset, last_offset, -1, header.size_bytes, now_ms)
+        appended = self._advance(base_offset, last_offset, -1, header.size_bytes, now_ms)
+        self._home.owe_flush(appended.flushed)
+        return appended
 
     def append_marker(
         self,
@@ -201,7 +205,7 @@ class PartitionLog:
         ended = self.producers.apply_marker(marker, offset)
         if ended is not None and not commit:
             self._index_aborted(producer_id, ended[0], offset, ended[1])
-        self._advance(offset, offset, -1, len(batch), now_ms)
+        self._home.owe_flush(self._advance(offset, offset, -1, len(batch), now_ms).flushed)
         for hook in self._home.on_marker:
             hook(self, producer_id, producer_epoch, commit, offset)
         return offset
@@ -254,12 +258,11 @@ class PartitionLog:
         """The batch counts from here on: move the end, ask for an fsync where the configuration wants one, wake
         readers."""
         self.log_end_offset = self.producers.next_offset = last_offset + 1
-        config = self.config
         if self.unflushed_since_ms < 0:
             self.unflushed_since_ms = now_ms
             self.want_flush()
         flushed = None
-        if last_offset + 1 - self.recovery_point >= config.flush_messages:
+        if self._owes_flush(last_offset):
             flushed = self.request_flush()
         faults = self._home.faults
         if faults.armed:
@@ -267,6 +270,10 @@ class PartitionLog:
         if self._readers is not None:
             self._wake()
         return Appended(base_offset, last_offset, append_time_ms, self.log_start_offset, False, size_bytes, flushed)
+
+    def _owes_flush(self, last_offset: int) -> bool:
+        """Whether `flush.messages` wants what ends here on the disk before its answer."""
+        return last_offset + 1 - self.recovery_point >= self.config.flush_messages
 
     def _index_aborted(self, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int) -> None:
         try:

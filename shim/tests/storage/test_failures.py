@@ -9,6 +9,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -187,6 +188,20 @@ def test_flush_messages_gives_a_future_that_is_done_after_the_sync(make_disk: Ca
     appended.flushed.result(timeout=10)
     assert log.recovery_point == 3
     assert put(log, b"d").flushed is None
+
+
+def test_a_retry_waits_for_the_disk_as_its_first_attempt_does(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({"flush.messages": "1"})
+    log = disk.open()
+    may_sync = threading.Event()
+    disk.faults.arm("log.before_fsync", lambda **_: may_sync.wait(10))
+    put(log, b"a", pid=1, seq=0)
+    retry = put(log, b"a", pid=1, seq=0)
+    assert retry.duplicate
+    assert not retry.flushed.done()
+    may_sync.set()
+    retry.flushed.result(timeout=10)
+    assert put(log, b"a", pid=1, seq=0).flushed is None, "it is on the disk already"
 
 
 def test_failed_sync_is_the_futures_error(make_disk: Callable[..., Disk]) -> None:

@@ -1,0 +1,54 @@
+"""With `flush.messages` the answer to the end of a transaction waits for the disk, for all that the end consists of."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from shim import Broker
+from shim.errors import ErrorCode
+from shim.tests.txn.raw import Client
+from shim.wire_client import Connection
+
+# As slow as a disk under load, or answers would outrun it by chance only.
+FSYNC_S = 0.02
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    options = {"transaction_state_log_num_partitions": 1, "offsets_topic_num_partitions": 1, "num_partitions": 1}
+    with Broker(log_flush_interval_messages=1, **options) as started:
+        yield started
+
+
+@pytest.fixture
+def client(broker: Broker) -> Iterator[Client]:
+    broker.call(broker.state.metadata.create_topic, "t", 1, 1)
+    for topic in ("__transaction_state", "__consumer_offsets"):
+        broker.call(broker.state.metadata.ensure_internal_topic, topic)
+    with Connection(broker.bootstrap_servers) as connection:
+        yield Client(connection, "app")
+
+
+def unflushed(broker: Broker) -> list[str]:
+    logs = [log for log in broker.state.logs.loaded() if log.topic != "__cluster_metadata"]
+    return [log.name for log in logs if log.recovery_point < log.log_end_offset]
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_an_answered_end_is_on_the_disk(broker: Broker, client: Client, commit: bool) -> None:
+    broker.faults.arm("log.before_fsync", lambda **_: time.sleep(FSYNC_S))
+    assert client.init() == ErrorCode.NONE
+    assert unflushed(broker) == []
+    assert client.produce(12) == client.commit_offsets(5) == ErrorCode.NONE
+    assert unflushed(broker) == []
+    assert client.end(5, commit) == ErrorCode.NONE
+    assert unflushed(broker) == []
+
+
+def test_an_end_that_cannot_be_flushed_is_not_answered_as_done(broker: Broker, client: Client) -> None:
+    assert client.init() == client.produce(12) == ErrorCode.NONE
+    broker.faults.arm("log.before_fsync", "oserror", "EIO")
+    assert client.end(5) == ErrorCode.NOT_COORDINATOR
