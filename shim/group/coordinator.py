@@ -13,12 +13,13 @@ from cext import records as cext_records
 from shim.errors import ErrorCode, KafkaError
 from shim.group import records
 from shim.group.decision import CANCEL, JOIN, REBALANCE, REGEX, SESSION, SYNC, Decision
+from shim.group.stored import Stored
 from shim.group.timers import Timers
 from shim.java_hash import internal_partition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Generator, Iterable
+    from collections.abc import Awaitable, Iterable
     from typing import Any
 
     from shim.clock import Clock
@@ -59,8 +60,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("shim.group")
 
 TOPIC = "__consumer_offsets"
-# Reading what is stored begins this long after the start, a partition at a time.
-LOAD_DELAY_MS = 100
 # A timer whose records could not be written is tried again.
 RETRY_MS = 1000
 # Records of one batch, where there may be many (expiry, deleted topics).
@@ -99,9 +98,8 @@ class GroupCoordinator:
         self._timers = Timers(clock, self._on_timer)
         self._own_timers: dict[str, Any] = {}
         self._surroundings: Surroundings | None = None
-        # What has been read of `__consumer_offsets`, by partition, and the one that is being read in the background.
-        self._partitions: dict[int, Groups] = {}
-        self._reading: dict[int, Generator[None, None, Groups]] = {}
+        # What has been read of `__consumer_offsets`.
+        self._stored = Stored(clock, logs, TOPIC, self._resume)
         # Requests that wait.
         self._parked: set[Parked] = set()
 
@@ -114,7 +112,7 @@ class GroupCoordinator:
         self._metadata.on_partitions_added.append(self._on_partitions_added)
         self._metadata.on_topic_deleted.append(self._on_topic_deleted)
         if TOPIC in self._metadata.image.topics:
-            self._own_timers["load"] = self._clock.call_later(LOAD_DELAY_MS, self._load_next)
+            self._stored.start(self._partition_count)
         self._schedule_expiry()
 
     def stop(self) -> None:
@@ -122,6 +120,7 @@ class GroupCoordinator:
         for timer in self._own_timers.values():
             timer.cancel()
         self._own_timers.clear()
+        self._stored.stop()
         self._dismiss()
 
     def _dismiss(self) -> None:
@@ -151,73 +150,22 @@ class GroupCoordinator:
 
     def groups_of(self, group_id: str) -> Groups:
         """The groups of this one's partition, read from the log on first use."""
-        return self._loaded(self.partition_for(group_id))
+        return self._stored.groups(self.partition_for(group_id))
 
-    def _loaded(self, partition: int) -> Groups:
-        groups = self._partitions.get(partition)
-        if groups is None:
-            groups = self._partitions[partition] = self._load(partition)
-        return groups
-
-    def _load(self, partition: int) -> Groups:
-        from shim.group.groups import Groups
-
-        reading = self._reading.pop(partition, None)
-        if reading is None:
-            log = self._logs.find(TOPIC, partition)
-            if log is None or log.log_end_offset == log.log_start_offset:
-                return Groups()
-            from shim.group.replay import replay
-
-            reading = replay(log)
-        while True:
-            try:
-                next(reading)
-            except StopIteration as done:
-                return self._resume(partition, done.value)
-
-    def _resume(self, partition: int, groups: Groups) -> Groups:
-        """Members' sessions begin anew."""
+    def _resume(self, partition: int, groups: Groups) -> None:
+        """What was read goes on: members' sessions begin anew."""
         from shim.group import restart
 
-        self._partitions[partition] = groups
         now_ms = self._clock.now_ms()
         for group in list(groups.by_id.values()):
             decision = restart.resume(group, self.surroundings, now_ms)
             self._carry_out(partition, groups, decision, now_ms)
-        return groups
-
-    def _load_next(self) -> None:
-        """Read on in a partition that nobody asked for yet, so that its members' sessions end on time."""
-        self._own_timers.pop("load", None)
-        for partition in range(self._partition_count()):
-            if partition not in self._partitions:
-                self._read_on(partition)
-                self._own_timers["load"] = self._clock.call_later(1, self._load_next)
-                return
-
-    def _read_on(self, partition: int) -> None:
-        log = self._logs.find(TOPIC, partition)
-        if log is None or log.log_end_offset == log.log_start_offset:
-            self._loaded(partition)
-            return
-        reading = self._reading.pop(partition, None)
-        if reading is None:
-            from shim.group.replay import replay
-
-            reading = replay(log)
-        try:
-            next(reading)
-        except StopIteration as done:
-            self._resume(partition, done.value)
-        else:
-            self._reading[partition] = reading
 
     def _all_groups(self) -> Iterable[tuple[int, Groups]]:
         if TOPIC not in self._metadata.image.topics:
             return
         for partition in range(self._partition_count()):
-            yield partition, self._loaded(partition)
+            yield partition, self._stored.groups(partition)
 
     def _append(
         self,
@@ -286,7 +234,7 @@ class GroupCoordinator:
     def _decide(self, group_id: str, decision: Decision, now_ms: int) -> Any:
         """Carry out, and give back the response that the decision has."""
         partition = self.partition_for(group_id)
-        self._carry_out(partition, self._loaded(partition), decision, now_ms)
+        self._carry_out(partition, self._stored.groups(partition), decision, now_ms)
         return decision.response
 
     def _answer(self, parked: Parked) -> Any:
@@ -590,9 +538,9 @@ class GroupCoordinator:
     def on_marker(self, log: PartitionLog, producer_id: int, producer_epoch: int, commit: bool, offset: int) -> None:
         """Hook of `logs.on_marker`: a marker in `__consumer_offsets` decides pending offsets. A partition
         that is not read yet will find the marker in its log."""
-        if log.topic == TOPIC and (log.partition in self._partitions or log.partition in self._reading):
+        if log.topic == TOPIC and self._stored.is_begun(log.partition):
             # One that is being read may be past this marker or not: told twice, it counts once.
-            self._loaded(log.partition).offsets.complete(producer_id, commit)
+            self._stored.groups(log.partition).offsets.complete(producer_id, commit)
 
     # --- topics
 
@@ -605,7 +553,7 @@ class GroupCoordinator:
 
     def _on_topic_changed(self, topic: Topic) -> None:
         self.surroundings.forget_topic_hash(topic.name)
-        for groups in self._partitions.values():
+        for groups in self._stored.by_partition.values():
             for group in groups.by_id.values():
                 if group.TYPE == "consumer" and group.is_subscribed(topic.name):
                     group.request_refresh()
@@ -614,8 +562,7 @@ class GroupCoordinator:
         from shim.group import offset_rules
 
         if topic.name == TOPIC:
-            self._partitions.clear()
-            self._reading.clear()
+            self._stored.forget()
             self._dismiss()
             return
         self._on_topic_changed(topic)

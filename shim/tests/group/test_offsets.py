@@ -165,14 +165,14 @@ def test_a_partition_that_is_being_read_takes_requests_and_markers(
     node.commit_in_transaction("g", "t", 900, PRODUCER)
     partition = node.groups.partition_for("g")
     node.crash()
-    while partition not in node.groups._reading:
-        assert partition not in node.groups._partitions, "not all at once"
+    while partition not in node.groups._stored.reading:
+        assert partition not in node.groups._stored.by_partition, "not all at once"
         node.advance(1)
     node.end_transaction("g", PRODUCER, commit)
     assert node.committed("g", "t", stable=True) == (900 if commit else 299, 0)
     node.crash()
     node.advance(1000)
-    assert partition in node.groups._partitions
+    assert partition in node.groups._stored.by_partition
     assert node.committed("g", "t", stable=True) == (900 if commit else 299, 0)
 
 
