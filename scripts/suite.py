@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "build" / "reports"
 PYTHON = ROOT / ".venv" / "bin" / "python"
 UNIT_TREES = ("cext/tests", "shim/tests")
-# What the other Pythons run: the tests without sockets, children and clients; their small environments have none of these.
+# What the other Pythons run: no sockets, children or clients; their small environments have none of these.
 PURE_TREES = (
     "cext/tests",
     *(f"shim/tests/{name}" for name in ("protocol", "storage", "metadata", "group", "txn", "history")),
