@@ -32,6 +32,17 @@ def session() -> Iterator[SparkSession]:
     made.stop()
 
 
+@pytest.fixture
+def compiled(session: SparkSession) -> Iterator[SparkSession]:
+    """The session with queries compiled, for the few tests with rows enough to pay for it."""
+    names = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
+    for name, value in zip(names, ("true", "FALLBACK"), strict=True):
+        session.conf.set(name, value)
+    yield session
+    for name in names:
+        session.conf.set(name, SETTINGS[name])
+
+
 @pytest.fixture(scope="session")
 def brokers() -> Iterator[Callable[[str], Target]]:
     """The broker of a kind, started when it is first asked for."""

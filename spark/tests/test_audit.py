@@ -110,17 +110,17 @@ def audit_at_size(session: SparkSession, bootstrap: str, name: str, count: int, 
 
 
 def test_200000_records_are_clean_and_planted_anomalies_among_them_are_found(
-    session: SparkSession, shim: str, name: str
+    compiled: SparkSession, shim: str, name: str
 ) -> None:
-    audit_at_size(session, shim, name, 200_000)
+    audit_at_size(compiled, shim, name, 200_000)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_5000000_records_are_clean_and_planted_anomalies_among_them_are_found(
-    session: SparkSession, shim: str, name: str
+    compiled: SparkSession, shim: str, name: str
 ) -> None:
-    audit_at_size(session, shim, name, 5_000_000, split=16)
+    audit_at_size(compiled, shim, name, 5_000_000, split=16)
 
 
 def test_the_page_stands_alone_and_shows_what_was_found(tmp_path: Path) -> None:
