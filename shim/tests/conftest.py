@@ -7,9 +7,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import uvloop
+from hypothesis import settings
 
 from shim.embedded import Broker
 from shim.wire_client import Connection
+
+# A slow example is not a wrong one: timings never decide a unit test.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 def debugging_loop() -> asyncio.AbstractEventLoop:
