@@ -3,7 +3,7 @@ ratios.
 
 Every round runs each kind of work on each broker, one after the other; the first round only warms up. A figure is the
 median of the rounds, a ratio the median of the rounds' ratios. ``--quick`` does a few small rounds. A second table has
-transactions: commits per second of Java producers on both brokers.
+transactions: commits per second of Java producers on both brokers; groups: commits, heartbeats, a hundred joins.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, Self
 
 import psutil
 
-from bench import report, transactions
+from bench import groups, report, transactions
 from compat_tests import requests
 from compat_tests.targets import Target, make
 from compat_tests.targets.base import ProcessTarget, free_ports
@@ -189,6 +189,8 @@ def main() -> int:
     print(report.table(figures))
     print("transactions ...", file=sys.stderr)
     print(transactions.table(transactions.run(options.repeats, transactions.KINDS), transactions.KINDS))
+    print("groups ...", file=sys.stderr)
+    print(groups.table(groups.run(options.repeats, groups.KINDS), groups.KINDS))
     print(f"figures of every round: {options.json}")
     return 0
 

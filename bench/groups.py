@@ -117,6 +117,8 @@ WORK = (
     (f"{MEMBERS} members at once until they are one generation", members, MEMBERS),
 )
 
+KINDS = ("shim", "kafka-native")
+
 
 def run(rounds: int, kinds: tuple[str, ...]) -> dict[tuple[str, str], tuple[float, float]]:
     """(work, kind) -> (a second, broker CPU in us each), medians."""
@@ -153,19 +155,23 @@ def _wait(client: Connection) -> None:
     raise RuntimeError("the coordinator does not load")
 
 
+def table(found: dict[tuple[str, str], tuple[float, float]], kinds: tuple[str, ...]) -> str:
+    lines = ["| groups | " + " | ".join(f"{kind}: a second, us CPU each" for kind in kinds) + " | ratio |"]
+    lines.append("| --- |" + " --- |" * (len(kinds) + 1))
+    for name, *_ in WORK:
+        cells = [f"{found[name, kind][0]:,.0f}, {found[name, kind][1]:.0f}" for kind in kinds]
+        ratio = f"{found[name, kinds[0]][0] / found[name, kinds[-1]][0]:.1f}" if len(kinds) > 1 else ""
+        lines.append(f"| {name} | " + " | ".join(cells) + f" | {ratio} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only-shim", action="store_true")
     given = parser.parse_args()
-    kinds = ("shim",) if given.only_shim else ("shim", "kafka-native")
-    found = run(given.rounds, kinds)
-    print("| Groups | " + " | ".join(f"{kind}: a second, us CPU each" for kind in kinds) + " | ratio |")
-    print("| --- |" + " --- |" * (len(kinds) + 1))
-    for name, *_ in WORK:
-        cells = [f"{found[name, kind][0]:,.0f}, {found[name, kind][1]:.0f}" for kind in kinds]
-        ratio = f"{found[name, kinds[0]][0] / found[name, kinds[-1]][0]:.1f}" if len(kinds) > 1 else ""
-        print(f"| {name} | " + " | ".join(cells) + f" | {ratio} |")
+    kinds = KINDS[:1] if given.only_shim else KINDS
+    print(table(run(given.rounds, kinds), kinds))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ ROWS = (
 )
 # Rows of the budget that this bench does not measure yet, and why.
 LATER = (
-    ("one-record transactions, Java producer, linger.ms=0", "with the transactions' bench"),
+    ("one-record transactions, Java producer, linger.ms=0", "the table of transactions below"),
     ("4 GB soak of memory", "in the long form"),
     ("idle partitions, latency at 10,000 partitions", "in the long form"),
     ("CRC-32C", "python -m bench.micro_cext"),
