@@ -92,7 +92,7 @@ def unit() -> list[Step]:
     steps += [
         Step("generated C", [str(PYTHON), "-c", generated], tree),
         Step("coverage run", [*run, "-m", "not soak and not java and not slow"], tree, {"KAFKA_SHIM_TRACED": "1"}),
-        Step("coverage report", [str(PYTHON), "-m", "coverage", "report"], tree),
+        Step("coverage report", [str(PYTHON), str(ROOT / "scripts" / "coverage_report.py")], tree),
     ]
     return steps
 
