@@ -272,7 +272,15 @@ def test_wishes_of_one_group_sync_a_file_once(make_disk: Callable[..., Disk], tm
     calls: list[str] = []
     disk.faults.arm("log.before_fsync", lambda path: calls.append(path))  # noqa: PLW0108  (called by keyword)
     futures = []
-    flusher.run(lambda: futures.extend(flusher.sync([str(tmp_path / "f")]) for _ in range(5)))
+    wished = threading.Event()
+
+    def wish() -> None:
+        futures.extend(flusher.sync([str(tmp_path / "f")]) for _ in range(5))
+        wished.set()
+
+    flusher.run(wish)
+    # What is wished after the stop is nobody's.
+    assert wished.wait(20)
     flusher.stop()
     assert [future.result(timeout=10) for future in futures] == [None] * 5
     assert len(calls) == 1
