@@ -19,9 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-import psutil
-
 from bench import groups, report, transactions
+from bench.cost import cpu_s
 from compat_tests import requests
 from compat_tests.targets import Target, make
 from compat_tests.targets.base import ProcessTarget, free_ports
@@ -44,11 +43,6 @@ class Yardstick(ProcessTarget):
         )
         self.wait_until_it_answers()
         return self
-
-
-def cpu_s(target: Target) -> float:
-    times = psutil.Process(target.pid).cpu_times()
-    return float(times.user + times.system)
 
 
 def anonymous_mb(target: Target) -> float:

@@ -13,8 +13,7 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-import psutil
-
+from bench.cost import cpu_s
 from compat_tests.groups.script import protocols, subscription
 from compat_tests.requests import create_topic, make
 from compat_tests.targets import Target
@@ -24,11 +23,6 @@ from shim.wire_client import Connection
 
 TOPIC = "bench"
 MEMBERS = 100
-
-
-def cpu_s(target: Target) -> float:
-    times = psutil.Process(target.pid).cpu_times()
-    return float(times.user + times.system)
 
 
 def join_fields(group: str, member_id: str = "") -> dict[str, Any]:

@@ -10,10 +10,9 @@ import argparse
 import statistics
 from contextlib import ExitStack
 
-import psutil
-
+from bench.cost import cpu_s
 from compat_tests.requests import create_topic
-from compat_tests.targets import Target, make
+from compat_tests.targets import make
 from compat_tests.transactions.java_driver import JavaTransactions
 from shim.wire_client import Connection
 
@@ -30,11 +29,6 @@ WORK = (
     ("1 record, 16 producers", 16, 1, 1, 4000, 800),
     ("20 records, 20 partitions, 16 producers", 16, 20, 20, 1600, 320),
 )
-
-
-def cpu_s(target: Target) -> float:
-    times = psutil.Process(target.pid).cpu_times()
-    return float(times.user + times.system)
 
 
 def run(rounds: int, kinds: tuple[str, ...]) -> dict[tuple[str, str], tuple[float, float]]:

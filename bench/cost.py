@@ -1,0 +1,13 @@
+"""What a broker has cost so far, as the operating system counts it."""
+
+from __future__ import annotations
+
+import psutil
+
+from compat_tests.targets import Target
+
+
+def cpu_s(target: Target) -> float:
+    """User and system seconds of the target's process."""
+    times = psutil.Process(target.pid).cpu_times()
+    return float(times.user + times.system)
