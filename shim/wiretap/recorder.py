@@ -44,7 +44,8 @@ class Recorder:
         self._on_request = on_request
         self._on_entry = on_entry
         self._servers: dict[tuple[str, int], tuple[asyncio.Server, tuple[str, int]]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._is_stopped = False
         self._count = 0
 
     @property
@@ -57,11 +58,15 @@ class Recorder:
 
     async def stop(self) -> None:
         """Closes every listener and connection."""
+        self._is_stopped = True
         for server, _ in self._servers.values():
             server.close()
-        for task in list(self._tasks):
+        relays = dict(self._tasks)
+        for task in relays:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*relays, return_exceptions=True)
+        for writer in relays.values():
+            await close(writer)  # a relay that was stopped early has not waited for it
 
     async def _listener(self, upstream: tuple[str, int], listen: tuple[str, int] | None = None) -> tuple[str, int]:
         """The recorder's address for a node; starts to listen when the node is new."""
@@ -69,14 +74,19 @@ class Recorder:
         if known is not None:
             return known[1]
 
-        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            assert task is not None
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-            # A stop ends the connection, which is no error of it.
-            with contextlib.suppress(asyncio.CancelledError):
-                await _Relay(self, upstream, reader, writer).run()
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if self._is_stopped:
+                writer.close()
+                return
+            task = asyncio.ensure_future(_Relay(self, upstream, reader, writer).run())
+            self._tasks[task] = writer
+            task.add_done_callback(ended)
+
+        def ended(task: asyncio.Task[None]) -> None:
+            # Cancelled before its first step, a relay has closed nothing.
+            self._tasks.pop(task).close()
+            if not task.cancelled() and (failure := task.exception()) is not None:
+                task.get_loop().call_exception_handler({"message": "a relay failed", "exception": failure})
 
         host, port = listen or (self._listen[0], 0)
         server = await asyncio.start_server(accept, host, port, limit=1 << 20)
@@ -152,8 +162,13 @@ class _Relay:
         finally:
             for each in work:
                 each.cancel()
-            await asyncio.gather(*work, return_exceptions=True)
-            self._recorder.note(Kind.CLOSED, self._number)
+            # Both, before anything is waited for: a stop may end the waiting.
+            to_broker.close()
+            self._to_client.close()
+            try:
+                await asyncio.gather(*work, return_exceptions=True)
+            finally:
+                self._recorder.note(Kind.CLOSED, self._number)
             await close(to_broker)
             await close(self._to_client)
 
