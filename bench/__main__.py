@@ -3,7 +3,8 @@ ratios.
 
 Every round runs each kind of work on each broker, one after the other; the first round only warms up. A figure is the
 median of the rounds, a ratio the median of the rounds' ratios. ``--quick`` does a few small rounds. A second table has
-transactions: commits per second of Java producers on both brokers; groups: commits, heartbeats, a hundred joins.
+transactions: commits per second of Java producers on both brokers; groups: commits, heartbeats, a hundred joins. A last
+one, left out of ``--quick``, has what grows with use: memory over 4 GB, 10,000 partitions.
 """
 
 from __future__ import annotations
@@ -19,15 +20,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from bench import groups, report, transactions
-from bench.cost import cpu_s
+from bench import groups, report, scale, transactions
+from bench.client_process import ROOT, anonymous_mb, load, make_topic
 from compat_tests import requests
 from compat_tests.targets import Target, make
 from compat_tests.targets.base import ProcessTarget, free_ports
 from compat_tests.targets.kafka_native import java_version
 from shim.wire_client import Connection
 
-ROOT = Path(__file__).resolve().parent.parent
 GB = 1_000_000_000
 
 
@@ -43,31 +43,6 @@ class Yardstick(ProcessTarget):
         )
         self.wait_until_it_answers()
         return self
-
-
-def anonymous_mb(target: Target) -> float:
-    """Anonymous memory: what the process holds itself, without the page cache behind its mappings."""
-    text = Path(f"/proc/{target.pid}/smaps_rollup").read_text()
-    return int(next(line for line in text.splitlines() if line.startswith("Anonymous:")).split()[1]) / 1024
-
-
-def load(work: str, target: Target, topic: str, amount: int) -> dict[str, float]:
-    """Runs one kind of client work in a process of its own and adds the broker's CPU."""
-    before = cpu_s(target)
-    command = [sys.executable, "-m", "bench.load", work, target.bootstrap, topic, str(amount)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    if done.returncode != 0:
-        raise RuntimeError(f"{work} on {target.kind} failed:\n{done.stderr[-2000:]}")
-    return {**json.loads(done.stdout), "cpu_s": cpu_s(target) - before}
-
-
-def make_topic(client: Connection, name: str, partitions: int) -> None:
-    """Creates a topic and waits until the broker leads each partition: Kafka answers before it does."""
-    requests.create_topic(client, name, partitions)
-    rows = [{"partition_index": index, "timestamp": -1} for index in range(partitions)]
-    message = requests.make("ListOffsets", replica_id=-1, topics=[{"name": name, "partitions": rows}])
-    while any(row.error_code for row in client.request(message, 5).topics[0].partitions):
-        time.sleep(0.01)
 
 
 def measure(target: Target, round_number: int, amount: int, single: int) -> dict[str, float]:
@@ -185,6 +160,9 @@ def main() -> int:
     print(transactions.table(transactions.run(options.repeats, transactions.KINDS), transactions.KINDS))
     print("groups ...", file=sys.stderr)
     print(groups.table(groups.run(options.repeats, groups.KINDS), groups.KINDS))
+    if not options.quick:
+        print("at size ...", file=sys.stderr)
+        print(scale.table(scale.run(options.repeats)))
     print(f"figures of every round: {options.json}")
     return 0
 

@@ -35,13 +35,6 @@ ROWS = (
     Row("memory_start_mb", "anonymous memory after start", "MB", 50, absolute=True),
     Row("memory_after_mb", "  after the bench", "MB", 80, absolute=True),
 )
-# Rows of the budget that this bench does not measure yet, and why.
-LATER = (
-    ("one-record transactions, Java producer, linger.ms=0", "the table of transactions below"),
-    ("4 GB soak of memory", "in the long form"),
-    ("idle partitions, latency at 10,000 partitions", "in the long form"),
-    ("CRC-32C", "python -m bench.micro_cext"),
-)
 
 
 def ratio(shim: list[float], kafka: list[float]) -> float | None:
@@ -83,10 +76,6 @@ def table(figures: Mapping[str, Any]) -> str:
             f"| {title:64} | {cells['kafka']:>12} | {cells['yardstick']:>10} | {cells['shim']:>10} | {shown:>7} "
             f"| {budget:>9} | {where:8} |"
         )
-    lines += [
-        f"| {title:64} | {'later':>12} | {'':>10} | {'':>10} | {'':>7} | {'':>9} | {'':8} | {why}"
-        for title, why in LATER
-    ]
     machine = figures["machine"]
     settings = figures["settings"]
     lines.append(

@@ -1,0 +1,41 @@
+"""Client work of the bench in a process of its own, with what it cost the broker."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from bench.cost import cpu_s
+from compat_tests import requests
+from compat_tests.targets import Target
+from shim.wire_client import Connection
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def anonymous_mb(target: Target) -> float:
+    """Anonymous memory: what the process holds itself, without the page cache behind its mappings."""
+    text = Path(f"/proc/{target.pid}/smaps_rollup").read_text()
+    return int(next(line for line in text.splitlines() if line.startswith("Anonymous:")).split()[1]) / 1024
+
+
+def load(work: str, target: Target, topic: str, amount: int) -> dict[str, float]:
+    """Runs one kind of client work in a process of its own and adds the broker's CPU."""
+    before = cpu_s(target)
+    command = [sys.executable, "-m", "bench.load", work, target.bootstrap, topic, str(amount)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    if done.returncode != 0:
+        raise RuntimeError(f"{work} on {target.kind} failed:\n{done.stderr[-2000:]}")
+    return {**json.loads(done.stdout), "cpu_s": cpu_s(target) - before}
+
+
+def make_topic(client: Connection, name: str, partitions: int) -> None:
+    """Creates a topic and waits until the broker leads each partition: Kafka answers before it does."""
+    requests.create_topic(client, name, partitions)
+    rows = [{"partition_index": index, "timestamp": -1} for index in range(partitions)]
+    message = requests.make("ListOffsets", replica_id=-1, topics=[{"name": name, "partitions": rows}])
+    while any(row.error_code for row in client.request(message, 5).topics[0].partitions):
+        time.sleep(0.01)
