@@ -131,5 +131,6 @@ def test_twenty_kills_lose_and_repeat_nothing() -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1800)
 def test_two_hundred_kills_lose_and_repeat_nothing() -> None:
     print(kill_loop(200, seed=2))
