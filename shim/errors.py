@@ -147,6 +147,13 @@ class ErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133
 
 
+# What Kafka says where an INVALID_REQUEST has no reason of its own.
+MALFORMED_REQUEST = (
+    "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
+    "incompatible broker. See the broker logs for more details."
+)
+
+
 class KafkaError(Exception):
     """An answer to the client: a code, and a sentence for the fields that carry one (None where Kafka sends null).
 

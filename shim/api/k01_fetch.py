@@ -83,11 +83,11 @@ class _Reading:
 
 
 def handle(context: Context, request: FetchRequest) -> FetchResponse | Coroutine[Any, Any, FetchResponse]:
-    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
     plan = context.broker.fetch_sessions.plan(request, context.api_version, context.broker.clock.monotonic_ms())
     if plan.error is not ErrorCode.NONE:
         return FetchResponse(error_code=plan.error)
+    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED) and _reads_something(context, plan):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
     reading = _read(context, request, plan)
     if (
         reading.size_bytes >= min(request.min_bytes, request.max_bytes)
@@ -111,6 +111,16 @@ def failed(request: FetchRequest, version: int, code: ErrorCode, message: str | 
             ]
             response.responses.append(FetchableTopicResponse(topic=topic.topic, partitions=answers))
     return response
+
+
+def _reads_something(context: Context, plan: Plan) -> bool:
+    """Whether any partition of the plan exists: only then Kafka looks at the isolation level."""
+    image = context.broker.metadata.image
+    for topic_name, number in plan.partitions:
+        topic = image.topics_by_id.get(topic_name) if isinstance(topic_name, bytes) else image.topics.get(topic_name)
+        if topic is not None and 0 <= number < len(topic.partitions):
+            return True
+    return False
 
 
 async def _park(context: Context, request: FetchRequest, plan: Plan, reading: _Reading) -> FetchResponse:

@@ -8,7 +8,7 @@ TRANSACTION_ABORTABLE. Not implemented: share groups (COORDINATOR_NOT_AVAILABLE)
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
+from shim.errors import MALFORMED_REQUEST, ErrorCode, KafkaError
 from shim.metadata.store import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from shim.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
@@ -29,7 +29,7 @@ def handle(context: Context, request: FindCoordinatorRequest) -> FindCoordinator
     host, port = context.session.advertised()
     node_id = context.node_id
     if request.key_type not in (GROUP, TRANSACTION, SHARE):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"unknown kind of coordinator {request.key_type}")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED_REQUEST)
     if context.api_version < FIRST_WITH_KEYS:
         _check(context, request.key_type, request.key)
         # Kafka sends the name of the code where there is no error.
@@ -67,13 +67,16 @@ def _check(context: Context, key_type: int, key: str) -> None:
     elif key_type == TRANSACTION:
         metadata.ensure_internal_topic(TRANSACTIONS_TOPIC)
     elif context.api_version < FIRST_WITH_SHARE or not _is_share_key(key):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "no share group's partition, which is group:topic id:partition")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED_REQUEST)
     else:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "share groups are not implemented")
 
 
 def _is_share_key(key: str) -> bool:
-    """`group:topic id:partition`, the id in Kafka's 22 letters."""
-    group, _, rest = key.partition(":")
-    topic_id, _, partition = rest.rpartition(":")
-    return bool(group) and len(topic_id) == 22 and partition.isdigit()
+    """`group:topic id:partition` as Kafka's SharePartitionKey reads it; the group may have colons."""
+    if key.count(":") < 2:
+        return False
+    group, topic_id, number = key.rsplit(":", 2)
+    letters = topic_id.removesuffix("==").replace("-", "0").replace("_", "0")
+    digits = number[1:] if number[:1] in ("+", "-") else number
+    return bool(group.strip()) and len(letters) == 22 and letters.isalnum() and digits.isdecimal()

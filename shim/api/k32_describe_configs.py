@@ -9,7 +9,7 @@ resource fails the request with INVALID_REQUEST. Not implemented: authorisation.
 from __future__ import annotations
 
 from shim.api.broker_loggers import level_name, loggers
-from shim.errors import ErrorCode, KafkaError
+from shim.errors import MALFORMED_REQUEST, ErrorCode, KafkaError
 from shim.metadata import config_entries
 from shim.metadata.config_entries import FROM_LOGGER, Entry
 from shim.metadata.image import (
@@ -42,11 +42,7 @@ _TYPES = (RESOURCE_TOPIC, RESOURCE_BROKER, RESOURCE_BROKER_LOGGER, RESOURCE_CLIE
 
 def handle(context: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     if any(resource.resource_type not in _TYPES for resource in request.resources):
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST,
-            "This most likely occurs because of a request being malformed by the client library or the message was "
-            "sent to an incompatible broker. See the broker logs for more details.",
-        )
+        raise KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED_REQUEST)
     return DescribeConfigsResponse(results=[_describe(context, request, one) for one in request.resources])
 
 

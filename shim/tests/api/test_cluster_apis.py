@@ -7,7 +7,7 @@ import pytest
 from shim.api import APIS
 from shim.api.k18_api_versions import is_valid_name
 from shim.embedded import Broker
-from shim.errors import ErrorCode
+from shim.errors import MALFORMED_REQUEST, ErrorCode
 from shim.protocol.message import ZERO_UUID
 from shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from shim.protocol.messages.describe_cluster_request import DescribeClusterRequest
@@ -157,10 +157,24 @@ def test_unknown_kinds_of_coordinators_are_refused(client):
     assert (told.error_code, told.node_id, told.port) == (ErrorCode.INVALID_REQUEST, -1, -1)
     (one,) = client.request(FindCoordinatorRequest(coordinator_keys=["k"], key_type=7), 4).coordinators
     assert (one.key, one.error_code, one.node_id) == ("k", ErrorCode.INVALID_REQUEST, -1)
-    share = f"group:{'A' * 22}:0"
-    for version, key, code in ((5, share, 42), (6, "malformed", 42), (6, share, ErrorCode.COORDINATOR_NOT_AVAILABLE)):
-        request = FindCoordinatorRequest(coordinator_keys=[key], key_type=2)
-        assert client.request(request, version).coordinators[0].error_code == code
+    for kind in (7, -1, 2):
+        told = client.request(FindCoordinatorRequest(key="k", key_type=kind), 3)
+        assert told.error_message == MALFORMED_REQUEST
+
+
+def test_the_partitions_of_share_groups_have_no_coordinator_yet(client):
+    topic_id = "A" * 22
+    good = (f"group:{topic_id}:0", f"a:b:{topic_id}:0", f"group:{topic_id}:-1", f"group:{topic_id}==:0")
+    bad = ["malformed", "", f":{topic_id}:0", f" :{topic_id}:0", f"{topic_id}:0", "group:AAAA:0"]
+    bad += [f"group:{topic_id}:{number}" for number in ("x", " 1", "1_0", "", "-")]
+    bad.append(f"group:?{topic_id[1:]}:0")
+    for version, keys, code in (
+        (5, good, ErrorCode.INVALID_REQUEST),
+        (6, good, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (6, bad, ErrorCode.INVALID_REQUEST),
+    ):
+        request = FindCoordinatorRequest(coordinator_keys=list(keys), key_type=2)
+        assert {one.error_code for one in client.request(request, version).coordinators} == {code}
 
 
 # --- ApiVersions

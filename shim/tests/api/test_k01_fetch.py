@@ -60,6 +60,19 @@ def test_an_isolation_level_that_does_not_exist_fails_the_request(client):
     assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
+def test_an_isolation_level_matters_only_where_something_is_read(client):
+    make_topic(client, "t")
+    for wanted, version, code in (
+        ({("nowhere", 0): 0}, 12, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ({("t", 99): 0}, 12, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ({(b"\x07" * 16, 0): 0}, 13, ErrorCode.UNKNOWN_TOPIC_ID),
+    ):
+        response = client.request(fetch_request(wanted, isolation_level=7), version)
+        assert (response.error_code, response.responses[0].partitions[0].error_code) == (0, code)
+    request = fetch_request({("t", 0): 0}, isolation_level=7, session_id=5, session_epoch=3)
+    assert client.request(request, 12).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
 def test_what_does_not_exist_is_answered_last(client):
     make_topic(client, "t")
     response = client.request(fetch_request({("nowhere", 0): 0, ("t", 0): 0}), 12)
