@@ -214,6 +214,8 @@ def _read_one(context: Context, request: FetchRequest, entry: _Entry, reading: _
         entry.log_bytes = log.size_bytes
     if wanted.current_leader_epoch >= 0:
         check_leader_epoch(log, wanted.current_leader_epoch)
+    if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "nobody else holds a replica")
     if wanted.last_fetched_epoch >= 0 and _diverges(log, wanted, answer):
         reading.has_news = True
         return 0

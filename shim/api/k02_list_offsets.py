@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 KEY, MIN, MAX = 2, 1, 11
 REQUEST, RESPONSE = ListOffsetsRequest, ListOffsetsResponse
 
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 _FIRST_VERSION = {
     LATEST: 1,
@@ -39,6 +40,8 @@ _FIRST_VERSION = {
 
 
 def handle(context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    if request.topics and request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
     response = ListOffsetsResponse()
     seen: dict[tuple[str, int], int] = {}
     for topic in request.topics:
@@ -68,6 +71,22 @@ def handle(context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse
                     answer.leader_epoch = found.leader_epoch
         response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
     return response
+
+
+def failed(request: ListOffsetsRequest, version: int, code: ErrorCode, message: str | None) -> ListOffsetsResponse:
+    """The error in every partition, with nothing found."""
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=code)
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
 
 
 def _find(context: Context, topic: str, asked: ListOffsetsPartition, isolation_level: int) -> FoundOffset | None:

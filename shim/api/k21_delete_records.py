@@ -27,14 +27,21 @@ NO_LOW_WATERMARK = -1
 
 
 def handle(context: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    response = DeleteRecordsResponse()
+    # Of a partition that comes twice the last one counts, as in Kafka.
+    wanted: dict[str, dict[int, int]] = {}
     for topic in request.topics:
-        result = DeleteRecordsTopicResult(name=topic.name)
+        offsets = wanted.setdefault(topic.name, {})
+        offsets.update((partition.partition_index, partition.offset) for partition in topic.partitions)
+    response = DeleteRecordsResponse()
+    for name, offsets in wanted.items():
+        if not offsets:
+            continue
+        result = DeleteRecordsTopicResult(name=name)
         response.topics.append(result)
-        for partition in topic.partitions:
-            answer = DeleteRecordsPartitionResult(partition_index=partition.partition_index)
+        for index, offset in offsets.items():
+            answer = DeleteRecordsPartitionResult(partition_index=index)
             try:
-                answer.low_watermark = _delete(context.broker, topic.name, partition.partition_index, partition.offset)
+                answer.low_watermark = _delete(context.broker, name, index, offset)
             except KafkaError as err:
                 answer.low_watermark = NO_LOW_WATERMARK
                 answer.error_code = err.code

@@ -4,7 +4,7 @@ import pytest
 
 from shim.errors import ErrorCode
 from shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from shim.protocol.messages.fetch_request import FetchRequest, ForgottenTopic
+from shim.protocol.messages.fetch_request import FetchRequest, ForgottenTopic, ReplicaState
 from shim.tests.produced import batch, fetch, fetch_request, make_topic, produce, size_of
 from shim.wire_client import Connection
 
@@ -71,6 +71,14 @@ def test_an_isolation_level_matters_only_where_something_is_read(client):
         assert (response.error_code, response.responses[0].partitions[0].error_code) == (0, code)
     request = fetch_request({("t", 0): 0}, isolation_level=7, session_id=5, session_epoch=3)
     assert client.request(request, 12).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize("version", [4, 12, 15, 17])
+def test_a_follower_is_told_that_it_is_none(client, version):
+    topic_id = make_topic(client, "t")
+    who = {"replica_state": ReplicaState(replica_id=3)} if version >= 15 else {"replica_id": 3}
+    told = fetch(client, topic_id if version >= 13 else "t", 0, 0, version, **who)
+    assert (told.error_code, told.high_watermark) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
 
 
 def test_what_does_not_exist_is_answered_last(client):

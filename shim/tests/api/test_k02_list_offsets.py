@@ -67,3 +67,9 @@ def test_repeats_unknown_partitions_and_epochs_are_errors(client):
     assert ask(client, LATEST, topic="nowhere") == [(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)]
     assert ask(client, LATEST, epoch=4) == [(ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1)]
     assert ask(client, LATEST, epoch=-5) == [(ErrorCode.FENCED_LEADER_EPOCH, -1, -1)]
+
+
+def test_an_isolation_level_that_does_not_exist_fails_every_partition(client):
+    make_topic(client, "t")
+    assert ask(client, LATEST, EARLIEST, 0, isolation_level=9) == [(ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1)] * 3
+    assert client.request(ListOffsetsRequest(replica_id=-1, isolation_level=9), 11).topics == []

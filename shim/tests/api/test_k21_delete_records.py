@@ -3,6 +3,11 @@ from __future__ import annotations
 import pytest
 
 from shim.errors import ErrorCode
+from shim.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from shim.tests.api.admin import create, new_topic, purge
 from shim.tests.produced import batch, fetch, produce
 
@@ -38,3 +43,18 @@ def test_an_offset_below_the_start_changes_nothing(client):
 def test_what_cannot_be_deleted_says_why(client, name, partition, offset, code):
     create(client, new_topic("t"), new_topic("compacted", cleanup_policy="compact"), new_topic("__consumer_offsets"))
     assert purge(client, name, partition, offset) == (-1, code)
+
+
+def test_of_a_partition_named_twice_the_last_offset_counts(client):
+    create(client, new_topic("t", 2))
+    produce(client, "t", 0, batch(b"a", b"b", b"c"))
+    named = [(0, 1), (1, 0)], [], [(0, 2)]
+    topics = [
+        DeleteRecordsTopic(
+            name="t",
+            partitions=[DeleteRecordsPartition(partition_index=index, offset=offset) for index, offset in partitions],
+        )
+        for partitions in named
+    ]
+    (told,) = client.request(DeleteRecordsRequest(topics=topics, timeout_ms=1000), 2).topics
+    assert [(one.partition_index, one.low_watermark) for one in told.partitions] == [(0, 2), (1, 0)]
