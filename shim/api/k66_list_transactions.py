@@ -9,7 +9,6 @@ v2 adds a pattern in RE2 syntax for the whole id (KIP-1152); a bad one is INVALI
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
 from shim.protocol.messages.list_transactions_request import ListTransactionsRequest
 from shim.protocol.messages.list_transactions_response import ListTransactionsResponse, TransactionState
 from shim.txn.state import STATE_NAMES, STATES_BY_NAME
@@ -50,14 +49,6 @@ def handle(context: Context, request: ListTransactionsRequest) -> ListTransactio
 def _matcher(pattern: str | None) -> Callable[[str], object]:
     if not pattern:
         return lambda transactional_id: True
-    import re2  # type: ignore[import-untyped]
+    from shim.patterns import compile_pattern
 
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        return re2.compile(pattern, options).fullmatch  # type: ignore[no-any-return]
-    except re2.error as error:
-        raise KafkaError(
-            ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"Transaction ID pattern `{pattern}` is not a valid regular expression: {error}.",
-        ) from error
+    return compile_pattern(pattern, "Transaction ID pattern").fullmatch

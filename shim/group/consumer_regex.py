@@ -2,32 +2,36 @@
 
 An expression is resolved right after the heartbeat that brought it was answered, and again by a later heartbeat when
 topics were created or `group.consumer.regex.refresh.interval.ms` is over; all expressions of a group at once, at most
-every ten seconds. What it matched is a record; a change bumps the group epoch. Matching costs bounded time (RE2).
+every ten seconds. What it matched is a record; a change bumps the group epoch. Matching costs bounded time
+(`shim.patterns`).
 """
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
+from shim.errors import KafkaError
 from shim.group.consumer import MAX_INT64, ConsumerGroup, Resolved
 from shim.group.consumer_target import REFRESH_INTERVAL_MS, Subscriptions
 from shim.group.decision import REGEX, Decision
 from shim.group.records import Record
+from shim.patterns import compile_pattern
 from shim.protocol.records.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
 from shim.protocol.records.consumer_group_regular_expression_value import ConsumerGroupRegularExpressionValue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
-    from typing import Any
 
     from shim.group.consumer_member import ConsumerMember
     from shim.group.surroundings import Surroundings
     from shim.metadata.image import Image
+    from shim.patterns import Pattern
 
 MIN_REFRESH_INTERVAL_MS = 10_000
-# Matches between two stops: a few milliseconds. Compiling an expression counts as so many.
-MATCHES_PER_STEP = 2000
-MATCHES_PER_COMPILATION = 30
+# Work between two stops: a few milliseconds. A match counts its pattern's size times the name's length, which is what
+# it costs at worst, and for what it costs in any case; a compilation, which costs less than ten, counts for its size.
+WORK_PER_STEP = 2_000_000
+WORK_PER_MATCH = 500
+WORK_PER_INSTRUCTION = 100
 
 UNCHANGED = 0
 # It changed, what it matches is not known yet.
@@ -35,21 +39,9 @@ CHANGED = 1
 CHANGED_AND_RESOLVED = 2
 
 
-def compile_regex(regex: str) -> Any:
+def compile_regex(regex: str) -> Pattern:
     """Raises INVALID_REGULAR_EXPRESSION."""
-    import re2  # type: ignore[import-untyped]
-
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        return re2.compile(regex, options)
-    except re2.error as error:
-        text = error.args[0] if error.args else ""
-        reason = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
-        raise KafkaError(
-            ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {reason}.",
-        ) from error
+    return compile_pattern(regex, "SubscribedTopicRegex")
 
 
 def update_regex(
@@ -120,7 +112,7 @@ def _match(regexes: Iterable[str], image: Image) -> Generator[None, None, tuple[
     version = image.last_offset
     names = tuple(image.topics)
     found: dict[str, frozenset[str]] = {}
-    since_stop = 0
+    work = 0
     for regex in regexes:
         try:
             pattern = compile_regex(regex)
@@ -128,11 +120,11 @@ def _match(regexes: Iterable[str], image: Image) -> Generator[None, None, tuple[
             found[regex] = frozenset()
             continue
         topics = set()
-        since_stop += MATCHES_PER_COMPILATION
+        work += WORK_PER_INSTRUCTION * pattern.size
         for name in names:
-            since_stop += 1
-            if since_stop >= MATCHES_PER_STEP:
-                since_stop = 0
+            work += WORK_PER_MATCH + pattern.size * len(name)
+            if work >= WORK_PER_STEP:
+                work = 0
                 yield
             if pattern.fullmatch(name):
                 topics.add(name)

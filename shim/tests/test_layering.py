@@ -13,7 +13,10 @@ SHIM = ROOT / "shim"
 # Each layer may import itself and what stands before it; parts of one layer do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "java_hash"),
-    ("clock", "config", "config_docs", "config_rows", "config_table", "config_parse", "faults", "metrics", "waiters"),
+    (
+        *("clock", "config", "config_docs", "config_rows", "config_table", "config_parse"),
+        *("faults", "metrics", "patterns", "waiters"),
+    ),
     ("protocol",),
     ("storage",),
     ("metadata",),

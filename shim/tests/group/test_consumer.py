@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -263,7 +264,7 @@ def test_many_expressions_are_matched_a_step_at_a_time(node: Node, monkeypatch: 
     for number in range(3):
         node.modern("g", f"m{number}", subscribed_topic_names=[], subscribed_topic_regex=f"log-{number}")
     group = node.groups.find("g")
-    monkeypatch.setattr(consumer_regex, "MATCHES_PER_STEP", 40)
+    monkeypatch.setattr(consumer_regex, "WORK_PER_STEP", 1200)
     steps = 0
     while not (decision := consumer_regex.resolve(group, node.groups.surroundings, 0)).records:
         steps += 1
@@ -272,6 +273,26 @@ def test_many_expressions_are_matched_a_step_at_a_time(node: Node, monkeypatch: 
     assert group.matching is None
     found = {each.key.regular_expression: each.value.topics for each in decision.records if each.key.API_KEY == 16}
     assert found == {f"log-{number}": [f"log-{number}"] for number in range(3)}
+
+
+def test_a_costly_expression_stops_at_every_name(node: Node) -> None:
+    for number in range(20):
+        node.topic("t" * 200 + str(number))
+    costly = "|".join(f"(.*{number}.*)" for number in range(1500))
+    node.modern("g", "a", subscribed_topic_names=[], subscribed_topic_regex=costly)
+    group = node.groups.find("g")
+    group.matching = None
+    surroundings = node.groups.surroundings
+    slowest_s, steps = 0.0, 0
+    while True:
+        steps += 1
+        started = time.process_time()
+        decision = consumer_regex.resolve(group, surroundings, 0)
+        slowest_s = max(slowest_s, time.process_time() - started)
+        if decision.records:
+            break
+    assert steps > 20
+    assert slowest_s < 0.2, "a step is one compilation or one match, not all"
 
 
 # --- offsets
