@@ -1,8 +1,9 @@
 """Runs layers of the test suite one after the other and ends with their counts.
 
-``suite.py test`` runs every layer that ``make test`` has; ``suite.py lint unit`` runs these; what follows ``--``
-goes to pytest. A failed layer does not stop the others; the exit status says whether all passed. JUnit files lie in
-``build/reports``; ``summary.txt`` there holds the closing line.
+``suite.py test`` runs every layer that ``make test`` has, in two lanes: what is bound to a CPU goes beside what waits
+for brokers and JVMs, at a lower priority, and prints when it has ended. ``suite.py lint unit`` runs these; what follows
+``--`` goes to pytest. A failed layer does not stop the others; the exit status says whether all passed. JUnit files lie
+in ``build/reports``; ``summary.txt`` there holds the closing line.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,6 +31,7 @@ PURE_TREES = (
     *(f"shim/tests/{name}" for name in ("protocol", "storage", "metadata", "group", "txn", "history")),
 )
 NOT_PURE = "shim/tests/txn/test_stepwise.py"
+COUNTS = ("tests", "failures", "errors", "skipped")
 
 
 @dataclass
@@ -76,25 +81,31 @@ def lint() -> list[Step]:
 
 
 def unit() -> list[Step]:
-    """Every unit test on the main Python with coverage of Python and Cython, then on the others without."""
-    tree = ROOT / "build" / "linetrace"
-    steps = [
-        copy_tree(tree, KAFKA_SHIM_LINETRACE="1", KAFKA_SHIM_WERROR="0"),
-        pytest("unit", *trees(*UNIT_TREES), "-m", "not soak"),
+    """Every unit test on the main Python."""
+    return [pytest("unit", *trees(*UNIT_TREES), "-m", "not soak")]
+
+
+def pythons() -> list[Step]:
+    """The pure unit tests on the other Pythons."""
+    chosen = (*trees(*PURE_TREES), f"--ignore={NOT_PURE}", "-m", "not soak and not java and not slow")
+    return [
+        pytest(f"unit-{python.parent.parent.name.removeprefix('.venv-')}", *chosen, python=python)
+        for python in sorted(ROOT.glob(".venv-3.*/bin/python"))
     ]
-    for python in sorted(ROOT.glob(".venv-3.*/bin/python")):
-        name = python.parent.parent.name.removeprefix(".venv-")
-        chosen = (f"--ignore={NOT_PURE}", "-m", "not soak and not java and not slow")
-        steps.append(pytest(f"unit-{name}", *trees(*PURE_TREES), *chosen, python=python))
+
+
+def coverage() -> list[Step]:
+    """The unit tests once more in a traced build, and the coverage of Python and Cython."""
+    tree = ROOT / "build" / "linetrace"
     run = [str(PYTHON), "-m", "coverage", "run", "-m", "pytest", "-q", "--timeout=600", *trees(*UNIT_TREES)]
     # Coverage looks for the C file of a module beside its .pyx.
     generated = "import glob, shutil; [shutil.copy(path, 'cext') for path in glob.glob('build/cython/cext/*.c')]"
-    steps += [
+    return [
+        copy_tree(tree, KAFKA_SHIM_LINETRACE="1", KAFKA_SHIM_WERROR="0"),
         Step("generated C", [str(PYTHON), "-c", generated], tree),
         Step("coverage run", [*run, "-m", "not soak and not java and not slow"], tree, {"KAFKA_SHIM_TRACED": "1"}),
         Step("coverage report", [str(PYTHON), str(ROOT / "scripts" / "coverage_report.py")], tree),
     ]
-    return steps
 
 
 def asan() -> list[Step]:
@@ -137,31 +148,95 @@ def soak() -> list[Step]:
 LAYERS: dict[str, Callable[[], list[Step]]] = {
     "lint": lint,
     "unit": unit,
+    "pythons": pythons,
     "asan": asan,
+    "coverage": coverage,
     "clients": clients,
     "compat": compat,
     "spark": spark,
     "soak": soak,
 }
-TEST = ("lint", "unit", "asan", "clients", "compat", "spark")
+TEST = ("lint", "unit", "clients", "compat", "spark")
+BESIDE = ("pythons", "asan", "coverage")
+BESIDE_NICENESS = 10
 
 
-def run_step(step: Step, extra: list[str]) -> bool:
-    print(f"--- {step.name}", flush=True)
-    if step.report is not None:
-        step.report.unlink(missing_ok=True)
-    command = [*step.command, *extra] if step.report is not None else step.command
-    path = os.pathsep.join([str(PYTHON.parent), os.environ.get("PATH", "")])  # cython-lint runs pycodestyle by its name
-    environment = {**os.environ, "PATH": path, "KAFKA_SHIM_WERROR": "1", **(step.environment or {})}
-    status = subprocess.run(command, cwd=step.cwd, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
-    if status != 0:
-        print(f"--- {step.name} failed (exit status {status})", flush=True)
-    return status == 0
+@dataclass
+class Result:
+    """What a layer did."""
+
+    name: str
+    failed: list[str]
+    counts: dict[str, int]
+    seconds: float
+
+    @property
+    def passed(self) -> int:
+        return self.counts["tests"] - self.missed - self.counts["skipped"]
+
+    @property
+    def missed(self) -> int:
+        return self.counts["failures"] + self.counts["errors"]
+
+    def __str__(self) -> str:
+        skipped = self.counts["skipped"]
+        return f"{self.name:8} {self.passed:6} passed {self.missed:4} failed {skipped:4} skipped {self.seconds:7.1f} s"
+
+
+class Lane:
+    """Runs layers in turn and keeps their results; one with a `log` writes there what else would be printed."""
+
+    def __init__(self, names: Sequence[str], extra: Sequence[str] = (), log: Path | None = None) -> None:
+        self._names = names
+        self._extra = extra
+        self._log = log
+        self.results: list[Result] = []
+
+    def run(self) -> None:
+        with ExitStack() as stack:
+            out = None if self._log is None else stack.enter_context(self._log.open("w"))
+            for name in self._names:
+                self.results.append(self._layer(name, out))
+
+    def _layer(self, name: str, out: TextIO | None) -> Result:
+        print(f"=== {name}", flush=True, file=out)
+        began = time.monotonic()
+        total = dict.fromkeys(COUNTS, 0)
+        failed = []
+        for step in LAYERS[name]():
+            if not self._step(step, out):
+                failed.append(f"{name}: {step.name}")
+            for key, value in counts(step.report).items():
+                total[key] += value
+        return Result(name, failed, total, time.monotonic() - began)
+
+    def _step(self, step: Step, out: TextIO | None) -> bool:
+        print(f"--- {step.name}", flush=True, file=out)
+        command = step.command
+        if step.report is not None:
+            step.report.unlink(missing_ok=True)
+            command = [*command, *self._extra]
+        if out is not None:
+            command = ["nice", "-n", str(BESIDE_NICENESS), *command]
+        path = os.pathsep.join([str(PYTHON.parent), os.environ.get("PATH", "")])  # cython-lint runs pycodestyle by name
+        environment = {**os.environ, "PATH": path, "KAFKA_SHIM_WERROR": "1", **(step.environment or {})}
+        done = subprocess.run(
+            command,
+            cwd=step.cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            check=False,
+            stdout=out,
+            stderr=None if out is None else subprocess.STDOUT,
+        )
+        if done.returncode != 0:
+            print(f"--- {step.name} failed (exit status {done.returncode})", flush=True, file=out)
+        return done.returncode == 0
 
 
 def counts(report: Path | None) -> dict[str, int]:
     """Tests, failures, errors and skipped of one JUnit file."""
-    total = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
+    total = dict.fromkeys(COUNTS, 0)
     if report is not None and report.is_file():
         for suite in ElementTree.parse(report).getroot().iter("testsuite"):
             for key in total:
@@ -180,34 +255,29 @@ def main(arguments: list[str]) -> int:
         print(f"layers: test {' '.join(LAYERS)}", file=sys.stderr)
         return 2
     REPORTS.mkdir(parents=True, exist_ok=True)
-    total = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
-    failed: list[str] = []
-    rows: list[str] = []
     began = time.monotonic()
-    for name in names:
-        print(f"=== {name}", flush=True)
-        layer_began = time.monotonic()
-        layer = dict.fromkeys(total, 0)
-        for step in LAYERS[name]():
-            if not run_step(step, extra):
-                failed.append(f"{name}: {step.name}")
-            for key, value in counts(step.report).items():
-                layer[key] += value
-                total[key] += value
-        passed = layer["tests"] - layer["failures"] - layer["errors"] - layer["skipped"]
-        seconds = time.monotonic() - layer_began
-        rows.append(
-            f"{name:8} {passed:6} passed {layer['failures'] + layer['errors']:4} failed "
-            f"{layer['skipped']:4} skipped {seconds:7.1f} s"
-        )
-    passed = total["tests"] - total["failures"] - total["errors"] - total["skipped"]
+    lane = Lane(names, extra)
+    results = lane.results
+    if "test" in arguments:
+        log = REPORTS / "beside.log"
+        beside = Lane(BESIDE, extra, log)
+        thread = threading.Thread(target=beside.run)
+        thread.start()
+        lane.run()
+        thread.join()
+        print(log.read_text(errors="replace"), flush=True)
+        results = lane.results + beside.results
+    else:
+        lane.run()
+    failed = [step for result in results for step in result.failed]
+    skipped = sum(result.counts["skipped"] for result in results)
     minutes = (time.monotonic() - began) / 60
     verdict = f"failed steps: {', '.join(failed)}" if failed else "every step passed"
     line = (
-        f"tests: {passed} passed, {total['failures'] + total['errors']} failed, {total['skipped']} skipped "
-        f"in {minutes:.1f} min; {verdict}"
+        f"tests: {sum(result.passed for result in results)} passed, {sum(result.missed for result in results)} failed, "
+        f"{skipped} skipped in {minutes:.1f} min; {verdict}"
     )
-    print("\n".join(["===", *rows, line]), flush=True)
+    print("\n".join(["===", *map(str, results), line]), flush=True)
     (REPORTS / "summary.txt").write_text(line + "\n")
     return 1 if failed else 0
 
