@@ -32,6 +32,7 @@ PURE_TREES = (
 )
 NOT_PURE = "shim/tests/txn/test_stepwise.py"
 COUNTS = ("tests", "failures", "errors", "skipped")
+MOST_PRINTED = 60
 
 
 @dataclass
@@ -47,7 +48,8 @@ class Step:
 
 def pytest(name: str, *arguments: str, python: Path = PYTHON, cwd: Path = ROOT, **environment: str) -> Step:
     report = REPORTS / f"{name}.xml"
-    command = [str(python), "-m", "pytest", "-q", f"--junitxml={report}", *arguments]
+    logging = ("-o", "junit_logging=system-out")
+    command = [str(python), "-m", "pytest", "-q", f"--junitxml={report}", *logging, *arguments]
     return Step(name, command, cwd, environment, report)
 
 
@@ -168,6 +170,7 @@ class Result:
     name: str
     failed: list[str]
     counts: dict[str, int]
+    figures: list[str]
     seconds: float
 
     @property
@@ -202,13 +205,14 @@ class Lane:
         print(f"=== {name}", flush=True, file=out)
         began = time.monotonic()
         total = dict.fromkeys(COUNTS, 0)
-        failed = []
+        failed, told = [], []
         for step in LAYERS[name]():
             if not self._step(step, out):
                 failed.append(f"{name}: {step.name}")
             for key, value in counts(step.report).items():
                 total[key] += value
-        return Result(name, failed, total, time.monotonic() - began)
+            told += figures(step.report)
+        return Result(name, failed, total, told, time.monotonic() - began)
 
     def _step(self, step: Step, out: TextIO | None) -> bool:
         print(f"--- {step.name}", flush=True, file=out)
@@ -244,6 +248,19 @@ def counts(report: Path | None) -> dict[str, int]:
     return total
 
 
+def figures(report: Path | None) -> list[str]:
+    """What the passed tests of one JUnit file have printed."""
+    found: list[str] = []
+    if report is not None and report.is_file():
+        for case in ElementTree.parse(report).getroot().iter("testcase"):
+            printed = (case.findtext("system-out") or "").strip().splitlines()
+            # Jobs print their progress; what a test says itself stands at the end.
+            told = printed if len(printed) <= MOST_PRINTED else printed[-2:]
+            name = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
+            found += [f"{name}: {line[:300]}" for line in told if line.strip(" -") and "Captured Out" not in line]
+    return found
+
+
 def main(arguments: list[str]) -> int:
     extra: list[str] = []
     if "--" in arguments:
@@ -277,7 +294,8 @@ def main(arguments: list[str]) -> int:
         f"tests: {sum(result.passed for result in results)} passed, {sum(result.missed for result in results)} failed, "
         f"{skipped} skipped in {minutes:.1f} min; {verdict}"
     )
-    print("\n".join(["===", *map(str, results), line]), flush=True)
+    told = [words for result in results for words in result.figures]
+    print("\n".join(["=== printed by the tests", *told, "===", *map(str, results), line]), flush=True)
     (REPORTS / "summary.txt").write_text(line + "\n")
     return 1 if failed else 0
 
