@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from spark.audit.anomalies import Evidence
+    from spark.audit.evidence import Evidence
 
 Found = tuple[str, str]
 # Stretches beyond this many are merged into one: the driver then gets more edges, never fewer.
@@ -27,14 +27,14 @@ def write_edges(evidence: Evidence) -> DataFrame:
     from pyspark.sql import Window, functions
 
     in_order = Window.partitionBy("key").orderBy("offset")
-    writers = evidence.sends.where("outcome != 'fail'").selectExpr("key", "value", "index as target")
-    steps = evidence.seen.join(writers, ["key", "value"]).withColumn("source", functions.lag("target").over(in_order))
+    writers = evidence.seen.where("writer is not null and not is_failed").withColumnRenamed("writer", "target")
+    steps = writers.withColumn("source", functions.lag("target").over(in_order))
     return steps.where("source is not null and source != target").select("source", "target").distinct()
 
 
 def read_edges(evidence: Evidence) -> DataFrame:
     """From the writer of a value to the operation that read it."""
-    writers = evidence.sends.selectExpr("key", "value", "index as source")
+    writers = evidence.values.where("writer is not null").selectExpr("key", "value", "writer as source")
     reads = evidence.polls.where("outcome != 'fail' and index >= 0").selectExpr("key", "value", "index as target")
     return reads.join(writers, ["key", "value"]).where("source != target").select("source", "target").distinct()
 

@@ -118,8 +118,9 @@ def assigns(ops: DataFrame) -> DataFrame:
 
 
 def auditor_polls(records: DataFrame) -> DataFrame:
-    """Data topics, read with read_committed by the audit itself, in the columns of `polls`."""
-    return records.selectExpr(
+    """Data topics, read with read_committed by the audit itself, in the columns of `polls`. Tombstones have no value
+    that a history could name."""
+    return records.where("value is not null").selectExpr(
         f"cast({AUDITOR} as bigint) as index",
         f"cast({AUDITOR} as bigint) as process",
         "0 as op_number",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from shim.history import anomalies as names
 from shim.history import checker, cycles
-from spark.audit import anomalies, circles
+from spark.audit import anomalies, circles, evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,23 +69,25 @@ class Report:
 
 def judge(operations: DataFrame, data: DataFrame | None = None, *, with_writes: bool = False) -> Report:
     """``data``: records of the data topics, which the audit reads itself as a last read_committed reader. Raises
-    `anomalies.HistoryFaultError`."""
+    `evidence.HistoryFaultError`."""
     from pyspark.sql import Window, functions
 
     began = time.monotonic()
     always = checker.ALWAYS_TOLERATED | ({cycles.G1C} if with_writes else set())
     found = {name: Found() for name in CLASSES}
-    evidence = anomalies.gather(operations, data)
+    known = evidence.gather(operations, data)
     try:
-        rows = anomalies.poll_order(evidence)
-        for query in (
+        rows = anomalies.poll_order(known)
+        queries = [
             anomalies.lost_and_unseen,
-            anomalies.wrong_reads,
-            anomalies.inconsistent_offsets,
-            anomalies.duplicates,
+            anomalies.aborted_reads,
+            anomalies.precommitted_reads,
             anomalies.send_order,
-        ):
-            rows = rows.unionByName(query(evidence).withColumn("subscribed", functions.lit(False)))
+            *([anomalies.inconsistent_offsets] if known.disputed else []),
+            *([anomalies.duplicates] if known.doubled else []),
+        ]
+        for query in queries:
+            rows = rows.unionByName(query(known).withColumn("subscribed", functions.lit(False)))
         few = Window.partitionBy("class", "subscribed").orderBy("text")
         total = Window.partitionBy("class", "subscribed")
         counted = (
@@ -100,13 +102,13 @@ def judge(operations: DataFrame, data: DataFrame | None = None, *, with_writes: 
             name = row["class"]
             is_tolerated = name in always or (row.subscribed and name in checker.TOLERATED_WHEN_SUBSCRIBED)
             _note(found[name], row["count"], list(row.examples), is_tolerated)
-        for name, text in circles.find(evidence, with_writes=with_writes):
+        for name, text in circles.find(known, with_writes=with_writes):
             _note(found[name], 1, [text], name in always)
-        sent = evidence.sends.where("outcome != 'fail'").count()
-        polled = evidence.polls.count()
-        count = operations.count()
+        sent = known.sends.where("outcome != 'fail'").count()
+        polled = known.polls.count()
+        count = known.operations.count()
     finally:
-        evidence.release()
+        known.release()
     return Report(count, sent, polled, found, time.monotonic() - began, peak_memory_mb(operations.sparkSession))
 
 

@@ -35,11 +35,15 @@ def session() -> Iterator[SparkSession]:
 @pytest.fixture
 def compiled(session: SparkSession) -> Iterator[SparkSession]:
     """The session with queries compiled, for the few tests with rows enough to pay for it."""
-    names = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
-    for name, value in zip(names, ("true", "FALLBACK"), strict=True):
+    compiling = {
+        "spark.sql.codegen.wholeStage": "true",
+        "spark.sql.codegen.factoryMode": "FALLBACK",
+        "spark.sql.adaptive.enabled": "true",
+    }
+    for name, value in compiling.items():
         session.conf.set(name, value)
     yield session
-    for name in names:
+    for name in compiling:
         session.conf.set(name, SETTINGS[name])
 
 

@@ -1,0 +1,53 @@
+"""Progress of a batch: how many tasks of the stages that run now are done, as lines while it works."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+EVERY_S = 2.0
+
+
+@contextlib.contextmanager
+def told(
+    session: SparkSession, what: str, echo: Callable[[str], None] | None = None, every_s: float = EVERY_S
+) -> Iterator[None]:
+    """While the block runs, prints (to stderr) how far its stages are, when that has changed, every ``every_s``.
+
+    A stage is forgotten when it has ended; a job that ends sooner than the first line is due prints nothing.
+    """
+    say = echo or (lambda line: print(line, file=sys.stderr, flush=True))
+    tracker: Any = session.sparkContext.statusTracker()
+    is_over = threading.Event()
+
+    def tell() -> None:
+        last = ""
+        while not is_over.wait(every_s):
+            line = _line(tracker)
+            if line and line != last:
+                say(f"{what}: {line}")
+                last = line
+
+    teller = threading.Thread(target=tell, name="task progress")
+    teller.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        teller.join()
+
+
+def _line(tracker: Any) -> str:
+    stages = [tracker.getStageInfo(number) for number in sorted(tracker.getActiveStageIds())]
+    return ", ".join(
+        f"stage {stage.stageId}: {stage.numCompletedTasks} of {stage.numTasks} tasks"
+        for stage in stages
+        if stage is not None
+    )
