@@ -16,7 +16,8 @@ from typing import Any
 from compat_tests.scenarios import Scenario
 from compat_tests.scenarios.talk import Disagreement, Talk, warm_up
 from compat_tests.targets import Target, make
-from compat_tests.targets.base import ProcessTarget
+from compat_tests.targets.kafka_container import KafkaContainer
+from compat_tests.targets.kafka_native import KafkaNative
 from shim.wire_client import WireClientError
 
 # Beside each other on one broker; most of a scenario's time is waiting for answers.
@@ -165,7 +166,7 @@ def _is_doubtful(scenario: Scenario, outcomes: Mapping[str, Outcome]) -> bool:
 def started(kind: str, settings: Mapping[str, str]) -> Target:
     """A broker whose coordinators are loaded."""
     target = make(kind, settings=settings)
-    if isinstance(target, ProcessTarget) and hasattr(target, "jvm_options"):
+    if isinstance(target, (KafkaNative, KafkaContainer)):
         target.jvm_options = JVM
         target.start_timeout_s = 180.0
     try:

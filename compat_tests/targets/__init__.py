@@ -19,6 +19,7 @@ KINDS = {
     "shim-embedded": ("shim_embedded", "ShimEmbedded"),
     "kafka-native": ("kafka_native", "KafkaNative"),
     "kafka-container": ("kafka_container", "KafkaContainer"),
+    "shim-container": ("shim_container", "ShimContainer"),
     "external": ("external", "External"),
 }
 

@@ -1,80 +1,45 @@
-"""Apache Kafka in a container, through testcontainers. ``KAFKA_SHIM_KAFKA_IMAGE`` names another image than the official
-one; ``docker/reference-kafka/`` builds an equal image where no image registry can be reached."""
+"""Apache Kafka in a container: the official image, or where that cannot be pulled an equal one from the same jars.
+
+``KAFKA_SHIM_KAFKA_IMAGE`` names another.
+"""
 
 from __future__ import annotations
 
-import os
-import time
-from typing import Any, Self
+from compat_tests.images import kafka_image
+from compat_tests.targets.container import BROKER_PORT, ContainerTarget
+from compat_tests.targets.kafka_native import CLUSTER_ID
 
-from compat_tests.targets.base import Power, Target, TargetError, answers, free_ports
-
-IMAGE = "apache/kafka:4.3.1"
+CONTROLLER_PORT = 29093
 
 
-class KafkaContainer(Target):
+class KafkaContainer(ContainerTarget):
     kind = "kafka-container"
-    powers = Power.WIRE | Power.PROXY | Power.SETTINGS | Power.KILL
 
-    container: Any = None
+    jvm_options: tuple[str, ...] = ("-Xmx768m",)
 
-    def environment(self, port: int) -> dict[str, str]:
-        options = {
+    def image(self) -> str:
+        return kafka_image()
+
+    def options(self) -> dict[str, str]:
+        return {
             "process.roles": "broker,controller",
             "node.id": "1",
-            "controller.quorum.voters": "1@localhost:29093",
-            "listeners": "PLAINTEXT://0.0.0.0:9092,CONTROLLER://localhost:29093",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "controller.quorum.voters": f"{self.settings.get('node.id', '1')}@localhost:{CONTROLLER_PORT}",
+            "listeners": f"PLAINTEXT://0.0.0.0:{BROKER_PORT},CONTROLLER://localhost:{CONTROLLER_PORT}",
             "controller.listener.names": "CONTROLLER",
-            **self.settings,
+            "log.dirs": "/var/lib/kafka/data",
+            # A killed broker registers again when its old session has ended: 9 s by default.
+            "broker.session.timeout.ms": "4000",
+            "broker.heartbeat.interval.ms": "1000",
+            # There is no other broker to hand over to.
+            "controlled.shutdown.enable": "false",
+            **super().options(),
         }
-        # Kafka's image reads options from variables: a dot is an underscore.
-        return {"KAFKA_" + name.upper().replace(".", "_"): value for name, value in options.items()}
 
-    def start(self) -> Self:
-        if self.container is not None:
-            self.container.get_wrapped_container().start()
-            self._wait()
-            return self
-        # The reaper is an image of its own, which only a registry has; `close` removes the container.
-        os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
-        from testcontainers.core.container import DockerContainer
-
-        port = free_ports(1)[0]
-        self.bootstrap = f"127.0.0.1:{port}"
-        container = DockerContainer(os.environ.get("KAFKA_SHIM_KAFKA_IMAGE", IMAGE))
-        container.ports[9092] = ("127.0.0.1", port)
-        for name, value in self.environment(port).items():
-            container = container.with_env(name, value)
-        self.container = container
-        container.start()
-        self._wait()
-        return self
-
-    def _wait(self) -> None:
-        deadline = time.monotonic() + 60
-        while not answers(self.host, self.port):
-            wrapped = self.container.get_wrapped_container()
-            wrapped.reload()
-            if wrapped.status == "exited" or time.monotonic() > deadline:
-                raise TargetError(f"the container did not answer:\n{self.log()[-3000:]}")
-            time.sleep(0.1)
-
-    def log(self) -> str:
-        if self.container is None:
-            return ""
-        output, errors = self.container.get_logs()
-        return output.decode(errors="replace") + errors.decode(errors="replace")
-
-    def stop(self) -> None:
-        if self.container is not None:
-            self.container.get_wrapped_container().stop(timeout=30)
-
-    def kill(self) -> None:
-        self.container.get_wrapped_container().kill()
-
-    def close(self) -> None:
-        if self.container is not None:
-            self.container.stop(force=True)
-            self.container = None
+    def environment(self) -> dict[str, str]:
+        heap = [option for option in self.jvm_options if option.startswith(("-Xmx", "-Xms"))]
+        others = [option for option in self.jvm_options if option not in heap]
+        variables = {"CLUSTER_ID": CLUSTER_ID, "KAFKA_HEAP_OPTS": " ".join(heap)}
+        if others:
+            variables["KAFKA_JVM_PERFORMANCE_OPTS"] = " ".join(others)
+        return {**super().environment(), **variables}
