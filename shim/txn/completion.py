@@ -63,6 +63,16 @@ class Completion:
         """All steps at once; faults that need no waiting act here too."""
         self._run(self.steps(slot, prepared), prepared.transactional_id)
 
+    def _finish_marking(self, slot: Slot, prepared: Transaction) -> None:
+        """What follows PREPARE, now or later: whatever fails here is tried again, or nobody would ever end it."""
+        try:
+            self._run(self._mark(slot, prepared, self._clock.now_ms()), prepared.transactional_id)
+            self._complete(slot, prepared)
+        except Exception as error:
+            if not isinstance(error, KafkaError):
+                logger.exception("%s: cannot be ended, trying on", prepared.transactional_id)
+            self._retry_later(slot, prepared)
+
     def _run(self, steps: Generator[str, None, object], transactional_id: str) -> None:
         for point in steps:
             if self._faults.armed:
@@ -84,22 +94,23 @@ class Completion:
         slot.unmarked = sorted(prepared.partitions)
         try:
             yield "txn.after_prepare"
-            yield from self._mark(slot, prepared)
+            yield from self._mark(slot, prepared, prepared.last_update_ms)
+            return self._complete(slot, prepared)
         except BaseException:
             self._retry_later(slot, prepared)
             raise
-        return self._complete(slot, prepared)
 
-    def _mark(self, slot: Slot, prepared: Transaction) -> Generator[str, None, None]:
-        """Write the markers that are still missing; what cannot be written stays in `slot.unmarked`."""
+    def _mark(self, slot: Slot, prepared: Transaction, now_ms: int) -> Generator[str, None, None]:
+        """Write the markers that are still missing, stamped with `now_ms`: the decision may be much older, and a marker
+        with its time would look expired. What cannot be written stays in `slot.unmarked`."""
         coordinator_epoch = self._log.partition_log(slot.partition).leader_epoch
         waiting, failed = slot.unmarked, []
         tried = 0
         try:
             for topic, partition in waiting:
                 log = self._logs.find(topic, partition)
-                tried += 1
                 if log is None:
+                    tried += 1
                     # Deleted: nobody waits for its marker (B17). Offline: it may come back.
                     if self._metadata.image.partition(topic, partition) is not None:
                         failed.append((topic, partition))
@@ -111,11 +122,13 @@ class Completion:
                         coordinator_epoch,
                         prepared.state is state.PREPARE_COMMIT,
                         prepared.client_version,
-                        prepared.last_update_ms,
+                        now_ms,
                     )
                 except KafkaError as error:
                     failed.append((topic, partition))
                     self._on_marker_refused(slot, prepared, (topic, partition), error)
+                # Only now: one that failed by a bug may be unwritten, and a marker too many does no harm.
+                tried += 1
                 yield "txn.after_marker"
         finally:
             slot.unmarked = failed + waiting[tried:]
@@ -154,14 +167,9 @@ class Completion:
 
         def retry() -> None:
             self._retries.pop(name, None)
-            if slot.transaction is not prepared:
-                return
-            try:
-                self._run(self._mark(slot, prepared), name)
-            except KafkaError:
-                self._retry_later(slot, prepared)
-                return
-            self._complete(slot, prepared)
+            # A slot that went with its topic must not come back in the topic's successor.
+            if slot.transaction is prepared and self._log.slots.get(name) is slot:
+                self._finish_marking(slot, prepared)
 
         self._retries[name] = self._clock.call_later(MARKER_RETRY_MS, retry)
 
@@ -173,8 +181,7 @@ class Completion:
         )
         slot.pending = True
         slot.unmarked = sorted(prepared.partitions)
-        self._run(self._mark(slot, prepared), prepared.transactional_id)
-        self._complete(slot, prepared)
+        self._finish_marking(slot, prepared)
 
     def resolve(self, slot: Slot, prepared: Transaction) -> list[str]:
         """The way out of D18: where somebody else's marker has ended the transaction already, ours is not needed;

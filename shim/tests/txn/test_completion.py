@@ -1,0 +1,155 @@
+"""What follows the decision of a transaction, when it does not go well: bugs, lost topics, old decisions (B10, B12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from cext import records as cext_records
+from shim import memory_dir
+from shim.errors import ErrorCode, KafkaError
+from shim.tests.txn.harness import Node
+from shim.txn.log import TOPIC
+from shim.txn.state import COMPLETE_ABORT, COMPLETE_COMMIT, ONGOING, PREPARE_COMMIT
+
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def node() -> Iterator[Node]:
+    directory = memory_dir.make()
+    made = Node(directory)
+    made.topic("orders")
+    yield made
+    made.faults.disarm()
+    made.stop()
+    memory_dir.remove(directory)
+
+
+def fail_as_a_bug(**facts: object) -> None:
+    raise RuntimeError("a bug")
+
+
+def begin(node: Node, name: str = "app", timeout_ms: int = 60_000) -> tuple[int, int]:
+    producer = node.init(name, None, timeout_ms)
+    for partition in range(2):
+        node.produce(name, producer, "orders", partition, f"{name}-{partition}")
+    return producer
+
+
+def visible(node: Node) -> list[str]:
+    return node.visible("orders", 0) + node.visible("orders", 1)
+
+
+@pytest.mark.parametrize("write", [2, 3, 4], ids=["first-marker", "second-marker", "complete"])
+def test_a_bug_at_any_write_after_the_decision_is_survived(node: Node, write: int) -> None:
+    """A partition whose marker was never written must not count as marked: its transaction would hang for ever."""
+    producer = begin(node)
+    node.faults.arm("log.before_write", fail_as_a_bug, nth=write)
+    with pytest.raises(RuntimeError):
+        node.end("app", producer, True)
+    node.faults.disarm()
+    node.clock.advance(100)
+    assert node.coordinator.describe("app").state is COMPLETE_COMMIT
+    assert visible(node) == ["app-0", "app-1"]
+    assert node.end("app", producer, True) == (producer[0], 1)
+
+
+def test_a_bug_in_the_retry_itself_is_tried_again(node: Node) -> None:
+    producer = begin(node)
+    node.faults.arm("log.before_write", fail_as_a_bug, nth=2)
+    with pytest.raises(RuntimeError):
+        node.end("app", producer, True)
+    node.faults.arm("log.before_write", fail_as_a_bug)
+    node.clock.advance(1000)
+    assert node.coordinator.describe("app").state is PREPARE_COMMIT
+    node.faults.disarm()
+    node.clock.advance(100)
+    assert node.coordinator.describe("app").state is COMPLETE_COMMIT
+    assert visible(node) == ["app-0", "app-1"]
+
+
+def test_a_bug_with_one_timed_out_transaction_spares_the_others(node: Node) -> None:
+    begin(node, "first", 1000)
+    begin(node, "second", 1000)
+    node.faults.arm("log.before_write", fail_as_a_bug, nth=1)
+    node.clock.advance(10_000)
+    node.faults.disarm()
+    assert node.coordinator.describe("first").state is ONGOING
+    assert node.coordinator.describe("second").state is COMPLETE_ABORT
+    node.clock.advance(10_000)
+    assert node.coordinator.describe("first").state is COMPLETE_ABORT
+
+
+def test_a_retry_that_outlived_its_topic_does_not_write_into_the_next_one(node: Node) -> None:
+    """`__transaction_state` is deleted while markers wait for a partition; the id begins anew in its successor."""
+    producer = begin(node)
+    node.logs.get("orders", 1).fail(OSError(5, "Input/output error"))
+    node.end("app", producer, True)
+    assert node.coordinator.describe("app").state is PREPARE_COMMIT
+    node.metadata.delete_topic(TOPIC)
+    node.metadata.ensure_internal_topic(TOPIC)
+    fresh = node.init("app")
+    node.clock.advance(1000)
+    node.metadata.delete_topic("orders")
+    node.clock.advance(1000)
+    assert fresh[0] != producer[0]
+    now = node.coordinator.describe("app")
+    assert (now.producer_id, now.state.name) == (fresh[0], "EMPTY")
+    assert len(node.stored(TOPIC, node.coordinator.partition_for("app"))) == 1
+
+
+def test_a_resumed_marker_has_the_time_of_its_writing(node: Node) -> None:
+    """With the time of a decision made before a long outage it would look old: to retention, and to the expiry of its
+    producer."""
+    producer = begin(node)
+    node.faults.arm("txn.after_prepare", fail_as_a_bug)
+    with pytest.raises(RuntimeError):
+        node.coordinator._completion.finish(*prepared(node, producer))
+    node.coordinator.stop()
+    node.clock.set_wall(node.clock.now_ms() + 30 * HOUR_MS)
+    node.crash()
+    assert node.coordinator.describe("app").state is COMPLETE_COMMIT
+    log = node.logs.get("orders", 0)
+    marker = [record for buffer, batch in log.batches() if batch.is_control for record in cext_records.iterate(buffer)]
+    assert [record.timestamp for record in marker] == [node.clock.now_ms()]
+
+
+def prepared(node: Node, producer: tuple[int, int]):
+    """The slot and its prepared value, as EndTxn makes them."""
+    from shim.txn import state
+
+    slot = node.coordinator._log.slots["app"]
+    now_ms = node.clock.now_ms()
+    ids = node.coordinator.producer_ids.next
+    return slot, state.end(slot.transaction, *producer, True, state.TV2, now_ms, ids)
+
+
+def test_a_start_goes_on_when_a_resumed_transaction_cannot_be_ended_yet(node: Node) -> None:
+    producer = begin(node)
+    node.logs.get("orders", 1).fail(OSError(5, "Input/output error"))
+    node.end("app", producer, True)
+    node.coordinator.stop()
+    slot = node.coordinator._log.slots["app"]
+    completion = node.coordinator._completion
+    node.faults.arm("txn.after_marker", fail_as_a_bug)
+    completion.resume(slot, slot.transaction)
+    node.faults.disarm()
+    assert node.coordinator.describe("app").state is PREPARE_COMMIT
+    node.crash()
+    assert node.coordinator.describe("app").state is COMPLETE_COMMIT
+    assert visible(node) == ["app-0", "app-1"]
+
+
+def test_a_bad_timeout_is_told_before_anything_about_the_coordinator(node: Node) -> None:
+    node.metadata.delete_topic(TOPIC)
+    for name, timeout_ms, code in (
+        ("app", 0, ErrorCode.INVALID_TRANSACTION_TIMEOUT),
+        ("app", 1000, ErrorCode.NOT_COORDINATOR),
+        ("", 0, ErrorCode.INVALID_REQUEST),
+    ):
+        with pytest.raises(KafkaError) as caught:
+            node.init(name, None, timeout_ms)
+        assert caught.value.code is code
+    assert [line.split(" ", 2)[1] for line in node.coordinator.explanations.lines("app")] == ["InitProducerId"] * 2
