@@ -33,7 +33,7 @@ def handle(context: Context, request: InitProducerIdRequest) -> InitProducerIdRe
         if request.unknown_tags and RESOLVE_TAG in request.unknown_tags and request.transactional_id:
             transactions.resolve(request.transactional_id)
         producer_id, producer_epoch = transactions.init_producer_id(
-            request.transactional_id, request.transaction_timeout_ms, _held(request)
+            request.transactional_id, request.transaction_timeout_ms, _held(context, request)
         )
     except KafkaError as error:
         code = error.code
@@ -43,9 +43,11 @@ def handle(context: Context, request: InitProducerIdRequest) -> InitProducerIdRe
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=producer_epoch)
 
 
-def _held(request: InitProducerIdRequest) -> tuple[int, int] | None:
+def _held(context: Context, request: InitProducerIdRequest) -> tuple[int, int] | None:
     """The producer id and epoch that the client holds; both or none."""
-    producer_id, producer_epoch = request.producer_id, request.producer_epoch
-    if (producer_id == -1) != (producer_epoch == -1):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "only one of producer id and epoch is set")
-    return None if producer_id == -1 else (producer_id, producer_epoch)
+    held = request.producer_id, request.producer_epoch
+    if (held[0] == -1) != (held[1] == -1):
+        refusal = KafkaError(ErrorCode.INVALID_REQUEST, "only one of producer id and epoch is set")
+        context.broker.transactions.note_refusal("InitProducerId", request.transactional_id, refusal, held)
+        raise refusal
+    return None if held[0] == -1 else held

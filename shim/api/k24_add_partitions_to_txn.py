@@ -58,15 +58,19 @@ def _add(
     image = context.broker.metadata.image
     partitions = frozenset((topic.name, partition) for topic in transaction.topics for partition in topic.partitions)
     unknown = {partition for partition in partitions if image.partition(*partition) is None}
+    transactions = context.broker.transactions
+    producer = transaction.transactional_id, transaction.producer_id, transaction.producer_epoch
     if unknown:
+        topic, index = min(unknown)
+        reason = f"{len(unknown)} of {len(partitions)} partitions do not exist, the first is {topic}-{index}"
+        refusal = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, reason)
+        transactions.note_refusal("AddPartitionsToTxn", producer[0], refusal, producer[1:])
         return _results(
             transaction,
             lambda partition: (
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition in unknown else ErrorCode.OPERATION_NOT_ATTEMPTED
             ),
         )
-    transactions = context.broker.transactions
-    producer = transaction.transactional_id, transaction.producer_id, transaction.producer_epoch
     try:
         if not transaction.verify_only:
             transactions.add_partitions(*producer, partitions, client_version)

@@ -6,6 +6,8 @@ stepwise mode waits between its steps, and then it is `pending`, which every rul
 
 from __future__ import annotations
 
+import logging
+
 from shim.errors import ErrorCode, KafkaError
 from shim.txn import state
 from shim.txn.completion import Completion
@@ -23,6 +25,11 @@ if TYPE_CHECKING:
     from shim.storage.logs import Logs
     from shim.txn.producer_ids import ProducerIds
     from shim.txn.state import TopicPartition, Transaction
+
+
+logger = logging.getLogger("shim.txn")
+
+SHOWN_PARTITIONS = 5
 
 
 class TransactionCoordinator:
@@ -97,32 +104,36 @@ class TransactionCoordinator:
     ) -> tuple[int, int]:
         """The (producer id, epoch) to use from now on; an open transaction of an earlier producer is aborted, which
         answers CONCURRENT_TRANSACTIONS (A1, B2-B5)."""
-        if transactional_id is None:
-            return self.producer_ids.next(), 0
-        slot = self._log.find(transactional_id)
         now_ms = self._clock.now_ms()
         try:
-            self._check_timeout(timeout_ms)
-            txn = state.initialise(
-                None if slot is None else slot.transaction,
-                transactional_id,
-                timeout_ms,
-                expected,
-                now_ms,
-                self._log.server_version(),
-                self.producer_ids.next,
-                slot is not None and slot.pending,
-            )
+            if transactional_id is None:
+                return self.producer_ids.next(), 0
+            return self._initialise(transactional_id, timeout_ms, expected, now_ms)
         except KafkaError as error:
             self.explanations.refused("InitProducerId", transactional_id, error, now_ms, expected)
             raise
+
+    def _initialise(
+        self, transactional_id: str, timeout_ms: int, expected: tuple[int, int] | None, now_ms: int
+    ) -> tuple[int, int]:
+        if transactional_id:  # the empty one is refused by `find`, before its timeout, as in Kafka
+            self._check_timeout(timeout_ms)
+        slot = self._log.find(transactional_id)
+        txn = state.initialise(
+            None if slot is None else slot.transaction,
+            transactional_id,
+            timeout_ms,
+            expected,
+            now_ms,
+            self._log.server_version(),
+            self.producer_ids.next,
+            slot is not None and slot.pending,
+        )
         if slot is None:
             slot = Slot(transactional_id, self._log.partition_for(transactional_id))
         if txn.is_prepared:
             self._completion.finish(slot, txn)
-            fenced = KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, "an open transaction was fenced and aborted")
-            self.explanations.refused("InitProducerId", transactional_id, fenced, now_ms, expected)
-            raise fenced
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, "an open transaction was fenced and aborted")
         self._log.write(slot, txn)
         return txn.producer_id, txn.producer_epoch
 
@@ -181,10 +192,11 @@ class TransactionCoordinator:
             self.explanations.refused(api, transactional_id, error, now_ms, (producer_id, producer_epoch))
             raise
         if missing:
-            names = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(missing))
+            names = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(missing)[:SHOWN_PARTITIONS])
+            more = "" if len(missing) <= SHOWN_PARTITIONS else f" and {len(missing) - SHOWN_PARTITIONS} more"
             refusal = KafkaError(
                 ErrorCode.TRANSACTION_ABORTABLE,
-                f"{names} not in the transaction, state {state.STATE_NAMES[txn.state]}",
+                f"{names}{more} not in the transaction, state {state.STATE_NAMES[txn.state]}",
             )
             now_ms = self._clock.now_ms()
             self.explanations.refused(api, transactional_id, refusal, now_ms, (producer_id, producer_epoch))
@@ -235,12 +247,12 @@ class TransactionCoordinator:
                 self.producer_ids.next,
                 slot.pending,
             )
+            if txn is not current:
+                txn = yield from self._completion.steps(slot, txn)
+                yield "txn.after_complete"
         except KafkaError as error:
             self.explanations.refused("EndTxn", transactional_id, error, now_ms, (producer_id, producer_epoch))
             raise
-        if txn is not current:
-            txn = yield from self._completion.steps(slot, txn)
-            yield "txn.after_complete"
         if client_version < state.TV2:
             return -1, -1
         return txn.producer_id, txn.producer_epoch
@@ -262,6 +274,9 @@ class TransactionCoordinator:
                 self._completion.finish(slot, prepared)
             except KafkaError as error:
                 self.explanations.refused("abort of a timed-out transaction", txn.transactional_id, error, now_ms)
+            except Exception:
+                # A bug with one must not keep all others open.
+                logger.exception("%s: its abort failed", txn.transactional_id)
 
     def remove_expired(self) -> None:
         """Write tombstones for transactional ids that nobody used for `transactional.id.expiration.ms` (B7)."""
@@ -277,8 +292,10 @@ class TransactionCoordinator:
 
     # --- administration
 
-    def note_refusal(self, api: str, transactional_id: str, error: KafkaError, producer: tuple[int, int]) -> None:
-        """A log refused a request of this transactional id: for its history."""
+    def note_refusal(
+        self, api: str, transactional_id: str | None, error: KafkaError, producer: tuple[int, int]
+    ) -> None:
+        """Somebody else refused a request of this transactional id (a log, a group, its handler): for its history."""
         self.explanations.refused(api, transactional_id, error, self._clock.now_ms(), producer)
 
     def describe(self, transactional_id: str) -> Transaction:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 
-from shim.txn.state import STATE_NAMES, Transaction
+from shim.txn.state import ONGOING, STATE_NAMES, Transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ logger = logging.getLogger("shim.txn")
 EVENTS_PER_ID = 32
 IDS = 1024
 SHOWN_TRANSITIONS = 3
+SHOWN_PARTITIONS = 100
+# A reason may quote what the client sent.
+REASON_CHARACTERS = 500
 
 
 class Refusal:
@@ -63,9 +66,13 @@ class Explanations:
         return events
 
     def moved(self, txn: Transaction) -> None:
-        """A transition was written."""
+        """A transition was written. A transaction that grows is one event, whatever the number of its partitions."""
         events = self._events.get(txn.transactional_id)
-        (self._of(txn.transactional_id) if events is None else events).append(txn)
+        if events is None:
+            events = self._of(txn.transactional_id)
+        elif txn.state is ONGOING and events and _is_ongoing(events[-1]):
+            events.pop()
+        events.append(txn)
 
     def noted(self, transactional_id: str, now_ms: int, text: str) -> None:
         """Anything else that a person looking for the cause wants to know."""
@@ -80,9 +87,10 @@ class Explanations:
         now_ms: int,
         producer: tuple[int, int] | None = None,
     ) -> None:
-        """A request was refused. `producer` is the (producer id, epoch) it came with; `error.message` the reason.
-        Without a transactional id (idempotent producers) it goes to the log alone."""
-        reason = str(error.message or "")
+        """A request was refused. `producer` is the (producer id, epoch) it came with; the reason is `error.message`, or
+        `error.reason` where Kafka sends none with the code. Without a transactional id (idempotent producers) it goes
+        to the log alone."""
+        reason = str(getattr(error, "reason", None) or error.message or "")[:REASON_CHARACTERS]
         if producer is not None:
             reason = f"producer id {producer[0]} epoch {producer[1]}: {reason}"
         code = error.code.name
@@ -106,9 +114,16 @@ class Explanations:
         return [_line(event) for event in self._events.get(transactional_id, ())]
 
 
+def _is_ongoing(event: Event) -> bool:
+    return isinstance(event, Transaction) and event.state is ONGOING
+
+
 def _line(event: Event) -> str:
     if isinstance(event, Transaction):
-        partitions = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(event.partitions))
+        shown = sorted(event.partitions)[:SHOWN_PARTITIONS]
+        partitions = ", ".join(f"{topic}-{partition}" for topic, partition in shown)
+        if len(shown) < len(event.partitions):
+            partitions += f" and {len(event.partitions) - len(shown)} more"
         return (
             f"{event.last_update_ms} -> {STATE_NAMES[event.state]} producer id {event.producer_id} "
             f"epoch {event.producer_epoch} version {event.client_version}" + (f" [{partitions}]" if partitions else "")

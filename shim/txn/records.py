@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     Buffer = bytes | bytearray | memoryview
 
+# Larger sets are encoded each time: a thousand of them would cost more memory than the time is worth.
+CACHED_PARTITIONS = 64
+
 KEY_VERSION = 0
 VALUE_VERSIONS = (0, 1)
 
@@ -45,7 +48,12 @@ def encode_value(txn: Transaction, version: int) -> bytes:
     if version == 0:
         partitions = _NULL_ARRAY if txn.state is EMPTY else _encode_partitions(txn.partitions)
         return head + partitions + times
-    partitions = b"\0" if txn.state is EMPTY else _encode_compact_partitions(txn.partitions)
+    if txn.state is EMPTY:
+        partitions = b"\0"
+    elif len(txn.partitions) <= CACHED_PARTITIONS:
+        partitions = _cached_compact_partitions(txn.partitions)
+    else:
+        partitions = _encode_compact_partitions(txn.partitions)
     tag_count = 0
     tags = b""
     if txn.previous_producer_id != NO_PRODUCER_ID:
@@ -70,7 +78,6 @@ def _by_topic(partitions: frozenset[TopicPartition]) -> dict[str, list[int]]:
     return topics
 
 
-@lru_cache(maxsize=1024)
 def _encode_partitions(partitions: frozenset[TopicPartition]) -> bytes:
     topics = _by_topic(partitions)
     parts = [_INT.pack(len(topics))]
@@ -80,8 +87,6 @@ def _encode_partitions(partitions: frozenset[TopicPartition]) -> bytes:
     return b"".join(parts)
 
 
-# A steady producer writes the same few sets again and again; a frozenset keeps its hash.
-@lru_cache(maxsize=1024)
 def _encode_compact_partitions(partitions: frozenset[TopicPartition]) -> bytes:
     topics = _by_topic(partitions)
     parts = [_uvarint(len(topics) + 1)]
@@ -89,6 +94,10 @@ def _encode_compact_partitions(partitions: frozenset[TopicPartition]) -> bytes:
         name = topic.encode()
         parts += (_uvarint(len(name) + 1), name, _uvarint(len(indexes) + 1), *map(_INT.pack, indexes), b"\0")
     return b"".join(parts)
+
+
+# A steady producer writes the same few sets again and again; a frozenset keeps its hash.
+_cached_compact_partitions = lru_cache(maxsize=1024)(_encode_compact_partitions)
 
 
 def _uvarint(value: int) -> bytes:

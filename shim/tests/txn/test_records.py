@@ -65,6 +65,14 @@ def test_value_is_what_the_generated_class_writes(txn: Transaction, version: int
     assert records.encode_value(txn, version) == generated(txn, version)
 
 
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("count", [records.CACHED_PARTITIONS, records.CACHED_PARTITIONS + 1, 1000])
+def test_a_large_transaction_is_encoded_like_a_small_one(count: int, version: int) -> None:
+    partitions = frozenset((f"t{number % 3}", number) for number in range(count))
+    txn = Transaction("app", 1, 1, -1, 0, -1, 1000, State.ONGOING, partitions, 5, 6, 2)
+    assert records.encode_value(txn, version) == generated(txn, version)
+
+
 @given(transactions())
 def test_version_1_brings_everything_back_that_is_not_memory_only(txn: Transaction) -> None:
     assert records.decode_value(txn.transactional_id, records.encode_value(txn, 1)) == txn

@@ -1,0 +1,61 @@
+"""The history that `kafka-shim transactions explain` prints: its reasons, and what it may cost."""
+
+from __future__ import annotations
+
+import pytest
+
+from shim.errors import ErrorCode, KafkaError
+from shim.storage.producers import ProducerRefusal
+from shim.txn import explain
+from shim.txn.explain import Explanations
+from shim.txn.state import COMPLETE_COMMIT, ONGOING, PREPARE_COMMIT, State, Transaction
+
+
+def transaction(state: State, count: int) -> Transaction:
+    partitions = frozenset(("t", number) for number in range(count))
+    return Transaction("app", 7, 7, -1, 0, -1, 1000, state, partitions, 10, 10 + count, 2)
+
+
+def test_a_refusal_of_a_log_comes_with_its_reason() -> None:
+    """Kafka sends no message with these codes, so the reason is not in `message`."""
+    explanations = Explanations()
+    refusal = ProducerRefusal(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "t-0: producer 7: sequence 9, expected 3")
+    explanations.refused("Produce", "app", refusal, 5, (7, 1))
+    assert explanations.lines("app") == [
+        "5 Produce refused with OUT_OF_ORDER_SEQUENCE_NUMBER: producer id 7 epoch 1: "
+        "t-0: producer 7: sequence 9, expected 3"
+    ]
+
+
+def test_an_idempotent_producer_s_refusal_goes_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="shim.txn")
+    explanations = Explanations()
+    explanations.refused("InitProducerId", None, KafkaError(ErrorCode.INVALID_REQUEST, "half an id"), 5)
+    assert "InitProducerId refused with INVALID_REQUEST: half an id" in caplog.text
+    assert explanations.lines("") == []
+
+
+def test_a_growing_transaction_is_one_event() -> None:
+    explanations = Explanations()
+    for count in range(1, 200):
+        explanations.moved(transaction(ONGOING, count))
+    explanations.moved(transaction(PREPARE_COMMIT, 199))
+    explanations.moved(transaction(COMPLETE_COMMIT, 0))
+    explanations.moved(transaction(ONGOING, 1))
+    lines = explanations.lines("app")
+    assert [line.split()[2] for line in lines] == ["Ongoing", "PrepareCommit", "CompleteCommit", "Ongoing"]
+    assert lines[0].endswith("t-99 and 99 more]")
+
+
+def test_an_event_between_two_additions_keeps_its_place() -> None:
+    explanations = Explanations()
+    explanations.moved(transaction(ONGOING, 1))
+    explanations.noted("app", 11, "here")
+    explanations.moved(transaction(ONGOING, 2))
+    assert [line.split()[1] for line in explanations.lines("app")] == ["->", "here", "->"]
+
+
+def test_a_long_reason_is_cut() -> None:
+    explanations = Explanations()
+    explanations.refused("EndTxn", "app", KafkaError(ErrorCode.INVALID_TXN_STATE, "x" * 10_000), 5)
+    assert len(explanations.lines("app")[0]) < explain.REASON_CHARACTERS + 50
