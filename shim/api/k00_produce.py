@@ -89,6 +89,7 @@ def handle(context: Context, request: ProduceRequest) -> ProduceResponse | Corou
     if not transactional:
         return _append(context, request.acks, response, batches)
     if request.transactional_id is None:
+        logger.info("Produce of client %r refused: a transactional batch without a transactional id", context.client_id)
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None)
     return _admit(context, request, response, batches, transactional)
 
@@ -166,13 +167,21 @@ def _admit(
     from shim.txn.admission import ADDED, admit, is_concurrent, operation_of_produce
 
     broker = context.broker
-    wanted = [batch for batch in transactional if batch.error is None]
-    headers = [_read_producer(batch.records) for batch in wanted]
+    explanations = broker.transactions.explanations
+    for batch in transactional:
+        if batch.error is not None:
+            explanations.refused("Produce", request.transactional_id, batch.error, context.received_ms)
+    located = [(batch, _read_producer(batch.records)) for batch in transactional if batch.error is None]
+    # One without a producer id belongs to no transaction, whatever its attributes say: it is appended like any other.
+    wanted = [batch for batch, header in located if header[2] >= 0]
+    headers = [header for _, header in located if header[2] >= 0]
     producers = {(header[2], header[3]) for header in headers}
     if len(producers) > 1:
-        raise KafkaError(
+        refusal = KafkaError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
         )
+        explanations.refused("Produce", request.transactional_id, refusal, context.received_ms)
+        raise refusal
     if not producers:
         return _append(context, request.acks, response, batches)
     assert request.transactional_id is not None

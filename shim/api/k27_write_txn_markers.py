@@ -28,10 +28,9 @@ def handle(context: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkers
     # Results are by producer id: a later marker of the same one overwrites per partition.
     codes: dict[int, dict[str, dict[int, ErrorCode]]] = {}
     for marker in request.markers:
-        of_producer = codes.setdefault(marker.producer_id, {})
         for topic in marker.topics:
-            of_topic = of_producer.setdefault(topic.name, {})
             for partition in topic.partition_indexes:
+                of_topic = codes.setdefault(marker.producer_id, {}).setdefault(topic.name, {})
                 of_topic[partition] = _write(context.broker, marker, topic.name, partition)
     return WriteTxnMarkersResponse(
         markers=[
@@ -54,10 +53,13 @@ def handle(context: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkers
 
 
 def _write(broker: Broker, marker: WritableTxnMarker, topic: str, partition: int) -> ErrorCode:
+    now_ms = broker.clock.now_ms()
+    producer = marker.producer_id, marker.producer_epoch
     log = broker.logs.find(topic, partition)
     if log is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    now_ms = broker.clock.now_ms()
+        error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{partition} is not here, or offline")
+        broker.transactions.explanations.refused("WriteTxnMarkers", None, error, now_ms, producer)
+        return error.code
     try:
         log.append_marker(
             marker.producer_id,
@@ -68,7 +70,6 @@ def _write(broker: Broker, marker: WritableTxnMarker, topic: str, partition: int
             now_ms,
         )
     except KafkaError as error:
-        producer = marker.producer_id, marker.producer_epoch
         broker.transactions.explanations.refused("WriteTxnMarkers", None, error, now_ms, producer)
         return error.code
     return ErrorCode.NONE

@@ -43,23 +43,52 @@ _AS_COORDINATOR_ERROR = {
 
 def handle(context: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     unknown, request.topics = _split(context, request.topics)
+    if unknown:
+        _explain(context, request, unknown)
     if not request.topics:
         return TxnOffsetCommitResponse(topics=unknown)
     if not request.group_id:
-        return _answer(context, unknown, _failed(request.topics, ErrorCode.INVALID_GROUP_ID))
+        refused = _failed(request.topics, ErrorCode.INVALID_GROUP_ID)
+        _explain(context, request, refused)
+        return _answer(context, unknown, refused)
     try:
         verification = _admit(context, request)
     except KafkaError as error:
         code = _AS_COORDINATOR_ERROR.get(error.code, error.code)
         return _answer(context, unknown, _failed(request.topics, code))
-    response = context.broker.groups.commit_transactional_offsets(request, context.api_version, verification)
+    response = context.broker.groups.offsets.commit_transactional(request, verification)
+    _explain(context, request, response.topics)
     return _answer(context, unknown, response.topics)
+
+
+def _explain(
+    context: Context, request: TxnOffsetCommitRequest, answered: Iterable[TxnOffsetCommitResponseTopic]
+) -> None:
+    """What the group or its log refused, once for each code: into the history of the transactional id."""
+    found: dict[int, str] = {}
+    for topic in answered:
+        for part in topic.partitions:
+            if part.error_code:
+                found.setdefault(part.error_code, f"{topic.name}-{part.partition_index}")
+    for code, first in found.items():
+        reason = (
+            f"group {request.group_id!r}, member {request.member_id!r}, generation {request.generation_id}; "
+            f"the first refused is {first}"
+        )
+        producer = request.producer_id, request.producer_epoch
+        refusal = KafkaError(ErrorCode(code), reason)
+        context.broker.transactions.note_refusal("TxnOffsetCommit", request.transactional_id, refusal, producer)
 
 
 def _admit(context: Context, request: TxnOffsetCommitRequest) -> Verification | None:
     """Check that the offsets partition is in the transaction, or add it (v5)."""
     broker = context.broker
-    log = broker.logs.get(OFFSETS_TOPIC, broker.groups.partition_for(request.group_id))
+    try:
+        log = broker.logs.get(OFFSETS_TOPIC, broker.groups.partition_for(request.group_id))
+    except KafkaError as error:
+        producer = request.producer_id, request.producer_epoch
+        broker.transactions.note_refusal("TxnOffsetCommit", request.transactional_id, error, producer)
+        raise
     (outcome,) = admission.admit(
         broker.transactions,
         broker.config.transaction_partition_verification_enable,
@@ -82,6 +111,11 @@ def _split(
     image = context.broker.metadata.image
     unknown, known = [], []
     for topic in topics:
+        if not topic.partitions:
+            # Nothing is asked of it, and it must not draw the group into the transaction.
+            if topic.name not in image.topics:
+                unknown.append(TxnOffsetCommitResponseTopic(name=topic.name))
+            continue
         exist = [part for part in topic.partitions if image.partition(topic.name, part.partition_index) is not None]
         if len(exist) == len(topic.partitions):
             known.append(topic)

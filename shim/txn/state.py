@@ -433,6 +433,9 @@ def _prepare(
     next_producer_id = NO_PRODUCER_ID
     epoch, last_epoch = txn.producer_epoch, txn.last_producer_epoch
     if new_producer_id is not None:  # TV2: the bump is what fences everything older
+        if epoch == MAX_PRODUCER_EPOCH and target is PREPARE_COMMIT:
+            # No producer holds this epoch, it is for markers alone. Kafka overflows here, and throws.
+            _refuse(ErrorCode.UNKNOWN_SERVER_ERROR, f"epoch {epoch} is no producer's")
         if is_epoch_exhausted(epoch):
             next_producer_id = new_producer_id()
         last_epoch = epoch

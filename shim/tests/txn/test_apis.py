@@ -15,6 +15,7 @@ from shim.protocol.messages.describe_producers_request import DescribeProducersR
 from shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from shim.protocol.messages.list_transactions_request import ListTransactionsRequest
+from shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
 from shim.protocol.messages.write_txn_markers_request import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -212,7 +213,77 @@ def test_b9_a_marker_between_verification_and_append_refuses_the_batch(client: C
         broker.faults.disarm()
 
 
+@pytest.mark.parametrize("version", [9, 11, 12])
+def test_a_transactional_batch_without_producer_id_belongs_to_no_transaction(client: Client, version: int) -> None:
+    client.init()
+    assert client.produce(version, (-1, -1), sequence=-1) is NONE
+    assert client.described().transaction_state == "Empty"
+
+
+def explained(client: Client, broker: Broker) -> list[str]:
+    """The history of the client's id without times and transitions."""
+    lines = broker.call(broker.state.transactions.explanations.lines, client.name)
+    return [line.split(" ", 1)[1] for line in lines if "refused" in line]
+
+
+def test_every_refused_request_has_its_reason(client: Client, broker: Broker) -> None:
+    client.init()
+    pid = client.producer[0]
+    client.init(4, (5, -1))
+    client.init(4, timeout_ms=0)
+    client.add(3, None, ("t", 0), ("nowhere", 3))
+    client.verify(("t", 0))
+    client.produce(9)
+    client.produce(11)
+    assert client.produce(12) is NONE
+    client.produce(12, sequence=7)
+    client.produce(12, partition=9)
+    client.commit_offsets(3)
+    client.commit_offsets(5, generation=7)
+    client.commit_offsets(5, topic="nowhere")
+    client.end(5, True, (pid, 7))
+    client.add(3, (pid, 7))
+    client.add_offsets(3, (pid + 1, 0))
+    assert client.end(5, False) is NONE
+    wanted = [
+        ("InitProducerId", "INVALID_REQUEST", "only one of producer id and epoch is set"),
+        ("InitProducerId", "INVALID_TRANSACTION_TIMEOUT", "timeout 0 ms"),
+        ("AddPartitionsToTxn", "UNKNOWN_TOPIC_OR_PARTITION", "1 of 2 partitions do not exist, the first is nowhere-3"),
+        ("AddPartitionsToTxn", "TRANSACTION_ABORTABLE", "t-0 not in the transaction, state Empty"),
+        ("Produce", "TRANSACTION_ABORTABLE", "t-0 not in the transaction"),
+        ("Produce", "TRANSACTION_ABORTABLE", "t-0 not in the transaction"),
+        ("Produce", "OUT_OF_ORDER_SEQUENCE_NUMBER", f"t-0: producer {pid}: epoch 0, sequence 7, expected 1"),
+        ("Produce", "UNKNOWN_TOPIC_OR_PARTITION", ""),
+        ("TxnOffsetCommit", "TRANSACTION_ABORTABLE", "not in the transaction"),
+        ("TxnOffsetCommit", "ILLEGAL_GENERATION", "generation 7; the first refused is t-0"),
+        ("TxnOffsetCommit", "UNKNOWN_TOPIC_OR_PARTITION", "the first refused is nowhere-0"),
+        ("EndTxn", "PRODUCER_FENCED", "epoch 7, current is 0"),
+        ("AddPartitionsToTxn", "PRODUCER_FENCED", "epoch 7, current is 0"),
+        ("AddOffsetsToTxn", "INVALID_PRODUCER_ID_MAPPING", f"current is {pid}"),
+    ]
+    found = explained(client, broker)
+    assert len(found) == len(wanted)
+    for line, (api, code, reason) in zip(found, wanted, strict=True):
+        assert line.startswith(f"{api} refused with {code}: ")
+        assert reason in line
+
+
 # --- TxnOffsetCommit, B8
+
+
+def test_offsets_of_nothing_do_not_touch_the_transaction(client: Client) -> None:
+    client.init()
+    for topic in ("t", "nowhere"):
+        request = TxnOffsetCommitRequest(
+            transactional_id=client.name,
+            group_id=client.name,
+            producer_id=client.producer[0],
+            producer_epoch=client.producer[1],
+            topics=[TxnOffsetCommitRequestTopic(name=topic)],
+        )
+        answered = client.connection.request(request, 5).topics
+        assert [(found.name, found.partitions) for found in answered] == ([] if topic == "t" else [("nowhere", [])])
+    assert client.described().transaction_state == "Empty"
 
 
 @pytest.mark.parametrize(
@@ -287,6 +358,9 @@ def test_markers_by_level(client: Client) -> None:
 
 def test_no_markers_at_all(client: Client) -> None:
     assert client.connection.request(WriteTxnMarkersRequest(markers=[]), 1).markers == []
+    for topics in ([], [WritableTxnMarkerTopic(name="t")]):
+        markers = [WritableTxnMarker(producer_id=1, producer_epoch=0, coordinator_epoch=0, topics=topics)]
+        assert client.connection.request(WriteTxnMarkersRequest(markers=markers), 1).markers == []
 
 
 def test_describe_producers_shows_the_open_transaction(client: Client) -> None:

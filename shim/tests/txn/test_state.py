@@ -57,6 +57,15 @@ def txn(
     )
 
 
+def test_no_producer_commits_at_the_epoch_of_markers() -> None:
+    """Kafka's epoch overflows there, and it throws; an abort lets the producer out."""
+    with pytest.raises(KafkaError) as caught:
+        state.end(txn(ONGOING, epoch=32767), PID, 32767, True, TV2, NOW, new_producer_id)
+    assert caught.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+    aborting = state.end(txn(ONGOING, epoch=32767), PID, 32767, False, TV2, NOW, new_producer_id)
+    assert (aborting.state, aborting.producer_epoch, aborting.next_producer_id) == (PREPARE_ABORT, 32767, NEW_PID)
+
+
 def new_producer_id() -> int:
     return NEW_PID
 
