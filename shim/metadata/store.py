@@ -133,34 +133,40 @@ class MetadataStore:
 
     def create_missing_logs(self) -> None:
         """Make the logs of partitions that have none yet: a crash came between their record and their directory. Raises
-        StorageError when they may be in a data directory that is no longer there: their records would be lost."""
+        StorageError when they may be in a data directory that is no longer there: their records would be lost. When a
+        directory failed at this start they may be in it, and are offline."""
         self._require_directories()
         for topic in self.image.topics.values():
             self._create_logs(topic, topic.partitions)
 
     def _require_directories(self) -> None:
-        broker = self.image.brokers.get(self.node_id)
-        lost = set(broker.log_dirs if broker is not None else ()).difference(self._directory_ids())
-        if not lost:
+        lost = self._lost_directories()
+        failed = self._logs.failed_dirs
+        if not lost and not failed:
             return
         homeless = [
-            f"{topic.name}-{partition.partition}"
+            (topic.name, partition.partition)
             for topic in self.image.topics.values()
             for partition in topic.partitions
             if self.node_id in partition.replicas and not self._logs.has(topic.name, partition.partition)
         ]
+        if homeless and failed:
+            logger.error("%d partitions are offline until %s can be used again", len(homeless), ", ".join(failed))
+            self._logs.miss(homeless)
+            return
         if homeless:
             ids = ", ".join(uuid_text(one) for one in sorted(lost))
+            some = ", ".join(f"{name}-{partition}" for name, partition in homeless[:3])
             raise StorageError(
                 f"a data directory of the last start is missing (directory.id {ids}), and with it {len(homeless)} "
-                f"partitions ({', '.join(homeless[:3])} ...): bring it back, or give up their records by making an "
+                f"partitions ({some} ...): bring it back, or give up their records by making an "
                 f"empty directory for each of them"
             )
 
     def register(self, endpoints: Sequence[tuple[str, str, int, int]]) -> None:
         """Record this node with the (listener, host, port, security protocol) that it serves, once these are bound."""
         records, self.broker_epoch = registration_records(
-            self.image, self.node_id, endpoints, self._directory_ids(), self.config.broker_rack, self._log.next_offset
+            self.image, self.node_id, endpoints, self._registered_ids(), self.config.broker_rack, self._log.next_offset
         )
         self._logs.broker_epoch = self.broker_epoch
         self.commit(records)
@@ -380,13 +386,24 @@ class MetadataStore:
     def _directory_ids(self) -> list[bytes]:
         return [urlsafe_b64decode(directory.directory_id + "==") for directory in self._logs.dirs]
 
+    def _lost_directories(self) -> set[bytes]:
+        """The ids of the last registration that are not among the directories that can be used."""
+        broker = self.image.brokers.get(self.node_id)
+        return set(broker.log_dirs if broker is not None else ()).difference(self._directory_ids())
+
+    def _registered_ids(self) -> list[bytes]:
+        """Ids for the registration. A directory that failed at this start keeps its place: should it be gone at the
+        next start, `_require_directories` must know that it was there."""
+        lost = self._lost_directories() if self._logs.failed_dirs else ()
+        return [*self._directory_ids(), *sorted(lost)]
+
     def _placement(self) -> bytes | None:
         """The directory id to record for a new partition: that of the one directory, or "unassigned" when there are
         several: the log is placed after the record is written (DirectoryId.UNASSIGNED)."""
         if self.image.features[METADATA_VERSION] < DIRECTORIES:
             return None
         ids = self._directory_ids()
-        return ids[0] if len(ids) == 1 else bytes(16)
+        return ids[0] if len(self.config.log_dirs) == 1 else bytes(16)
 
     # --- configurations
 
@@ -433,7 +450,9 @@ class MetadataStore:
     # --- producer ids
 
     def next_producer_id_block(self) -> tuple[int, int]:
-        """Reserve the next block of producer ids: (first id, count of 1000). Recorded before it returns.
+        """Reserve the next block of producer ids: (first id, count of 1000). Recorded before it returns; the answer
+        that tells the first of them waits for its fsync: of two producers with one id each takes the other's batches
+        for duplicates of its own.
 
         KafkaError COORDINATOR_LOAD_IN_PROGRESS when no whole block is left below 2**63 (A1)."""
         first = self.image.next_producer_id
@@ -447,6 +466,7 @@ class MetadataStore:
                 )
             ]
         )
+        self._logs.home.owe_flush(self._log.flushing())
         return first, PRODUCER_ID_BLOCK
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from shim import Broker
 from shim.errors import ErrorCode
+from shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from shim.tests.txn.raw import Client
 from shim.wire_client import Connection
 
@@ -46,6 +47,22 @@ def test_an_answered_end_is_on_the_disk(broker: Broker, client: Client, commit: 
     assert unflushed(broker) == []
     assert client.end(5, commit) == ErrorCode.NONE
     assert unflushed(broker) == []
+
+
+def test_a_block_of_producer_ids_is_on_the_disk_before_its_first_id_is_told() -> None:
+    """Without `flush.messages` too: a block that a power cut takes back would be handed out a second time."""
+    with Broker(transaction_state_log_num_partitions=1) as broker, Connection(broker.bootstrap_servers) as connection:
+        log = broker.state.logs.metadata_log
+        assert log is not None
+        fsyncs: list[int] = []
+        broker.faults.arm("log.before_fsync", lambda **_: (time.sleep(FSYNC_S), fsyncs.append(1)))
+        for number in range(1001):
+            request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1)
+            answer = connection.request(request, 5)
+            assert (answer.error_code, answer.producer_id) == (0, number)
+            if number % 1000 == 0:
+                assert log.recovery_point == log.log_end_offset
+        assert len(fsyncs) == 2
 
 
 def test_an_end_that_cannot_be_flushed_is_not_answered_as_done(broker: Broker, client: Client) -> None:
