@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-
+from compat_tests.recording import recorder
 from compat_tests.scenarios import scenario
 from compat_tests.scenarios.talk import Talk
 from compat_tests.targets import Power
 from shim.wiretap.frames import Request
-from shim.wiretap.recorder import OnRequest, Recorder
 
 PRODUCE, ADD_PARTITIONS, ADD_OFFSETS, END_TXN = 0, 24, 25, 26
-
-
-@contextmanager
-def proxy(t: Talk, on_request: OnRequest) -> Iterator[str]:
-    """A recorder before the broker, in a thread of its own; gives the address for clients."""
-    host, _, port = t.target.bootstrap.rpartition(":")
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    recorder = Recorder((host.strip("[]"), int(port)), on_request=on_request)
-    try:
-        asyncio.run_coroutine_threadsafe(recorder.start(), loop).result(20)
-        yield recorder.bootstrap
-    finally:
-        asyncio.run_coroutine_threadsafe(recorder.stop(), loop).result(20)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(20)
-        loop.close()
 
 
 @scenario("A8", "B10", needs=Power.PROXY)
@@ -49,7 +26,7 @@ def every_request_of_a_transaction_arrives_twice(t: Talk) -> None:
         counts[request.api_key] += 1
         return [frame, frame]
 
-    with proxy(t, twice) as address:
+    with recorder(t.target.bootstrap, on_request=twice) as address:
         options = {"bootstrap.servers": address, "transactional.id": transactional_id, "linger.ms": 0, "log_level": 0}
         producer = Producer(options)
         producer.init_transactions(30)
@@ -89,7 +66,7 @@ def a_produce_is_held_across_the_abort(t: Talk) -> None:
             return [frame, held[0]]
         return [frame]
 
-    with proxy(t, late) as address:
+    with recorder(t.target.bootstrap, on_request=late) as address:
         options = {"bootstrap.servers": address, "transactional.id": transactional_id, "linger.ms": 0, "log_level": 0}
         producer = Producer(options)
         producer.init_transactions(30)

@@ -2,34 +2,50 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from cext.wire import WireError
-from shim.wiretap.capture import CaptureError, Kind, read_capture
-from shim.wiretap.compare import Pairs, differences
-from shim.wiretap.frames import Request, parse_request, parse_response
+from shim.errors import ErrorCode
+from shim.protocol.message import Message
+from shim.wiretap.capture import CaptureError, read_capture
+from shim.wiretap.compare import IGNORED, Pairs, answers_differ
+from shim.wiretap.fetched import Fetched
+from shim.wiretap.order import FETCH, Call, arranged, calls_of
 
-API_VERSIONS, FETCH = 18, 1
+API_VERSIONS = 18
+COLUMN = 60
 
 
-def answers(path: str) -> list[tuple[Request, Any]]:
-    """(request, response) in the order in which the requests were sent, connection by connection."""
-    waiting: dict[int, list[Request]] = {}
-    found: dict[int, list[tuple[Request, Any]]] = {}
-    for entry in read_capture(path):
-        if entry.kind == Kind.REQUEST:
-            try:
-                request = parse_request(entry.frame)
-            except WireError:
-                continue
-            if request.is_answered:
-                waiting.setdefault(entry.connection, []).append(request)
-        elif entry.kind == Kind.RESPONSE and waiting.get(entry.connection):
-            request = waiting[entry.connection].pop(0)
-            found.setdefault(entry.connection, []).append((request, parse_response(request, entry.frame)))
-    return [row for connection in sorted(found) for row in found[connection]]
+def answers(path: str) -> list[Call]:
+    """What was answered, connection by connection, in the order in which a replay sends it."""
+    entries = [entry for _, entry in arranged(list(read_capture(path)))]
+    found: dict[int, list[Call]] = defaultdict(list)
+    for call in calls_of(entries):
+        found[entries[call.sent].connection].append(call)
+    return [call for connection in sorted(found) for call in found[connection]]
+
+
+def flat(value: Any, path: str = "", field: str = "") -> Iterator[tuple[str, str]]:
+    """(path, value) of what is compared of a message."""
+    if isinstance(value, Message):
+        for name in (row[0] for row in value.FIELDS if row[0] not in IGNORED):
+            yield from flat(getattr(value, name), f"{path}.{name}" if path else name, name)
+    elif isinstance(value, list) and value:
+        for at, each in enumerate(value):
+            yield from flat(each, f"{path}[{at}]", field)
+    else:
+        yield path, ErrorCode(value).name if "error_code" in field and isinstance(value, int) else repr(value)
+
+
+def beside(one: Any, two: Any) -> str:
+    """Two messages field by field; `!` marks what is not equal."""
+    left, right = dict(flat(one)), dict(flat(two))
+    rows = [(path, left.get(path, ""), right.get(path, "")) for path in dict.fromkeys((*left, *right))]
+    widths = [min(COLUMN, max(len(row[at]) for row in rows)) for at in (0, 1)]
+    return "\n".join(f"  {path:{widths[0]}} {'|' if a == b else '!'} {a:{widths[1]}} | {b}" for path, a, b in rows)
 
 
 @click.command(name="diff", help="Compare two captures of the same traffic, answer by answer.")
@@ -41,18 +57,27 @@ def group(first: str, second: str) -> int:
     except CaptureError as error:
         raise click.ClickException(str(error)) from None
     pairs = Pairs()
-    for number, ((request, one), (other_request, two)) in enumerate(zip(ours, theirs, strict=False)):
-        if request.name != other_request.name:
-            click.echo(f"request {number}: {request.name}  |  {other_request.name}")
+    fetched = Fetched(pairs)
+    for number, (one, two) in enumerate(zip(ours, theirs, strict=False)):
+        name = one.request.name
+        if name != two.request.name:
+            click.echo(f"answer {number}: {name}  |  {two.request.name}")
             return 1
-        lines = [] if request.api_key in (API_VERSIONS, FETCH) else differences(one, two, pairs)
-        if lines:
-            click.echo(f"request {number}, {request.name}:")
-            for line in lines:
-                click.echo(f"  {line}")
+        if one.response is None or two.response is None or one.request.api_key == API_VERSIONS:
+            continue
+        if one.request.api_key == FETCH:
+            fetched.add(one.request.message, one.response, two.response)
+            continue
+        if answers_differ(one.response, two.response, pairs):
+            click.echo(f"answer {number}, {name}:")
+            click.echo(beside(one.response, two.response))
             return 1
+    records, found = fetched.compare(is_whole=False)
+    if found:
+        click.echo(found[0][0])
+        return 1
     if len(ours) != len(theirs):
         click.echo(f"{len(ours)} answers  |  {len(theirs)} answers")
         return 1
-    click.echo(f"{len(ours)} answers, no difference")
+    click.echo(f"{len(ours)} answers and {records} records, no difference")
     return 0

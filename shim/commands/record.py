@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 from typing import TYPE_CHECKING
 
@@ -73,13 +74,17 @@ async def _record(listen: tuple[str, int], upstream: tuple[str, int], twin: tupl
     name="replay", help="Send a capture's requests to a broker, and compare its answers with the recorded ones."
 )
 @click.option("--target", required=True, metavar="HOST:PORT", help="the broker")
+@click.option("--keep", type=click.Path(dir_okay=False), metavar="FILE", help="a capture of the replay, for `diff`")
 @click.argument("capture", type=click.Path(exists=True, dir_okay=False))
-def replay(target: str, capture: str) -> int:
+def replay(target: str, keep: str | None, capture: str) -> int:
     to = address(target)
-    try:
-        return tell(asyncio.run(Replayer(to).run(read_capture(capture))))
-    except CaptureError as error:
-        raise click.ClickException(str(error)) from None
+    with CaptureWriter(keep) if keep else contextlib.nullcontext() as writer:
+        try:
+            return tell(asyncio.run(Replayer(to, writer=writer).run(read_capture(capture))))
+        except CaptureError as error:
+            raise click.ClickException(str(error)) from None
+        except OSError as error:
+            raise click.ClickException(f"{target}: {error}") from None
 
 
 group = record

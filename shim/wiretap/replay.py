@@ -1,8 +1,9 @@
 """Sends a capture's requests to another broker and compares its answers with the recorded ones.
 
-Requests leave in the recorded order; one that was recorded after an answer waits for that answer, so that parked
-requests and groups go through the same steps. Ids and epochs that the brokers invent are paired as they appear. What
-two fetches returned at a time is chance: records are compared by partition and offset at the end.
+Requests leave in the recorded order (see ``order``); one that was recorded after an answer waits for that answer, so
+that parked requests and groups go through the same steps, and one after the end of a transaction for its markers. Ids
+and epochs that the brokers invent are paired as they appear. What two fetches returned at a time is chance: records,
+and the transactions that were told to be aborted, are compared by partition and offset (``fetched``).
 """
 
 from __future__ import annotations
@@ -14,26 +15,18 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from cext.batch import BatchError, scan
 from cext.crc32c import crc32c
 from cext.wire import WireError
 from shim.protocol.message import Message
-from shim.wiretap.capture import Entry, Kind
-from shim.wiretap.compare import Pairs, differences, is_invented, records_of
+from shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
+from shim.wiretap.capture import CaptureWriter, Entry, Kind
+from shim.wiretap.compare import PASSING, Pairs, answers_differ, batches_of, is_invented
+from shim.wiretap.fetched import Fetched
 from shim.wiretap.frames import Request, build_request, error_codes, parse_request, parse_response
+from shim.wiretap.order import END_TXN, FETCH, arranged
 from shim.wiretap.recorder import close, read_frame
 
-FETCH, METADATA, API_VERSIONS = 1, 3, 18
-# A broker says these while it is getting ready; another may be ready sooner or later.
-PASSING = {
-    "COORDINATOR_NOT_AVAILABLE",
-    "COORDINATOR_LOAD_IN_PROGRESS",
-    "CONCURRENT_TRANSACTIONS",
-    "LEADER_NOT_AVAILABLE",
-    "NOT_COORDINATOR",
-    "UNKNOWN_TOPIC_OR_PARTITION",
-    "UNSTABLE_OFFSET_COMMIT",
-}
+API_VERSIONS, DESCRIBE_TRANSACTIONS = 18, 65
 AT_PRODUCER_ID, AT_PRODUCER_EPOCH, AT_CRC, CRC_FROM = 43, 51, 17, 21
 
 
@@ -51,7 +44,7 @@ class Finding:
 
 @dataclass
 class Outcome:
-    """What a replay found. `requests` counts what was sent."""
+    """What a replay found. `requests` counts what was sent, `records` what was compared of fetched records."""
 
     requests: int = 0
     findings: list[Finding] = field(default_factory=list)
@@ -68,20 +61,30 @@ class _Sent:
 
 
 class Replayer:
-    """Feeds entries to `target`. `patience_s` is how long an answer may take that was recorded."""
+    """Feeds entries to `target`. `patience_s` is how long an answer may take that was recorded; `writer` keeps the
+    conversation with `target`, as a capture that ``diff`` can lay beside the recorded one.
+    """
 
-    def __init__(self, target: tuple[str, int], *, patience_s: float = 30.0, attempts: int = 100) -> None:
+    def __init__(
+        self,
+        target: tuple[str, int],
+        *,
+        patience_s: float = 30.0,
+        attempts: int = 100,
+        writer: CaptureWriter | None = None,
+    ) -> None:
         self._target = target
         self._patience_s = patience_s
         self._attempts = attempts
+        self._writer = writer
         self._pairs = Pairs()
         self._connections: dict[int, _Connection] = {}
-        self._fetched: tuple[dict[Any, Any], dict[Any, Any]] = ({}, {})
-        self._names: dict[bytes, str] = {}
+        self._own: _Connection | None = None
+        self._fetched = Fetched(self._pairs)
         self.outcome = Outcome()
 
     async def run(self, entries: Iterable[Entry] | AsyncIterator[Entry]) -> Outcome:
-        """Replays everything, then compares what was fetched."""
+        """Replays everything, then compares what was fetched. What arrives while it is replayed cannot be arranged."""
         number = 0
         try:
             if isinstance(entries, AsyncIterator):
@@ -89,16 +92,18 @@ class Replayer:
                     await self._step(number, entry)
                     number += 1
             else:
-                for entry in entries:
+                for number, entry in arranged(list(entries)):
                     await self._step(number, entry)
-                    number += 1
+            await self._compare_records(number)
         finally:
-            for connection in self._connections.values():
-                await connection.close()
-        self._compare_records(number)
+            for connection in (*self._connections.values(), self._own):
+                if connection is not None:
+                    await connection.close()
         return self.outcome
 
     async def _step(self, number: int, entry: Entry) -> None:
+        if entry.kind in (Kind.OPENED, Kind.CLOSED):
+            self._note(entry.kind, entry.connection)
         if entry.kind == Kind.OPENED:
             self._connections[entry.connection] = await _Connection.open(self._target)
         elif entry.kind == Kind.CLOSED:
@@ -126,6 +131,7 @@ class Replayer:
             self._translate(live.message)
             frame = build_request(live)
         connection.send(frame)
+        self._note(Kind.REQUEST, entry.connection, frame)
         if recorded.is_answered:
             connection.waiting.append(_Sent(number, recorded, live))
 
@@ -135,7 +141,9 @@ class Replayer:
             return
         sent = connection.waiting.popleft()
         recorded = parse_response(sent.recorded, entry.frame)
-        live = await self._answer(connection, sent, error_codes(recorded))
+        frame, live = await self._answer(connection, sent, error_codes(recorded))
+        if frame is not None:
+            self._note(Kind.RESPONSE, entry.connection, frame)
         if live is None or recorded is None:
             if (live is None) != (recorded is None):
                 words = ["the connection was closed or nothing came", "an answer was recorded"]
@@ -146,30 +154,55 @@ class Replayer:
         if sent.recorded.api_key == FETCH:
             self._keep(sent, recorded, live)
             return
-        if set(error_codes(recorded)) <= PASSING and set(error_codes(live)) <= PASSING and error_codes(recorded):
-            # The recorded client asked again; here the broker was ready at once, or not yet either.
-            differences(recorded, live, self._pairs)
-            return
-        lines = differences(recorded, live, self._pairs)
+        if sent.recorded.api_key == END_TXN and not live.error_code:
+            await self._settle(sent.live.message.transactional_id)
+        lines = answers_differ(recorded, live, self._pairs)
         if lines:
             self._find(sent, lines)
 
-    async def _answer(self, connection: _Connection, sent: _Sent, recorded_errors: list[str]) -> Any:
-        """The live answer; asks again while the broker is getting ready and the recorded one was not."""
-        live = None
+    async def _answer(
+        self, connection: _Connection, sent: _Sent, recorded_errors: list[str]
+    ) -> tuple[bytes | None, Any]:
+        """The live answer. Asks again while the broker is getting ready and the recorded one was not: on the replay's
+        own connection, because this one may have the next request already."""
+        frame = await connection.receive(self._patience_s)
         for _ in range(self._attempts):
-            try:
-                async with asyncio.timeout(self._patience_s):
-                    frame = await connection.receive(sent.live.correlation_id)
-            except TimeoutError:
-                return None
             live = None if frame is None else parse_response(sent.live, frame)
             now = set(error_codes(live))
-            if live is None or not now or not now <= PASSING or now <= set(recorded_errors) or connection.waiting:
-                return live
+            if not now or not now <= PASSING or now <= set(recorded_errors) or sent.live.api_key == FETCH:
+                break
             await asyncio.sleep(0.05)
-            connection.send(build_request(sent.live))
-        return live
+            frame = await self._exchange(build_request(sent.live))
+        return frame, live
+
+    async def _settle(self, transactional_id: str) -> None:
+        """Until no marker of the transaction is outstanding: Kafka answers its end before."""
+        message = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+        for _ in range(self._attempts):
+            answer = await self._ask(DESCRIBE_TRANSACTIONS, 0, message)
+            if answer is None or not answer.transaction_states[0].transaction_state.startswith("Prepare"):
+                return
+            await asyncio.sleep(0.01)
+
+    async def _ask(self, api_key: int, version: int, message: Message) -> Any:
+        """A question of the replay's own, on a connection of its own; None when it is not answered."""
+        request = Request(api_key, version, 0, "replay", message)
+        frame = await self._exchange(build_request(request))
+        return None if frame is None else parse_response(request, frame)
+
+    async def _exchange(self, frame: bytes) -> bytes | None:
+        if self._own is None:
+            self._own = await _Connection.open(self._target)
+        self._own.send(frame)
+        answer = await self._own.receive(self._patience_s)
+        if answer is None:  # what may still come would be taken for the next answer
+            await self._own.close()
+            self._own = None
+        return answer
+
+    def _note(self, kind: Kind, connection: int, frame: bytes = b"") -> None:
+        if self._writer is not None:
+            self._writer.write(kind, connection, frame)
 
     def _find(self, sent: _Sent, lines: list[str]) -> None:
         self.outcome.findings.append(Finding(sent.entry, sent.recorded.name, lines))
@@ -192,18 +225,13 @@ class Replayer:
     def _stamp(self, records: Any) -> bytearray:
         """Batches with the live producer id in their headers."""
         raw = bytearray(records)
-        at = 0
-        while at < len(raw):
-            try:
-                batch = scan(raw, at)
-            except BatchError:
-                break  # a batch that was wrong when it was recorded stays so
+        for _, batch in batches_of(records):  # one that was wrong when it was recorded stays so
             if batch.producer_id >= 0:
+                at = batch.position
                 live = self._pairs.live("producer_id", batch.producer_id)
                 raw[at + AT_PRODUCER_ID : at + AT_PRODUCER_EPOCH] = int(live).to_bytes(8, "big", signed=True)
                 crc = crc32c(bytes(raw[at + CRC_FROM : batch.end_position]))
                 raw[at + AT_CRC : at + AT_CRC + 4] = crc.to_bytes(4, "big")
-            at = batch.end_position
         return raw
 
     def _keep(self, sent: _Sent, recorded: Any, live: Any) -> None:
@@ -213,26 +241,15 @@ class Replayer:
         errors = sorted(set(error_codes(recorded)) - PASSING), sorted(set(error_codes(live)) - PASSING)
         if errors[0] != errors[1]:
             self._find(sent, [f"errors: {errors[0]} recorded, {errors[1]} now"])
-        for side, answer in zip(self._fetched, (recorded, live), strict=True):
-            for topic in answer.responses:
-                for part in topic.partitions:
-                    key = topic.topic or self._topic_key(topic.topic_id, side is self._fetched[0])
-                    side.setdefault((key, part.partition_index), {}).update(records_of(part.records))
+        self._fetched.add(sent.recorded.message, recorded, live)
 
-    def _topic_key(self, topic_id: bytes, is_recorded: bool) -> bytes:
-        return self._pairs.live("topic_id", topic_id) if is_recorded else topic_id
-
-    def _compare_records(self, number: int) -> None:
-        before, now = self._fetched
-        for key, recorded in before.items():
-            live = now.get(key, {})
-            shared = sorted(recorded.keys() & live.keys())
-            self.outcome.records += len(shared)
-            wrong = [offset for offset in shared if recorded[offset] != live[offset]]
-            if wrong:
-                first = wrong[0]
-                lines = [f"{key} offset {first}: {recorded[first]!r} recorded, {live[first]!r} now"]
-                self.outcome.findings.append(Finding(number, "Fetch", lines))
+    async def _compare_records(self, number: int) -> None:
+        """What no live fetch returned is fetched now."""
+        for question in self._fetched.missing():
+            while question.message is not None:
+                question.take(await self._ask(FETCH, question.version, question.message))
+        self.outcome.records, found = self._fetched.compare()
+        self.outcome.findings += [Finding(number, "Fetch", lines) for lines in found]
 
 
 class _Connection:
@@ -251,8 +268,12 @@ class _Connection:
         with contextlib.suppress(ConnectionError):
             self._writer.write(len(frame).to_bytes(4, "big") + frame)
 
-    async def receive(self, correlation_id: int) -> bytes | None:
-        return await read_frame(self._reader)
+    async def receive(self, patience_s: float) -> bytes | None:
+        """The next answer; None when the connection ends or nothing comes."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                return await read_frame(self._reader)
+        return None
 
     async def close(self) -> None:
         await close(self._writer)

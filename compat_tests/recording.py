@@ -1,0 +1,41 @@
+"""A recorder before a broker, in a thread of its own, and the replay of what it kept."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from shim.wire_client import parse_address
+from shim.wiretap.capture import CaptureWriter, read_capture
+from shim.wiretap.recorder import OnRequest, Recorder
+from shim.wiretap.replay import Outcome, Replayer
+
+PATIENCE_S = 20
+
+
+@contextmanager
+def recorder(bootstrap: str, capture: Path | None = None, on_request: OnRequest | None = None) -> Iterator[str]:
+    """Gives the address for clients; with `capture` every frame is kept there, `on_request` may act on requests."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    writer = CaptureWriter(capture) if capture is not None else None
+    made = Recorder(parse_address(bootstrap), writer=writer, on_request=on_request)
+    try:
+        asyncio.run_coroutine_threadsafe(made.start(), loop).result(PATIENCE_S)
+        yield made.bootstrap
+    finally:
+        asyncio.run_coroutine_threadsafe(made.stop(), loop).result(PATIENCE_S)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(PATIENCE_S)
+        loop.close()
+        if writer is not None:
+            writer.close()
+
+
+def replay(capture: Path, bootstrap: str) -> Outcome:
+    """Sends the capture's requests to a broker and compares its answers with the recorded ones."""
+    return asyncio.run(Replayer(parse_address(bootstrap)).run(read_capture(capture)))

@@ -1,0 +1,50 @@
+"""A recording of the Java clients' consume-transform-produce replays on each broker without a difference, and a broker
+that is wrong does not pass. Spark's recordings: spark/tests/test_recording.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compat_tests.recording import recorder, replay
+from compat_tests.targets import make
+from compat_tests.tests.compat.planted import PlantedShim
+from compat_tests.transactions import java_pipeline
+
+pytestmark = pytest.mark.java
+
+KINDS = ("shim", "kafka-native")
+ROUNDS, RECORDS = 3, 6
+# What is in the source and in the sink: each value, the second round's once more as aborted in the sink, and markers.
+FETCHED = 50
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """By kind of the broker that it was recorded on."""
+    folder = tmp_path_factory.mktemp("captures")
+    made = {}
+    for kind in KINDS:
+        made[kind] = folder / kind
+        with make(kind) as target, recorder(target.bootstrap, made[kind]) as address:
+            found = java_pipeline.run(address, ROUNDS, RECORDS)
+        assert found == [f"done-{turn}.{number}" for turn in range(ROUNDS) for number in range(RECORDS)]
+    return made
+
+
+@pytest.mark.parametrize("to", KINDS)
+@pytest.mark.parametrize("recorded_on", KINDS)
+def test_a_java_pipeline_replays_without_a_difference(captures: dict[str, Path], recorded_on: str, to: str) -> None:
+    with make(to) as target:
+        outcome = replay(captures[recorded_on], target.bootstrap)
+    assert not outcome.findings, "\n".join(map(str, outcome.findings))
+    assert outcome.requests > 80
+    assert outcome.records >= FETCHED
+
+
+@pytest.mark.parametrize("bug", ["tv2_does_not_bump", "pending_offsets_are_lost", "the_first_abort_is_forgotten"])
+def test_a_broker_with_a_bug_does_not_pass(captures: dict[str, Path], bug: str) -> None:
+    with PlantedShim(bug) as target:
+        outcome = replay(captures["shim"], target.bootstrap)
+    assert outcome.findings

@@ -1,0 +1,65 @@
+"""`kafka-shim record`, `replay` and `diff`, as a person runs them."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shim import Broker
+from shim.cli import main
+from shim.tests.wiretap.test_replay import converse, new_producer_id
+from shim.wire_client import Connection
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    """What the command keeps of a short conversation."""
+    path = tmp_path / "capture"
+    with Broker() as broker:
+        line = [sys.executable, "-m", "shim", "record", "--upstream", broker.bootstrap_servers, str(path)]
+        with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            words = re.fullmatch(r"recording (\S+) to .*\n", process.stdout.readline())
+            assert words is not None
+            converse(words[1])
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 0
+    return path
+
+
+def test_a_capture_replays_and_the_replay_has_no_difference(
+    capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "kept"
+    with Broker() as other:
+        with Connection(other.bootstrap_servers) as client:
+            new_producer_id(client)  # its ids are others now
+        assert main(["replay", "--target", other.bootstrap_servers, "--keep", str(kept), str(capture)]) == 0
+    assert re.fullmatch(r"\d+ requests, 3 records compared, 0 answers that differ\n", capsys.readouterr().out)
+    assert main(["diff", str(capture), str(kept)]) == 0
+    assert re.fullmatch(r"\d+ answers and 3 records, no difference\n", capsys.readouterr().out)
+
+
+def test_a_difference_is_shown_side_by_side(capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = tmp_path / "kept"
+    with Broker() as other:
+        converse(other.bootstrap_servers)  # the topic is there already
+        assert main(["replay", "--target", other.bootstrap_servers, "--keep", str(kept), str(capture)]) == 1
+    assert "error_code: NONE recorded, TOPIC_ALREADY_EXISTS now" in capsys.readouterr().out
+    assert main(["diff", str(capture), str(kept)]) == 1
+    shown = capsys.readouterr().out
+    assert "CreateTopics v7:" in shown
+    assert re.search(r"topics\[0\]\.name +\| 'told' +\| 'told'\n", shown)
+    assert re.search(r"topics\[0\]\.error_code +! NONE +\| TOPIC_ALREADY_EXISTS\n", shown)
+
+
+def test_what_is_no_capture_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "text"
+    path.write_text("hello")
+    assert main(["replay", "--target", "127.0.0.1:1", str(path)]) == 1
+    assert "is not a capture" in capsys.readouterr().err

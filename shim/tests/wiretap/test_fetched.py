@@ -1,0 +1,74 @@
+"""Records and aborted transactions of a recording and of its replay, by partition and offset."""
+
+from __future__ import annotations
+
+from cext.records import build, build_marker
+from shim.protocol.messages.fetch_request import FetchRequest
+from shim.protocol.messages.fetch_response import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+)
+from shim.wiretap.compare import Pairs
+from shim.wiretap.fetched import Fetched
+
+READ_COMMITTED = FetchRequest(isolation_level=1)
+
+
+def answer(*batches: bytes, aborted: tuple[tuple[int, int], ...] = ()) -> FetchResponse:
+    rows = [AbortedTransaction(producer_id=producer_id, first_offset=first) for producer_id, first in aborted]
+    part = PartitionData(partition_index=0, records=b"".join(batches), aborted_transactions=rows)
+    return FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[part])])
+
+
+def batch(base_offset: int, value: bytes, producer_id: int = -1) -> bytes:
+    return bytes(build([(b"k", value, 1, ())], base_offset=base_offset, producer_id=producer_id))
+
+
+def marker(offset: int, producer_id: int, *, commit: bool) -> bytes:
+    return bytes(build_marker(producer_id, 0, 0, commit, 1, base_offset=offset))
+
+
+def lines(one: FetchResponse, two: FetchResponse, pairs: Pairs | None = None) -> str:
+    fetched = Fetched(pairs or Pairs())
+    fetched.add(READ_COMMITTED, one, two)
+    return "\n".join(line for found in fetched.compare()[1] for line in found)
+
+
+def test_equal_records_are_equal_however_they_were_cut() -> None:
+    fetched = Fetched(Pairs())
+    fetched.add(READ_COMMITTED, answer(batch(0, b"a"), batch(1, b"b")), answer(batch(0, b"a")))
+    (question,) = fetched.missing()
+    assert question.message is not None
+    assert question.message.topics[0].partitions[0].fetch_offset == 1
+    question.take(answer(batch(1, b"b")))
+    assert question.message is None
+    assert fetched.compare() == (2, [])
+
+
+def test_what_the_broker_does_not_have_is_found() -> None:
+    fetched = Fetched(Pairs())
+    fetched.add(READ_COMMITTED, answer(batch(0, b"a"), batch(1, b"b")), answer(batch(0, b"a")))
+    for question in fetched.missing():
+        question.take(answer())
+        assert question.message is None
+    assert fetched.compare() == (2, [["t-0 offset 1: (b'k', b'b') recorded, 'nothing' now"]])
+    assert fetched.compare(is_whole=False) == (1, [])
+
+
+def test_another_value_and_another_direction_are_found() -> None:
+    assert "b'a') recorded" in lines(answer(batch(0, b"a")), answer(batch(0, b"other")))
+    told = lines(answer(marker(0, 5, commit=True)), answer(marker(0, 5, commit=False)))
+    assert told == "t-0 offset 0: ('commit marker',) recorded, ('abort marker',) now"
+
+
+def test_aborted_transactions_are_compared_by_their_producers() -> None:
+    pairs = Pairs()
+    assert pairs.learn("producer_id", 5, 9)
+    one, two = batch(0, b"a", 5), batch(0, b"a", 9)
+    assert lines(answer(one, aborted=((5, 0),)), answer(two, aborted=((9, 0),)), pairs) == ""
+    assert lines(answer(one, aborted=((5, 0),)), answer(two), pairs) == "t-0: aborted from 0 recorded, not now"
+    assert lines(answer(one), answer(two, aborted=((9, 0),)), pairs) == "t-0: aborted from 0 now, not recorded"
+    # A list may tell of more than the range that was fetched.
+    assert lines(answer(one), answer(two, aborted=((9, 7),)), pairs) == ""

@@ -1,0 +1,101 @@
+"""What a replay sends, and when, is not what chance made of the recording."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cext.records import build
+from shim.errors import ErrorCode
+from shim.protocol.message import Message
+from shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from shim.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from shim.protocol.messages.join_group_request import JoinGroupRequest
+from shim.protocol.messages.join_group_response import JoinGroupResponse
+from shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from shim.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from shim.wiretap.capture import Entry, Kind
+from shim.wiretap.frames import Request, build_request, build_response
+from shim.wiretap.order import arranged
+
+LOADING = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+
+class Told:
+    """A capture in the making."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+
+    def ask(self, connection: int, message: Message, version: int, correlation_id: int = 0) -> Request:
+        request = Request(message.API_KEY, version, correlation_id, "c", message)
+        self.entries.append(Entry(Kind.REQUEST, connection, 0, build_request(request)))
+        return request
+
+    def answer(self, connection: int, request: Request, response: Message) -> None:
+        self.entries.append(Entry(Kind.RESPONSE, connection, 0, build_response(request, response)))
+
+    @property
+    def order(self) -> list[int]:
+        return [number for number, _ in arranged(self.entries)]
+
+
+def produce(value: bytes, partition: int = 0) -> ProduceRequest:
+    data = PartitionProduceData(index=partition, records=bytes(build([(None, value, 1, ())])))
+    return ProduceRequest(acks=-1, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
+
+
+def produced(base_offset: int, partition: int = 0) -> ProduceResponse:
+    part = PartitionProduceResponse(index=partition, base_offset=base_offset)
+    return ProduceResponse(responses=[TopicProduceResponse(name="t", partition_responses=[part])])
+
+
+def test_what_was_refused_for_the_time_being_is_sent_once() -> None:
+    told = Told()
+    for number, error in enumerate((LOADING, LOADING, 0)):
+        asked = told.ask(1, InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1), 4, number)
+        told.answer(1, asked, InitProducerIdResponse(error_code=error, producer_id=5))
+    assert told.order == [4, 5]
+
+
+def test_what_never_got_through_is_sent_as_often_as_it_was() -> None:
+    told = Told()
+    for number in range(2):
+        asked = told.ask(1, InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1), 4, number)
+        told.answer(1, asked, InitProducerIdResponse(error_code=LOADING))
+    assert told.order == [0, 1, 2, 3]
+
+
+def test_a_join_with_other_words_is_the_same_join() -> None:
+    told = Told()
+    for reason, error in (("", int(ErrorCode.NOT_COORDINATOR)), ("rebalance failed", 0)):
+        asked = told.ask(1, JoinGroupRequest(group_id="g", protocol_type="consumer", reason=reason), 9)
+        told.answer(1, asked, JoinGroupResponse(error_code=error))
+    assert told.order == [2, 3]
+
+
+def test_appends_that_crossed_go_in_the_order_of_their_offsets() -> None:
+    told = Told()
+    late = told.ask(1, produce(b"second"), 9)
+    early = told.ask(2, produce(b"first"), 9)
+    told.answer(1, late, produced(1))
+    told.answer(2, early, produced(0))
+    # The second connection's request and answer, then the first's.
+    assert told.order == [1, 3, 0, 2]
+
+
+def test_appends_to_different_partitions_stay_where_they_are() -> None:
+    told = Told()
+    one = told.ask(1, produce(b"a", 0), 9)
+    two = told.ask(2, produce(b"b", 1), 9)
+    told.answer(1, one, produced(7, 0))
+    told.answer(2, two, produced(3, 1))
+    assert told.order == [0, 1, 2, 3]
+
+
+def test_a_connection_s_own_order_is_never_changed() -> None:
+    told = Told()
+    one: Any = told.ask(1, produce(b"a"), 9)
+    two: Any = told.ask(1, produce(b"b"), 9)
+    told.answer(1, one, produced(1))
+    told.answer(1, two, produced(0))
+    assert told.order == [0, 1, 2, 3]

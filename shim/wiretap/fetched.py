@@ -1,0 +1,130 @@
+"""What the fetches of a recording and of its replay returned: records and aborted transactions, by partition."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, field
+from typing import Any
+
+from shim.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from shim.wiretap.compare import Pairs, records_of
+
+READ_COMMITTED = 1
+BY_NAME, BY_ID = 12, 16
+MAX_BYTES = 1 << 24
+
+Partition = tuple[str | bytes, int]
+
+
+@dataclass
+class Seen:
+    """`aborted` are (producer id, first offset) of what fetches with read_committed listed; `committed` are the offsets
+    that such fetches returned."""
+
+    records: dict[int, tuple[object, ...]] = field(default_factory=dict)
+    aborted: set[tuple[int, int]] = field(default_factory=set)
+    committed: set[int] = field(default_factory=set)
+
+    def add(self, part: Any, *, committed: bool) -> None:
+        found = records_of(part.records)
+        self.records |= found
+        if committed:
+            self.committed |= found.keys()
+            self.aborted |= {(row.producer_id, row.first_offset) for row in part.aborted_transactions or ()}
+
+
+class Fetched:
+    """Both sides; `pairs` say which recorded id stands for which of now."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        self._pairs = pairs
+        self._before: dict[Partition, Seen] = defaultdict(Seen)
+        self._now: dict[Partition, Seen] = defaultdict(Seen)
+
+    def add(self, request: Any, recorded: Any, live: Any) -> None:
+        """Two answers to one Fetch. Recorded topic ids are said as those of now."""
+        committed = request.isolation_level == READ_COMMITTED
+        for side, answer in ((self._before, recorded), (self._now, live)):
+            for topic in answer.responses:
+                name = topic.topic or bytes(topic.topic_id)
+                if side is self._before and not topic.topic:
+                    name = self._pairs.live("topic_id", name)
+                for part in topic.partitions:
+                    side[name, part.partition_index].add(part, committed=committed)
+
+    def missing(self) -> Iterator[Question]:
+        """What to ask the broker so that everything recorded can be compared."""
+        for where, before in self._before.items():
+            now = self._now[where]
+            if missed := before.records.keys() - now.records.keys():
+                yield Question(where, now, missed, committed=False)
+            if before.aborted:
+                yield Question(where, now, before.committed, committed=True)
+
+    def compare(self, *, is_whole: bool = True) -> tuple[int, list[list[str]]]:
+        """(number of records compared, what differs: lines for each partition). Without `is_whole`, only what both
+        sides have fetched: how much they did is chance."""
+        count, found = 0, []
+        for where, before in self._before.items():
+            now, lines = self._now[where], []
+            for offset, record in sorted(before.records.items()):
+                if not is_whole and offset not in now.records:
+                    continue
+                count += 1
+                other = now.records.get(offset, "nothing")
+                if other != record:
+                    lines.append(f"{_shown(where)} offset {offset}: {record!r} recorded, {other!r} now")
+            both = before.committed & now.committed
+            said = {(self._pairs.live("producer_id", producer_id), first) for producer_id, first in before.aborted}
+            for mine, theirs, words in (
+                (said, now.aborted, "recorded, not now"),
+                (now.aborted, said, "now, not recorded"),
+            ):
+                # A list may tell of more than the range that was fetched.
+                lines += [
+                    f"{_shown(where)}: aborted from {first} {words}"
+                    for _, first in sorted(mine - theirs)
+                    if first in both
+                ]
+            if lines:
+                found.append(lines[:1])
+        return count, found
+
+
+class Question:
+    """Fetches of one partition, from the first of some offsets to the last: send `message` and give its answer to
+    `take`, until `message` is None."""
+
+    def __init__(self, where: Partition, seen: Seen, offsets: Set[int], *, committed: bool) -> None:
+        self._where = where
+        self._seen = seen
+        self._next, self._last = min(offsets), max(offsets)
+        self._committed = committed
+        self.version = BY_NAME if isinstance(where[0], str) else BY_ID
+
+    @property
+    def message(self) -> FetchRequest | None:
+        if self._next > self._last:
+            return None
+        name, index = self._where
+        part = FetchPartition(partition=index, fetch_offset=self._next, partition_max_bytes=MAX_BYTES)
+        topic = FetchTopic(partitions=[part])
+        if isinstance(name, str):
+            topic.topic = name
+        else:
+            topic.topic_id = name
+        isolation = READ_COMMITTED if self._committed else 0
+        return FetchRequest(max_bytes=MAX_BYTES, isolation_level=isolation, session_epoch=-1, topics=[topic])
+
+    def take(self, answer: Any) -> None:
+        parts = [part for topic in answer.responses for part in topic.partitions] if answer is not None else []
+        found = records_of(parts[0].records) if parts and not parts[0].error_code else {}
+        if found:
+            self._seen.add(parts[0], committed=self._committed)
+        self._next = max(found) + 1 if found else self._last + 1
+
+
+def _shown(where: Partition) -> str:
+    name, index = where
+    return f"{name if isinstance(name, str) else name.hex()}-{index}"

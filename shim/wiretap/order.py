@@ -1,0 +1,165 @@
+"""The order in which a capture's requests are sent again.
+
+Two things that happened by chance when it was recorded are made certain, so that another broker is asked the same:
+
+- A request that the broker refused because it was getting ready, and that its client sent again until it got through,
+  is sent once: where it got through. A broker that is ready at once would otherwise do it twice.
+- Appends of several connections to one partition go in the order of the offsets that they got.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from cext.wire import WireError
+from shim.wiretap.capture import Entry, Kind
+from shim.wiretap.compare import PASSING, batches_of
+from shim.wiretap.frames import Request, build_request, error_codes, parse_request, parse_response
+
+PRODUCE, FETCH, JOIN_GROUP, END_TXN = 0, 1, 11, 26
+Partition = tuple[str | bytes, int]
+
+
+@dataclass
+class Call:
+    """A request and its answer, by their places in the capture."""
+
+    sent: int
+    answered: int
+    request: Request
+    response: Any
+    identity: bytes
+
+
+def arranged(entries: list[Entry]) -> list[tuple[int, Entry]]:
+    """Entries with their numbers, in the order to send them."""
+    calls = list(calls_of(entries))
+    dropped = {at for call in _sent_again(calls) for at in (call.sent, call.answered)}
+    after = _appends_in_order(entries, calls, dropped)
+    by_connection: dict[int, deque[int]] = defaultdict(deque)
+    for number, entry in enumerate(entries):
+        if number not in dropped:
+            by_connection[entry.connection].append(number)
+    order: list[int] = []
+    under_way: set[int] = set()
+
+    def emit(connection: int, last: int) -> None:
+        """Everything of a connection up to `last` that is not there yet, and before it what it has to wait for."""
+        if connection in under_way:
+            return  # two that would wait for each other
+        under_way.add(connection)
+        left = by_connection[connection]
+        while left and left[0] <= last:
+            for answer in after.get(left[0], ()):
+                emit(entries[answer].connection, answer)
+            order.append(left.popleft())
+        under_way.remove(connection)
+
+    for number, entry in enumerate(entries):
+        emit(entry.connection, number)
+    return [(number, entries[number]) for number in order]
+
+
+def calls_of(entries: list[Entry]) -> Iterator[Call]:
+    """Every request that was answered, in the order of the answers."""
+    waiting: dict[int, deque[tuple[int, Request]]] = defaultdict(deque)
+    for number, entry in enumerate(entries):
+        if entry.kind == Kind.REQUEST:
+            try:
+                request = parse_request(entry.frame)
+            except WireError:
+                continue  # it ends its connection
+            if request.is_answered:
+                waiting[entry.connection].append((number, request))
+        elif entry.kind == Kind.RESPONSE and waiting[entry.connection]:
+            sent, request = waiting[entry.connection].popleft()
+            yield Call(sent, number, request, parse_response(request, entry.frame), _identity(entries[sent].frame))
+
+
+def _identity(frame: bytes) -> bytes:
+    """What is the same when a client sends a request again: all but its number, and its words of why it joins again."""
+    if int.from_bytes(frame[:2], "big") == JOIN_GROUP:
+        request = parse_request(frame)
+        if request.message is not None:
+            request.message.reason = None
+            frame = build_request(request)
+    return frame[:4] + frame[8:]
+
+
+def _sent_again(calls: list[Call]) -> Iterator[Call]:
+    """Those that were refused for the time being, and of which a later equal one was not."""
+    got_through: set[bytes] = set()
+    for call in sorted(calls, key=lambda each: -each.sent):
+        if call.request.api_key == FETCH:
+            continue  # its session counts it
+        errors = set(error_codes(call.response))
+        if not errors or not errors <= PASSING:
+            got_through.add(call.identity)
+        elif call.identity in got_through:
+            yield call
+
+
+def _appends_in_order(entries: list[Entry], calls: list[Call], dropped: set[int]) -> dict[int, list[int]]:
+    """By the place of a request: the places of answers that must be there before it is sent. Only requests that were
+    under way at the same time need this; between others the order is clear."""
+    appends: dict[Partition, dict[int, Call]] = defaultdict(dict)
+    ends: dict[int, list[Call]] = defaultdict(list)
+    markers: set[tuple[Partition, int, int]] = set()
+    for call in calls:
+        if call.sent in dropped or call.response is None:
+            continue
+        if call.request.api_key == PRODUCE:
+            for where, base_offset in _bases(call):
+                appends[where].setdefault(base_offset, call)
+        elif call.request.api_key == END_TXN and not call.response.error_code:
+            ends[call.request.message.producer_id].append(call)
+        elif call.request.api_key == FETCH:
+            for topic in call.response.responses:
+                for part in topic.partitions:
+                    where = (topic.topic or bytes(topic.topic_id), part.partition_index)
+                    markers |= {
+                        (where, batch.base_offset, batch.producer_id)
+                        for _, batch in batches_of(part.records)
+                        if batch.is_control
+                    }
+    for where, offset, producer_id in sorted(markers, key=repr):
+        end = _end_of(appends[where], ends[producer_id], offset, producer_id)
+        if end is not None:
+            appends[where][offset] = end
+    after: dict[int, list[int]] = defaultdict(list)
+    for by_offset in appends.values():
+        inline = [by_offset[offset] for offset in sorted(by_offset)]
+        for one, next_one in pairwise(inline):
+            is_together = one.sent < next_one.answered and next_one.sent < one.answered
+            if is_together and entries[one.sent].connection != entries[next_one.sent].connection:
+                after[next_one.sent].append(one.answered)
+    return after
+
+
+def _bases(call: Call) -> Iterator[tuple[Partition, int]]:
+    """(partition, base offset) of what a Produce has appended."""
+    for topic in call.response.responses:
+        for part in topic.partition_responses:
+            if not part.error_code and part.base_offset >= 0:
+                yield (topic.name or bytes(topic.topic_id), part.index), part.base_offset
+
+
+def _end_of(appends: dict[int, Call], ends: list[Call], offset: int, producer_id: int) -> Call | None:
+    """The EndTxn that wrote the marker at `offset`: the first after the producer's last batch below it."""
+    written = [call.sent for base, call in appends.items() if base < offset and _writes(call, producer_id)]
+    return next((call for call in ends if call.sent > max(written)), None) if written else None
+
+
+def _writes(call: Call, producer_id: int) -> bool:
+    if call.request.api_key != PRODUCE:
+        return False
+    return any(
+        batch.producer_id == producer_id
+        for topic in call.request.message.topic_data
+        for part in topic.partition_data
+        for _, batch in batches_of(part.records)
+    )
