@@ -36,7 +36,7 @@ def handle(context: Context, request: OffsetCommitRequest) -> OffsetCommitRespon
     if not request.topics:
         return OffsetCommitResponse(topics=refused)
     try:
-        response = context.broker.groups.commit_offsets(request, context.api_version)
+        response = context.broker.groups.offsets.commit(request, context.api_version)
     except KafkaError as error:  # the group's error is that of the topics which exist
         response = OffsetCommitResponse(
             topics=[_refusal(topic, topic.partitions, error.code) for topic in request.topics]

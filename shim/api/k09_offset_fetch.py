@@ -77,7 +77,7 @@ def _fetch(context: Context, group: OffsetFetchRequestGroup, require_stable: boo
     if by_id and group.topics is not None:
         unknown = _name_topics(image, group)
     try:
-        answer = broker.groups.fetch_offsets(group, require_stable)
+        answer = broker.groups.offsets.fetch(group, require_stable)
     except KafkaError as error:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error.code)
     if by_id and group.topics is None:

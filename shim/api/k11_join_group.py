@@ -26,7 +26,7 @@ FIRST_WITH_NULL_PROTOCOL = 7
 
 def handle(context: Context, request: JoinGroupRequest) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
     client = Client(context.client_id or "", f"/{context.peer_host}")
-    response = context.broker.groups.join_group(request, context.api_version, client)
+    response = context.broker.groups.classic.join_group(request, context.api_version, client)
     if isinstance(response, JoinGroupResponse):
         return _as_known(response, context.api_version)
     return _wait(response, context.api_version)

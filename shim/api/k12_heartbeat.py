@@ -17,4 +17,4 @@ REQUEST, RESPONSE = HeartbeatRequest, HeartbeatResponse
 
 
 def handle(context: Context, request: HeartbeatRequest) -> HeartbeatResponse:
-    return context.broker.groups.heartbeat(request)
+    return context.broker.groups.classic.heartbeat(request)

@@ -25,7 +25,7 @@ def handle(context: Context, request: LeaveGroupRequest) -> LeaveGroupResponse:
     if not has_members:
         request.members = [MemberIdentity(member_id=request.member_id)]
     try:
-        response = context.broker.groups.leave_group(request)
+        response = context.broker.groups.classic.leave_group(request)
     except KafkaError as error:
         if error.code is not ErrorCode.UNKNOWN_MEMBER_ID or not has_members:
             raise

@@ -26,4 +26,4 @@ FIRST_WITH_PROTOCOL = 5
 def handle(context: Context, request: SyncGroupRequest) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
     if context.api_version >= FIRST_WITH_PROTOCOL and None in (request.protocol_type, request.protocol_name):
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    return context.broker.groups.sync_group(request)
+    return context.broker.groups.classic.sync_group(request)

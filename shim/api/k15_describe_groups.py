@@ -7,9 +7,10 @@ v4 static members. v5 is flexible.
 
 from __future__ import annotations
 
+from shim.errors import KafkaError
 from shim.group.describe import described_classic
 from shim.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from shim.protocol.messages.describe_groups_response import DescribeGroupsResponse
+from shim.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,10 +26,17 @@ GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 
 def handle(context: Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     version = context.api_version
-    groups = context.broker.groups
-    described = [described_classic(group_id, groups.find(group_id), version) for group_id in request.groups]
+    described = [_described(context, group_id) for group_id in request.groups]
     if version >= FIRST_WITH_OPERATIONS and request.include_authorized_operations:
         for group in described:
             if not group.error_code:
                 group.authorized_operations = GROUP_OPERATIONS
     return DescribeGroupsResponse(groups=described)
+
+
+def _described(context: Context, group_id: str) -> DescribedGroup:
+    try:
+        group = context.broker.groups.find(group_id)
+    except KafkaError as error:  # it is being read
+        return DescribedGroup(group_id=group_id, error_code=error.code)
+    return described_classic(group_id, group, context.api_version)

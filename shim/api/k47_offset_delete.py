@@ -41,7 +41,7 @@ def handle(context: Context, request: OffsetDeleteRequest) -> OffsetDeleteRespon
         if exist:
             known.append(OffsetDeleteRequestTopic(name=topic.name, partitions=exist))
     request.topics = known
-    response = context.broker.groups.delete_offsets(request)
+    response = context.broker.groups.offsets.delete(request)
     for answered in response.topics:
         if answered.name in refused:
             answered.partitions = refused.pop(answered.name).partitions + answered.partitions

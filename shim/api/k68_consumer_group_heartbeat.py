@@ -24,7 +24,7 @@ REQUEST, RESPONSE = ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatRespons
 def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
     check_protocol(context.broker)
     client = Client(context.client_id or "", f"/{context.peer_host}")
-    return context.broker.groups.consumer_group_heartbeat(request, context.api_version, client)
+    return context.broker.groups.consumer.heartbeat(request, context.api_version, client)
 
 
 def check_protocol(broker: Broker) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from shim.api.k15_describe_groups import GROUP_OPERATIONS
 from shim.api.k68_consumer_group_heartbeat import check_protocol
-from shim.errors import ErrorCode
+from shim.errors import ErrorCode, KafkaError
 from shim.group.describe import described_consumer
 from shim.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from shim.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
@@ -16,6 +16,7 @@ from shim.protocol.messages.consumer_group_describe_response import ConsumerGrou
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from shim.broker import Context
+    from shim.group.coordinator import GroupCoordinator
 
 KEY, MIN, MAX = 69, 0, 1
 REQUEST, RESPONSE = ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
@@ -23,14 +24,19 @@ REQUEST, RESPONSE = ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 
 def handle(context: Context, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
     check_protocol(context.broker)
-    groups = context.broker.groups
     response = ConsumerGroupDescribeResponse()
     for group_id in request.group_ids:
-        if not group_id:
-            response.groups.append(DescribedGroup(group_id="", error_code=ErrorCode.INVALID_GROUP_ID))
-            continue
-        group = described_consumer(group_id, groups.find(group_id), groups.surroundings)
+        try:
+            group = _described(context.broker.groups, group_id)
+        except KafkaError as error:
+            group = DescribedGroup(group_id=group_id, error_code=error.code)
         if request.include_authorized_operations and not group.error_code:
             group.authorized_operations = GROUP_OPERATIONS
         response.groups.append(group)
     return response
+
+
+def _described(groups: GroupCoordinator, group_id: str) -> DescribedGroup:
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+    return described_consumer(group_id, groups.find(group_id), groups.surroundings)

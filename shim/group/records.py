@@ -16,6 +16,7 @@ from shim.protocol.record_types import GROUP_KEYS, GROUP_VALUES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from shim.protocol.message import Message
@@ -167,6 +168,17 @@ def encode_offset(committed: Committed) -> bytes:
             tag,
         )
     )
+
+
+def encode_offsets(
+    entries: Iterable[tuple[str, str, int, Committed | None]],
+) -> Iterator[tuple[bytes, bytes | None]]:
+    """(key, value) of each (group, topic, partition, offset or None for its tombstone)."""
+    last_group, prefix = None, b""
+    for group_id, topic, partition, committed in entries:
+        if group_id != last_group:
+            last_group, prefix = group_id, offset_key_prefix(group_id)
+        yield encode_offset_key(prefix, topic, partition), None if committed is None else encode_offset(committed)
 
 
 def _uvarint(value: int) -> bytes:

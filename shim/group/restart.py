@@ -1,8 +1,11 @@
-"""What a group does when it was read from the log. Sessions begin anew: nobody knows how long the broker was away."""
+"""What a group does when it was read from the log. Sessions begin anew: nobody knows how long the broker was away.
+
+A member that has asked for something since then has its timer already.
+"""
 
 from __future__ import annotations
 
-from shim.group.classic import ClassicGroup
+from shim.group.classic import ClassicGroup, State
 from shim.group.classic_join import prepare_rebalance
 from shim.group.consumer_member import UNREVOKED
 from shim.group.decision import REBALANCE, SESSION, Decision
@@ -20,12 +23,12 @@ def resume(group: Group, surroundings: Surroundings, now_ms: int) -> Decision:
     if isinstance(group, ClassicGroup):
         decision.replayed = False
         for member in group.members.values():
-            decision.schedule(group_id, SESSION, member.member_id, member.session_timeout_ms)
-        if len(group.members) > surroundings.config.group_max_size:
+            decision.schedule_if_absent(group_id, SESSION, member.member_id, member.session_timeout_ms)
+        if group.state is State.STABLE and len(group.members) > surroundings.config.group_max_size:
             prepare_rebalance(group, surroundings.config, decision, now_ms)
         return decision
     for each in group.members.values():
-        decision.schedule(group_id, SESSION, each.member_id, surroundings.session_timeout_ms(group_id))
+        decision.schedule_if_absent(group_id, SESSION, each.member_id, surroundings.session_timeout_ms(group_id))
         if each.state == UNREVOKED:
-            decision.schedule(group_id, REBALANCE, each.member_id, each.rebalance_timeout_ms)
+            decision.schedule_if_absent(group_id, REBALANCE, each.member_id, each.rebalance_timeout_ms)
     return decision

@@ -1,51 +1,96 @@
 """The groups of each partition of `__consumer_offsets`, read from its log on the first question or after the start.
 
-So start-up does not pay for them, and members that never come back still end on time. Source: ADR 0030.
+So start-up does not pay for them, and members that never come back still end on time. What is small is read at once;
+what is large in steps, one a turn of the loop, and whoever asks meanwhile is told COORDINATOR_LOAD_IN_PROGRESS, as by
+Kafka. Source: ADR 0030.
 """
 
 from __future__ import annotations
 
+import logging
+
+from shim.errors import ErrorCode, KafkaError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterable
 
     from shim.clock import Clock, Timer
     from shim.group.groups import Groups
+    from shim.storage.log import PartitionLog
     from shim.storage.logs import Logs
+
+logger = logging.getLogger("shim.group")
 
 # Reading what is stored begins this long after the start, a step of a partition at a time.
 LOAD_DELAY_MS = 100
+# Nobody waits: leave the loop to others in between.
+STEP_DELAY_MS = 1
+# Somebody waits: the next turn of the loop, whatever the clock.
+AT_ONCE_MS = 0
+# What one question may read before its answer: some 5,000 offsets, 10 ms.
+READ_AT_ONCE_BYTES = 1 << 19
 
 
 class Stored:
-    """Owned by the coordinator, whose `resume` is called once for each partition that had something to read."""
+    """Owned by the coordinator, whose `resume` runs in steps once a partition has been read."""
 
-    def __init__(self, clock: Clock, logs: Logs, topic: str, resume: Callable[[int, Groups], None]) -> None:
+    def __init__(
+        self, clock: Clock, logs: Logs, topic: str, resume: Callable[[int, Groups], Generator[None, None, None]]
+    ) -> None:
         # For the life of the broker.
         self._clock = clock
         self._logs = logs
         self._topic = topic
         self._resume = resume
         self._timer: Timer | None = None
-        # What has been read, and what is being read in the background.
+        # What has been read.
         self.by_partition: dict[int, Groups] = {}
-        self.reading: dict[int, Generator[None, None, Groups]] = {}
+        # What is being read, and what waits for it: markers, deleted topics.
+        self.reading: dict[int, Generator[None, None, None]] = {}
+        self._afterwards: dict[int, list[Callable[[Groups], object]]] = {}
+        # Left for the background.
+        self._unread: list[int] = []
+
+    # --- questions
 
     def groups(self, partition: int) -> Groups:
-        """The groups of a partition; what is not read yet is read now."""
+        """The groups of a partition. Raises COORDINATOR_LOAD_IN_PROGRESS while a large one is being read."""
         found = self.by_partition.get(partition)
-        while found is None:
-            self._read_on(partition)
-            found = self.by_partition.get(partition)
-        return found
+        if found is not None:
+            return found
+        if partition not in self.reading:
+            log = self._log(partition)
+            if log is None or log.size_bytes <= READ_AT_ONCE_BYTES:
+                return self._read_whole(partition, log)
+            self._begin(partition, log)
+        self._wake(AT_ONCE_MS)
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self._topic}-{partition} is being read")
 
-    def is_begun(self, partition: int) -> bool:
-        """Whether a partition has been read, at least in part."""
-        return partition in self.by_partition or partition in self.reading
+    def all_groups(self, partitions: Iterable[int]) -> list[Groups]:
+        """Those of all these partitions. Raises COORDINATOR_LOAD_IN_PROGRESS while much is left to read."""
+        unread = [partition for partition in partitions if partition not in self.by_partition]
+        logs = [self._log(partition) for partition in unread]
+        if sum(0 if log is None else log.size_bytes for log in logs) > READ_AT_ONCE_BYTES:
+            self._unread = unread
+            self._wake(AT_ONCE_MS)
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self._topic} is being read")
+        return [self.groups(partition) for partition in partitions]
 
-    def start(self, count: Callable[[], int]) -> None:
+    def when_read(self, partition: int, change: Callable[[Groups], object]) -> None:
+        """Run `change` on a partition's groups: now if they are read, else as soon as they are."""
+        found = self.by_partition.get(partition)
+        if found is not None:
+            change(found)
+        else:
+            self._afterwards.setdefault(partition, []).append(change)
+
+    # --- life
+
+    def start(self, count: int) -> None:
         """Read everything, `count` partitions, in the background."""
-        self._timer = self._clock.call_later(LOAD_DELAY_MS, self._read_next, count)
+        self._unread = list(range(count))
+        self._wake(LOAD_DELAY_MS)
 
     def stop(self) -> None:
         """No more reading in the background."""
@@ -55,34 +100,68 @@ class Stored:
 
     def forget(self) -> None:
         """The topic is gone."""
+        self.stop()
         self.by_partition.clear()
         self.reading.clear()
+        self._afterwards.clear()
+        self._unread.clear()
 
-    def _read_next(self, count: Callable[[], int]) -> None:
-        self._timer = None
-        for partition in range(count()):
-            if partition not in self.by_partition:
-                self._read_on(partition)
-                self._timer = self._clock.call_later(1, self._read_next, count)
-                return
+    # --- reading
 
-    def _read_on(self, partition: int) -> None:
-        """One step."""
+    def _log(self, partition: int) -> PartitionLog | None:
+        log = self._logs.find(self._topic, partition)
+        return None if log is None or log.log_end_offset == log.log_start_offset else log
+
+    def _begin(self, partition: int, log: PartitionLog | None) -> None:
+        self.reading[partition] = self._read(partition, log)
+
+    def _read(self, partition: int, log: PartitionLog | None) -> Generator[None, None, None]:
         from shim.group.groups import Groups
 
-        log = self._logs.find(self._topic, partition)
-        if log is None or log.log_end_offset == log.log_start_offset:
-            self.by_partition[partition] = Groups()
-            return
-        reading = self.reading.pop(partition, None)
-        if reading is None:
+        groups = Groups()
+        if log is not None:
             from shim.group.replay import replay
 
-            reading = replay(log)
+            groups = yield from replay(log)
+        self.by_partition[partition] = groups
+        for change in self._afterwards.pop(partition, ()):
+            change(groups)
+        yield from self._resume(partition, groups)
+
+    def _read_whole(self, partition: int, log: PartitionLog | None) -> Groups:
+        for _ in self._read(partition, log):
+            pass
+        return self.by_partition[partition]
+
+    def _wake(self, delay_ms: int) -> None:
+        """Have the background take its next step after this time, or before."""
+        if self._timer is not None:
+            if delay_ms != AT_ONCE_MS:
+                return
+            self._timer.cancel()
+        self._timer = self._clock.call_later(delay_ms, self._step, delay_ms)
+
+    def _step(self, delay_ms: int) -> None:
+        """One step of what is being read; then of what nobody has asked for."""
+        self._timer = None
+        if not self.reading and not self._begin_next():
+            return
+        # What was asked for last is read first.
+        partition = next(reversed(self.reading))
         try:
-            next(reading)
-        except StopIteration as done:
-            self.by_partition[partition] = done.value
-            self._resume(partition, done.value)
-        else:
-            self.reading[partition] = reading
+            is_over = next(self.reading[partition], self) is self
+        except (OSError, KafkaError):
+            logger.exception("cannot read %s-%d; the next question tries again", self._topic, partition)
+            is_over = True
+        if is_over:
+            self.reading.pop(partition, None)
+        self._wake(min(delay_ms, STEP_DELAY_MS))
+
+    def _begin_next(self) -> bool:
+        """The next partition that nobody has asked for; False when all are read."""
+        while self._unread:
+            partition = self._unread.pop(0)
+            if partition not in self.by_partition:
+                self._begin(partition, self._log(partition))
+                return True
+        return False

@@ -14,6 +14,8 @@ from shim.faults import Faults
 from shim.group.client import Client
 from shim.group.coordinator import TOPIC, GroupCoordinator
 from shim.group.embedded import PROTOCOL_TYPE
+from shim.group.stored import Stored
+from shim.group.timers import Timers
 from shim.metadata.store import MetadataStore
 from shim.protocol.messages import (
     consumer_group_heartbeat_request,
@@ -126,7 +128,7 @@ class Node:
                 **fields,
             }
         )
-        return self.call(self.groups.join_group, request, version, Client("c", "/127.0.0.1"))
+        return self.call(self.groups.classic.join_group, request, version, Client("c", "/127.0.0.1"))
 
     def member(self, group: str, **fields: Any) -> Any:
         """A dynamic member's two joins."""
@@ -148,7 +150,7 @@ class Node:
                 **fields,
             }
         )
-        return self.call(self.groups.sync_group, request)
+        return self.call(self.groups.classic.sync_group, request)
 
     def stable(self, group: str, **fields: Any) -> Any:
         """A group of one member that has its assignment."""
@@ -160,14 +162,14 @@ class Node:
         request = heartbeat_request.HeartbeatRequest(
             **{"group_id": group, "generation_id": joined.generation_id, "member_id": joined.member_id, **fields}
         )
-        return self.call(self.groups.heartbeat, request)
+        return self.call(self.groups.classic.heartbeat, request)
 
     def leave(self, group: str, *member_ids: str, instance_id: str | None = None) -> Any:
         members = [
             leave_group_request.MemberIdentity(member_id=each, group_instance_id=instance_id) for each in member_ids
         ]
         return self.call(
-            self.groups.leave_group, leave_group_request.LeaveGroupRequest(group_id=group, members=members)
+            self.groups.classic.leave_group, leave_group_request.LeaveGroupRequest(group_id=group, members=members)
         )
 
     def modern(self, group: str, member_id: str, epoch: int = 0, **fields: Any) -> Any:
@@ -183,7 +185,7 @@ class Node:
         request = consumer_group_heartbeat_request.ConsumerGroupHeartbeatRequest(
             group_id=group, member_id=member_id, member_epoch=epoch, **fields
         )
-        return self.call(self.groups.consumer_group_heartbeat, request, 1, Client("c", "/127.0.0.1"))
+        return self.call(self.groups.consumer.heartbeat, request, 1, Client("c", "/127.0.0.1"))
 
     def commit(
         self, group: str, topic: str, offset: int, member_id: str = "", epoch: int = -1, version: int = 9, **fields: Any
@@ -200,7 +202,7 @@ class Node:
             topics=[offset_commit_request.OffsetCommitRequestTopic(name=topic, topic_id=topic_id, partitions=[part])],
             **fields,
         )
-        return self.call(self.groups.commit_offsets, request, version).topics[0].partitions[0].error_code
+        return self.call(self.groups.offsets.commit, request, version).topics[0].partitions[0].error_code
 
     def commit_in_transaction(
         self, group: str, topic: str, offset: int, producer: tuple[int, int], generation: int = -1, member_id: str = ""
@@ -216,7 +218,7 @@ class Node:
             member_id=member_id,
             topics=[txn_offset_commit_request.TxnOffsetCommitRequestTopic(name=topic, partitions=[part])],
         )
-        answer = self.call(self.groups.commit_transactional_offsets, request, 4)
+        answer = self.call(self.groups.offsets.commit_transactional, request)
         return answer.topics[0].partitions[0].error_code
 
     def end_transaction(self, group: str, producer: tuple[int, int], commit: bool) -> None:
@@ -228,12 +230,21 @@ class Node:
         """What OffsetFetch says of partition 0: (offset, code), or None when it is absent."""
         topics = [offset_fetch_request.OffsetFetchRequestTopics(name=topic, partition_indexes=[0])] if named else None
         request = offset_fetch_request.OffsetFetchRequestGroup(group_id=group, topics=topics)
-        answer = self.groups.fetch_offsets(request, stable)
+        answer = self.call(self.groups.offsets.fetch, request, stable)
         for each in answer.topics:
             for part in each.partitions:
                 if (each.name, part.partition_index) == (topic, 0):
                     return part.committed_offset, part.error_code
         return None
+
+    @property
+    def stored(self) -> Stored:
+        """What has been read of the log."""
+        return self.groups._shell.stored
+
+    @property
+    def timers(self) -> Timers:
+        return self.groups._shell.timers
 
     def state(self, group: str) -> str:
         found = self.groups.find(group)

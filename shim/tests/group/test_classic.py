@@ -286,7 +286,7 @@ def test_a_flood_of_first_joins_costs_bounded_memory(node: Node, monkeypatch: py
     given = [node.join("g").member_id for _ in range(200)]
     group = node.groups.find("g")
     assert list(group.pending_joins) == given[-50:]
-    assert len(node.groups._timers) == 51
+    assert len(node.timers) == 51
     assert code_of(node.beat, "g", me) is E.NONE
 
 
@@ -306,7 +306,7 @@ def test_thousands_of_joins_that_never_sync_leave_the_other_groups_alone(node: N
         took = []
         for _ in range(10):
             started = time.process_time()
-            answers = [node.groups.join_group(request, 3, Client("c", "/::1")) for _ in range(count // 10)]
+            answers = [node.groups.classic.join_group(request, 3, Client("c", "/::1")) for _ in range(count // 10)]
             took.append(time.process_time() - started)
             waiting.extend(asyncio.ensure_future(each) for each in answers)
         await node.clock.advance_and_settle(0)
@@ -323,7 +323,7 @@ def test_thousands_of_joins_that_never_sync_leave_the_other_groups_alone(node: N
     node.advance(REBALANCE_MS - REBALANCE_MS // 4)
     assert (group.state, len(group.members), group.joining, group.protocol_counts) == (State.EMPTY, 0, set(), {})
     assert {each.result().error_code for each in waiting} == {E.NONE}
-    assert len(node.groups._timers) == 0
+    assert len(node.timers) == 0
 
 
 @pytest.mark.parametrize("metadata", [b"", b"\xff", b"\x00\x01\x7f\xff\xff\xff", b"\x00\x00\x00\x00\x00\x01\x00\x05ab"])
@@ -353,7 +353,7 @@ def test_members_of_a_group_that_nobody_asks_for_end_on_time_after_a_restart(nod
     node.stable("g")
     node.crash()
     node.advance(SESSION_MS + 200)
-    group = node.groups._stored.by_partition[node.groups.partition_for("g")].by_id["g"]
+    group = node.stored.by_partition[node.groups.partition_for("g")].by_id["g"]
     assert group.state is State.EMPTY
 
 
@@ -372,7 +372,7 @@ def test_a_group_that_cannot_be_written_does_not_exist(node: Node) -> None:
     assert node.join("g").error_code == E.NOT_COORDINATOR
     node.faults.disarm()
     assert node.groups.find("g") is None
-    assert not len(node.groups._timers)
+    assert not len(node.timers)
     assert node.stable("g").error_code == E.NONE
 
 

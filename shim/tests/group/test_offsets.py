@@ -12,10 +12,17 @@ from cext import messages
 from cext import records as cext_records
 from shim.errors import ErrorCode, KafkaError
 from shim.group import records
+from shim.group.client import Client
 from shim.group.coordinator import TOPIC
+from shim.protocol.messages.heartbeat_request import HeartbeatRequest
+from shim.protocol.messages.join_group_request import JoinGroupRequest
+from shim.protocol.messages.leave_group_request import LeaveGroupRequest
+from shim.protocol.messages.offset_commit_request import OffsetCommitRequest
+from shim.protocol.messages.offset_delete_request import OffsetDeleteRequest
+from shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
 from shim.protocol.records.offset_commit_key import OffsetCommitKey
 from shim.protocol.records.offset_commit_value import OffsetCommitValue
-from shim.tests.group.harness import Node, subscription
+from shim.tests.group.harness import SESSION_MS, Node, subscription
 
 E = ErrorCode
 DAY_MS = 24 * 3_600_000
@@ -142,7 +149,7 @@ def test_a_generation_without_a_group(node: Node) -> None:
 def test_offsets_of_a_topic_of_the_same_name_are_not_mixed_up(node: Node) -> None:
     node.commit("g", "t", 9)
     node.metadata.delete_topic("t")
-    assert node.groups.fetch_offsets(_fetch_all("g"), False).topics == []
+    assert node.groups.offsets.fetch(_fetch_all("g"), False).topics == []
     node.topic("t")
     assert node.committed("g", "t") == NO_OFFSET
     node.crash()
@@ -150,30 +157,107 @@ def test_offsets_of_a_topic_of_the_same_name_are_not_mixed_up(node: Node) -> Non
 
 
 def _fetch_all(group: str):
-    from shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
-
     return OffsetFetchRequestGroup(group_id=group, topics=None)
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_a_partition_that_is_being_read_takes_requests_and_markers(
+def test_a_large_partition_is_read_in_steps_and_says_so(
     node: Node, commit: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shim.group.replay.STEP_RECORDS", 10)
+    monkeypatch.setattr("shim.group.stored.READ_AT_ONCE_BYTES", 20_000)
+    me = node.stable("g")
     for offset in range(300):
-        node.commit("g", "t", offset)
+        node.commit("g", "t", offset, me.member_id, me.generation_id)
     node.commit_in_transaction("g", "t", 900, PRODUCER)
+    small = next(name for name in "abcdef" if node.groups.partition_for(name) != node.groups.partition_for("g"))
+    node.commit(small, "t", 7)
     partition = node.groups.partition_for("g")
     node.crash()
-    while partition not in node.groups._stored.reading:
-        assert partition not in node.groups._stored.by_partition, "not all at once"
-        node.advance(1)
+
+    assert node.committed(small, "t") == (7, 0), "another partition is served"
+    assert partition not in node.stored.by_partition
+    for ask in (
+        lambda: node.groups.find("g"),
+        node.groups.all_groups,
+        lambda: node.groups.delete_group("g"),
+        lambda: node.groups.offsets.fetch(_fetch_all("g"), False),
+        lambda: node.groups.offsets.delete(OffsetDeleteRequest(group_id="g")),
+        lambda: node.groups.offsets.commit(OffsetCommitRequest(group_id="g"), 9),
+        lambda: node.groups.classic.leave_group(LeaveGroupRequest(group_id="g")),
+    ):
+        assert _code_on_loop(node, ask) is E.COORDINATOR_LOAD_IN_PROGRESS
+    assert node.loop.run_until_complete(_on_loop(lambda: node.groups.classic.heartbeat(HeartbeatRequest(group_id="g"))))
+    assert node.loop.run_until_complete(_on_loop(lambda: _join(node))).error_code == E.COORDINATOR_LOAD_IN_PROGRESS
     node.end_transaction("g", PRODUCER, commit)
-    assert node.committed("g", "t", stable=True) == (900 if commit else 299, 0)
+    assert partition not in node.stored.by_partition, "not all at once"
+
+    node.advance(0)
+    while partition not in node.stored.by_partition:
+        node.advance(0)  # turns of the loop: no time has to pass
+    expected = (900 if commit else 299, 0)
+    assert node.committed("g", "t", stable=True) == expected
+    assert node.beat("g", me).error_code == 0
     node.crash()
     node.advance(1000)
-    assert partition in node.groups._stored.by_partition
-    assert node.committed("g", "t", stable=True) == (900 if commit else 299, 0)
+    assert partition in node.stored.by_partition, "also when nobody asks"
+    assert node.committed("g", "t", stable=True) == expected
+    node.advance(SESSION_MS)
+    assert node.state("g") == "Empty", "its session began with the reading"
+
+
+def _join(node: Node):
+    request = JoinGroupRequest(group_id="g", session_timeout_ms=SESSION_MS, rebalance_timeout_ms=SESSION_MS)
+    return node.groups.classic.join_group(request, 9, Client("c", "/::1"))
+
+
+async def _on_loop(call):
+    return call()
+
+
+def _code_on_loop(node: Node, call) -> ErrorCode:
+    with pytest.raises(KafkaError) as caught:
+        node.loop.run_until_complete(_on_loop(call))
+    return caught.value.code
+
+
+def test_a_topic_deleted_while_a_partition_is_read_loses_its_offsets(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shim.group.replay.STEP_RECORDS", 10)
+    monkeypatch.setattr("shim.group.stored.READ_AT_ONCE_BYTES", 5_000)
+    node.topic("u")
+    node.commit("g", "u", 1)
+    for offset in range(100):
+        node.commit("g", "t", offset)
+    node.crash()
+    assert _code_on_loop(node, lambda: node.groups.find("g")) is E.COORDINATOR_LOAD_IN_PROGRESS
+    node.metadata.delete_topic("u")
+    node.advance(1000)
+    node.topic("u")
+    assert node.committed("g", "u") == NO_OFFSET
+    assert node.committed("g", "t") == (99, 0)
+
+
+def test_names_too_long_for_a_record_are_refused(node: Node) -> None:
+    """A request's strings may be longer than a record's: 32,767 bytes."""
+    name = "g" * 40_000
+    assert refused(node.commit, name, "t", 1) is E.UNKNOWN_SERVER_ERROR
+    assert node.join(name).error_code == E.UNKNOWN_SERVER_ERROR
+    assert node.groups.find(name) is None
+    assert not len(node.timers)
+
+
+def test_expiry_stops_every_now_and_then(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shim.group.offset_requests.GROUPS_PER_STEP", 5)
+    for number in range(40):
+        node.commit(f"g{number}", "t", 1)
+    node.clock.set_wall(node.clock.now_ms() + 8 * DAY_MS)
+    steps = node.groups.offsets.expire(node.groups._remove)
+    left = [len(node.groups.all_groups()) for _ in steps]
+    assert left == sorted(left, reverse=True)
+    assert len(left) >= 7
+    assert not node.groups.all_groups()
 
 
 # --- transactions

@@ -1,0 +1,155 @@
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup, whatever the group's kind: the rules of its kind decide."""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.group.decision import JOIN, SESSION, SYNC, Decision
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from shim.group.classic import ClassicGroup
+    from shim.group.client import Client
+    from shim.group.groups import Groups
+    from shim.group.parked import Parked
+    from shim.group.records import Record
+    from shim.group.shell import Shell
+    from shim.protocol.messages.heartbeat_request import HeartbeatRequest
+    from shim.protocol.messages.heartbeat_response import HeartbeatResponse
+    from shim.protocol.messages.join_group_request import JoinGroupRequest
+    from shim.protocol.messages.join_group_response import JoinGroupResponse
+    from shim.protocol.messages.leave_group_request import LeaveGroupRequest
+    from shim.protocol.messages.leave_group_response import LeaveGroupResponse
+    from shim.protocol.messages.sync_group_request import SyncGroupRequest
+    from shim.protocol.messages.sync_group_response import SyncGroupResponse
+
+
+class ClassicRequests:
+    """Owned by the coordinator. Methods are named after their API."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    def join_group(
+        self, request: JoinGroupRequest, version: int, client: Client
+    ) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
+        """JoinGroup; waits as long as the rebalance does."""
+        from shim.group.parked import Parked
+        from shim.group.requests import check_join, join_failure
+
+        shell = self._shell
+        refused = check_join(request, shell.config)
+        if refused is not None:
+            return refused
+        if version == 0:
+            # The first version has one timeout for both.
+            request.rebalance_timeout_ms = request.session_timeout_ms
+        parked = Parked(join_failure)
+        now_ms = shell.clock.now_ms()
+        try:
+            groups = shell.groups_of(request.group_id)
+            decision = self._decide_join(groups, request, version, client, parked, now_ms)
+            shell.decide(request.group_id, decision, now_ms)
+        except KafkaError as error:
+            parked.fail(error.code)
+        return shell.answer(parked)  # type: ignore[no-any-return]
+
+    def _decide_join(
+        self, groups: Groups, request: JoinGroupRequest, version: int, client: Client, parked: Parked, now_ms: int
+    ) -> Decision:
+        from shim.group import classic_join, consumer_classic
+        from shim.group.classic import ClassicGroup
+        from shim.group.requests import join_failure
+
+        surroundings = self._shell.surroundings
+        group = groups.by_id.get(request.group_id)
+        stale: list[Record] = []
+        if group is not None and not isinstance(group, ClassicGroup):
+            if not group.is_empty:
+                return consumer_classic.join(group, request, version, client, parked, surroundings, now_ms)
+            # What is left of a consumer group makes way.
+            stale = group.tombstones()
+            group = None
+        is_new = group is None
+        if group is None:
+            if request.member_id != "":
+                decision = Decision()
+                refusal = join_failure(ErrorCode.UNKNOWN_MEMBER_ID)
+                refusal.member_id = request.member_id
+                decision.reply(parked, refusal)
+                return decision
+            group = ClassicGroup(request.group_id, now_ms)
+        decision = classic_join.join(group, is_new, request, version, client, parked, surroundings, now_ms)
+        if is_new:
+            decision.records[:0] = stale
+            decision.replacements.append(group)
+        return decision
+
+    def sync_group(self, request: SyncGroupRequest) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
+        """SyncGroup; a follower waits for its leader."""
+        from shim.group import classic_sync, consumer_classic
+        from shim.group.parked import Parked
+        from shim.group.requests import sync_failure
+
+        shell = self._shell
+        parked = Parked(sync_failure)
+        now_ms = shell.clock.now_ms()
+        try:
+            group = shell.known_group(request.group_id)
+            if group.is_empty:
+                return sync_failure(ErrorCode.UNKNOWN_MEMBER_ID)
+            if group.TYPE == "classic":
+                decision = classic_sync.sync(group, request, parked, now_ms)
+            else:
+                decision = consumer_classic.sync(group, request, shell.surroundings)
+            response = shell.decide(request.group_id, decision, now_ms)
+            if response is not None:
+                parked.answer(response)
+        except KafkaError as error:
+            parked.fail(error.code)
+        return shell.answer(parked)  # type: ignore[no-any-return]
+
+    def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
+        """Heartbeat of a classic member, also of one in a consumer group."""
+        from shim.group import classic_sync, consumer_classic
+        from shim.protocol.messages.heartbeat_response import HeartbeatResponse
+
+        try:
+            group = self._shell.known_group(request.group_id)
+        except KafkaError as error:
+            if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                # As Kafka: its session begins anew when the group is there.
+                return HeartbeatResponse()
+            raise
+        if group.TYPE == "classic":
+            decision = classic_sync.heartbeat(group, request)
+        else:
+            decision = consumer_classic.heartbeat(group, request)
+        return self._shell.decide(request.group_id, decision, 0)  # type: ignore[no-any-return]
+
+    def leave_group(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
+        """LeaveGroup in its form of v3: members in a list."""
+        from shim.group import classic_leave, consumer_classic
+
+        shell = self._shell
+        group = shell.known_group(request.group_id)
+        now_ms = shell.clock.now_ms()
+        if group.TYPE == "classic":
+            decision = classic_leave.leave(group, request, shell.config, now_ms)
+        else:
+            decision = consumer_classic.leave(group, request, shell.surroundings, now_ms)
+        return shell.decide(request.group_id, decision, now_ms)  # type: ignore[no-any-return]
+
+    def decide_timer(self, group: ClassicGroup, kind: str, member_id: str, now_ms: int) -> Decision:
+        """A timer of a classic group is due."""
+        from shim.group import classic_join, classic_sync
+
+        config = self._shell.config
+        if kind == SESSION:
+            return classic_sync.session_over(group, member_id, config, now_ms)
+        if kind == JOIN and member_id == "":
+            return classic_join.join_phase_over(group, config, now_ms)
+        if kind == SYNC and member_id == "":
+            return classic_sync.sync_phase_over(group, now_ms)
+        return Decision()

@@ -1,0 +1,74 @@
+"""ConsumerGroupHeartbeat: finds the group, makes it, or converts it, and has the rules decide (KIP-848)."""
+
+from __future__ import annotations
+
+from shim.errors import ErrorCode, KafkaError
+from shim.group.decision import REBALANCE, REGEX, Decision
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.group.client import Client
+    from shim.group.consumer import ConsumerGroup
+    from shim.group.groups import Groups
+    from shim.group.shell import Shell
+    from shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+    from shim.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+
+
+class ConsumerRequests:
+    """Owned by the coordinator."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    def heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, version: int, client: Client
+    ) -> ConsumerGroupHeartbeatResponse:
+        """ConsumerGroupHeartbeat. Raises the code of its answer."""
+        from shim.group import consumer_heartbeat
+        from shim.group.consumer import ConsumerGroup
+
+        shell = self._shell
+        consumer_heartbeat.check_request(request, version, shell.config.group_consumer_assignors)
+        group_id = request.group_id
+        groups = shell.groups_of(group_id)
+        now_ms = shell.clock.now_ms()
+        if request.member_epoch < 0:
+            group = groups.by_id.get(group_id)
+            if not isinstance(group, ConsumerGroup):
+                raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+            decision = consumer_heartbeat.leave(group, request, shell.surroundings, now_ms)
+        else:
+            decision = Decision()
+            group = self._find(groups, group_id, request.member_epoch == 0, decision)
+            consumer_heartbeat.heartbeat(group, request, client, shell.surroundings, decision, now_ms)
+        return shell.decide(group_id, decision, now_ms)  # type: ignore[no-any-return]
+
+    def _find(self, groups: Groups, group_id: str, create: bool, decision: Decision) -> ConsumerGroup:
+        """The group to join: new, or converted from a classic one, when `create`."""
+        from shim.group import migration
+        from shim.group.consumer import ConsumerGroup
+
+        group = groups.by_id.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return group
+        if not create:
+            reason = "not found" if group is None else "is not a consumer group"
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
+        if group is None:
+            return ConsumerGroup(group_id)
+        if group.is_empty:
+            decision.records += group.tombstones()
+            return ConsumerGroup(group_id)
+        return migration.upgrade(group, self._shell.surroundings, decision)
+
+    def decide_timer(self, group: ConsumerGroup, kind: str, member_id: str, now_ms: int) -> Decision:
+        """A timer of a consumer group is due."""
+        from shim.group import consumer_leave, consumer_regex
+
+        surroundings = self._shell.surroundings
+        if kind == REGEX:
+            return consumer_regex.resolve(group, surroundings, now_ms)
+        if kind == REBALANCE:
+            return consumer_leave.revocation_over(group, member_id, surroundings, now_ms)
+        return consumer_leave.session_over(group, member_id, surroundings, now_ms)

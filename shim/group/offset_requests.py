@@ -1,0 +1,184 @@
+"""OffsetCommit, OffsetFetch, OffsetDelete, TxnOffsetCommit, and what removes offsets by itself: time, and topics that
+are deleted."""
+
+from __future__ import annotations
+
+import logging
+
+from shim.errors import ErrorCode, KafkaError
+from shim.group.shell import GROUPS_PER_STEP, TOPIC
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from shim.group.groups import Group, Groups
+    from shim.group.offset_rules import Changes
+    from shim.group.shell import Shell
+    from shim.metadata.image import Topic
+    from shim.protocol.messages.offset_commit_request import OffsetCommitRequest
+    from shim.protocol.messages.offset_commit_response import OffsetCommitResponse
+    from shim.protocol.messages.offset_delete_request import OffsetDeleteRequest
+    from shim.protocol.messages.offset_delete_response import OffsetDeleteResponse
+    from shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
+    from shim.protocol.messages.offset_fetch_response import OffsetFetchResponseGroup
+    from shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+    from shim.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
+    from shim.storage.log import PartitionLog
+    from shim.storage.verification import Verification
+
+logger = logging.getLogger("shim.group")
+
+
+class OffsetRequests:
+    """Owned by the coordinator. What they are asked for exists: handlers look topics and partitions up. A group's own
+    failure is raised as KafkaError."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    def commit(self, request: OffsetCommitRequest, version: int) -> OffsetCommitResponse:
+        """OffsetCommit."""
+        from shim.group import offset_rules
+
+        shell = self._shell
+        groups = shell.groups_of(request.group_id)
+        now_ms = shell.clock.now_ms()
+        limit = shell.config.offset_metadata_max_bytes
+        changes, response, decision = offset_rules.commit(groups, request, version, limit, now_ms)
+        shell.write_offsets(groups, {request.group_id: changes}, now_ms)
+        shell.decide(request.group_id, decision, now_ms)
+        return response
+
+    def commit_transactional(
+        self, request: TxnOffsetCommitRequest, verification: Verification | None = None
+    ) -> TxnOffsetCommitResponse:
+        """TxnOffsetCommit after the transaction was verified or extended (B8): validates the group, appends the offsets
+        as transactional records of (producer_id, producer_epoch). They are pending until the marker. Per-partition
+        codes are in the answer; raises nothing but bugs."""
+        from shim.group import offset_rules
+        from shim.group.requests import txn_commit_failure
+        from shim.protocol.message import ZERO_UUID
+
+        shell = self._shell
+        topics = shell.metadata.image.topics
+
+        def topic_id_of(name: str) -> bytes:
+            topic = topics.get(name)
+            return ZERO_UUID if topic is None else topic.topic_id
+
+        now_ms = shell.clock.now_ms()
+        limit = shell.config.offset_metadata_max_bytes
+        producer = request.producer_id, request.producer_epoch
+        try:
+            groups = shell.groups_of(request.group_id)
+            changes, response = offset_rules.commit_transactional(groups, request, topic_id_of, limit, now_ms)
+            shell.write_offsets(groups, {request.group_id: changes}, now_ms, producer, verification)
+        except KafkaError as error:
+            return txn_commit_failure(request, error.code)
+        return response
+
+    def fetch(self, request: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
+        """One group of OffsetFetch."""
+        from shim.group import offset_rules
+
+        return offset_rules.fetch(self._shell.groups_of(request.group_id), request, require_stable)
+
+    def delete(self, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+        """OffsetDelete."""
+        from shim.group import offset_rules
+
+        if not request.group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+        shell = self._shell
+        groups = shell.groups_of(request.group_id)
+        changes, response = offset_rules.delete(groups, request)
+        shell.write_offsets(groups, {request.group_id: changes}, shell.clock.now_ms())
+        return response
+
+    def delete_all(self, groups: Groups, group_id: str, now_ms: int) -> None:
+        """Those of a group that goes, pending ones too."""
+        offsets = groups.offsets
+        partitions = {(topic, partition) for topic, found in offsets.of_group(group_id).items() for partition in found}
+        partitions.update(offsets.pending_partitions(group_id))
+        changes: Changes = [(topic, partition, None) for topic, partition in sorted(partitions)]
+        self._shell.write_offsets(groups, {group_id: changes}, now_ms)
+
+    # --- what happens elsewhere
+
+    def on_marker(self, log: PartitionLog, producer_id: int, producer_epoch: int, commit: bool, offset: int) -> None:
+        """Hook of `logs.on_marker`: a marker in `__consumer_offsets` decides pending offsets. Reading a partition that
+        is not read yet may find it in the log as well: told twice, it counts once."""
+        if log.topic == TOPIC:
+            self._shell.stored.when_read(log.partition, lambda groups: groups.offsets.complete(producer_id, commit))
+
+    def on_topic_deleted(self, topic: Topic) -> None:
+        """Its offsets go, a step at a time where there are many groups; from what is not read yet when it is."""
+        name, topic_id = topic.name, topic.topic_id
+        self._shell.run_in_steps(f"deleted {topic_id.hex()}", self._remove_topic(name, topic_id))
+
+    def _remove_topic(self, topic: str, topic_id: bytes) -> Generator[None, None, None]:
+        def remove(groups: Groups) -> None:
+            from shim.group import offset_rules
+
+            try:
+                found = offset_rules.of_deleted_topic(groups, topic, topic_id)
+                self._shell.write_offsets(groups, found, self._shell.clock.now_ms())
+            except KafkaError as error:
+                logger.warning("cannot remove the offsets of deleted topic %s: %s", topic, error)
+
+        stored = self._shell.stored
+        since_stop = 0
+        for partition in range(self._shell.partition_count()):
+            stored.when_read(partition, remove)
+            since_stop += len(stored.by_partition[partition].by_id) if partition in stored.by_partition else 0
+            if since_stop >= GROUPS_PER_STEP:
+                since_stop = 0
+                yield
+
+    # --- expiry
+
+    def expire(self, remove_group: Callable[[Groups, Group, int], None]) -> Generator[None, None, None]:
+        """Remove offsets whose retention is over, and, with `remove_group`, empty groups that have none left (KIP-211).
+        Stops every now and then."""
+        stored = self._shell.stored
+        since_stop = 0
+        for partition in sorted(stored.by_partition):
+            groups = stored.by_partition.get(partition)
+            if groups is None:
+                return  # the topic was deleted meanwhile
+            ids = list(groups.by_id)
+            for start in range(0, len(ids), GROUPS_PER_STEP):
+                some = ids[start : start + GROUPS_PER_STEP]
+                try:
+                    self._expire_some(groups, some, remove_group)
+                except KafkaError as error:
+                    logger.warning("cannot expire offsets of %s-%d: %s", TOPIC, partition, error)
+                    break
+                since_stop += len(some)
+                if since_stop >= GROUPS_PER_STEP:
+                    since_stop = 0
+                    yield
+
+    def _expire_some(
+        self, groups: Groups, group_ids: list[str], remove_group: Callable[[Groups, Group, int], None]
+    ) -> None:
+        from shim.group import offset_rules
+
+        shell = self._shell
+        now_ms = shell.clock.now_ms()
+        retention_ms = shell.config.offsets_retention_minutes * 60_000
+        gone: dict[str, Changes] = {}
+        free = []
+        for group_id in group_ids:
+            group = groups.by_id.get(group_id)
+            if group is None:
+                continue
+            changes, is_free = offset_rules.expired(groups, group_id, retention_ms, now_ms)
+            if changes:
+                gone[group_id] = changes
+            if is_free and group.is_empty:
+                free.append(group)
+        shell.write_offsets(groups, gone, now_ms)
+        for group in free:
+            remove_group(groups, group, now_ms)

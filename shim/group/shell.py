@@ -1,0 +1,272 @@
+"""What all requests of the group coordinator share: decide, append to `__consumer_offsets`, apply, answer.
+
+The rules are in other modules of this package and know neither log nor clock. Nothing is awaited between a decision and
+its apply: that is the lock.
+"""
+
+from __future__ import annotations
+
+import logging
+from struct import error as StructError
+
+from cext import records as cext_records
+from cext.wire import EncodeError
+from shim.errors import ErrorCode, KafkaError
+from shim.group import records
+from shim.group.decision import CANCEL
+from shim.group.stored import Stored
+from shim.group.timers import Timers
+from shim.java_hash import internal_partition
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable
+    from typing import Any
+
+    from shim.clock import Clock, Timer
+    from shim.config import BrokerConfig
+    from shim.faults import Faults
+    from shim.group.decision import Decision
+    from shim.group.groups import Group, Groups
+    from shim.group.offset_rules import Changes
+    from shim.group.parked import Parked
+    from shim.group.surroundings import Surroundings
+    from shim.group.timers import Key
+    from shim.metadata.store import MetadataStore
+    from shim.storage.logs import Logs
+    from shim.storage.verification import Verification
+
+logger = logging.getLogger("shim.group")
+
+TOPIC = "__consumer_offsets"
+# Records of one batch, where there may be many (expiry, deleted topics).
+RECORDS_PER_BATCH = 500
+# Groups between two stops, where all are gone through.
+GROUPS_PER_STEP = 500
+
+# What trouble with the log is called in answers.
+_APPEND_ERRORS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+class Shell:
+    """Owned by the coordinator; event-loop thread only. `on_timer` is called with each timer that is due."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        config: BrokerConfig,
+        logs: Logs,
+        metadata: MetadataStore,
+        faults: Faults,
+        on_timer: Callable[[Key], None],
+    ) -> None:
+        # For the life of the broker.
+        self.clock = clock
+        self.config = config
+        self.logs = logs
+        self.metadata = metadata
+        self.faults = faults
+        self.timers = Timers(clock, on_timer)
+        self._surroundings: Surroundings | None = None
+        # What has been read of `__consumer_offsets`.
+        self.stored = Stored(clock, logs, TOPIC, self._resume)
+        # Requests that wait.
+        self._parked: set[Parked] = set()
+        # Work that goes on a step at a time.
+        self._steps: dict[str, Timer] = {}
+
+    def stop(self) -> None:
+        """Stop the timers and answer parked requests with NOT_COORDINATOR: their clients look for another."""
+        self.stored.stop()
+        for timer in self._steps.values():
+            timer.cancel()
+        self._steps.clear()
+        self.dismiss()
+
+    def dismiss(self) -> None:
+        """The groups are gone: so are their timers, and who waits is told."""
+        self.timers.stop()
+        for parked in list(self._parked):
+            parked.fail(ErrorCode.NOT_COORDINATOR)
+        self._parked.clear()
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """Options and topics, for rules."""
+        if self._surroundings is None:
+            from shim.group.surroundings import Surroundings
+
+            self._surroundings = Surroundings(self.config, self.metadata.image)
+        return self._surroundings
+
+    def run_in_steps(self, name: str, steps: Generator[None, None, None]) -> None:
+        """Run a generator to its end, a step at once and each other on a later turn of the loop, in place of what runs
+        under the same name."""
+        running = self._steps.pop(name, None)
+        if running is not None:
+            running.cancel()
+        if next(steps, self) is not self:
+            self._steps[name] = self.clock.call_later(0, self.run_in_steps, name, steps)
+
+    # --- groups
+
+    def partition_count(self) -> int:
+        """Of `__consumer_offsets`, also when it is not there yet."""
+        topic = self.metadata.image.topics.get(TOPIC)
+        return len(topic.partitions) if topic is not None else self.config.offsets_topic_num_partitions
+
+    def partition_for(self, group_id: str) -> int:
+        """The partition of `__consumer_offsets` that holds this group."""
+        return internal_partition(group_id, self.partition_count())
+
+    def groups_of(self, group_id: str) -> Groups:
+        """The groups of this one's partition. Raises COORDINATOR_LOAD_IN_PROGRESS."""
+        return self.stored.groups(self.partition_for(group_id))
+
+    def known_group(self, group_id: str) -> Group:
+        """One group. Raises INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, as requests of members are answered."""
+        if not group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+        group = self.groups_of(group_id).by_id.get(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
+        return group
+
+    def _resume(self, partition: int, groups: Groups) -> Generator[None, None, None]:
+        """What was read goes on: members' sessions begin anew."""
+        from shim.group import restart
+
+        for number, group_id in enumerate(list(groups.by_id)):
+            group = groups.by_id.get(group_id)
+            if group is not None:
+                now_ms = self.clock.now_ms()
+                self.carry_out(partition, groups, restart.resume(group, self.surroundings, now_ms), now_ms)
+            if number % GROUPS_PER_STEP == GROUPS_PER_STEP - 1:
+                yield
+
+    # --- writing
+
+    def _append(
+        self,
+        partition: int,
+        pairs: Iterable[tuple[bytes, bytes | None]],
+        now_ms: int,
+        producer: tuple[int, int] | None = None,
+        verification: Verification | None = None,
+    ) -> int:
+        """Write records; answers the offset of the first. Raises KafkaError as answers call it."""
+        try:
+            entries = [(key, value, now_ms, ()) for key, value in pairs]
+        except (EncodeError, StructError) as error:
+            # Names may be longer in requests than in records.
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+        codec = self.config.offsets_topic_compression_codec
+        if producer is None:
+            batch = cext_records.build(entries, codec=codec)
+        else:
+            batch = cext_records.build(
+                entries, codec=codec, producer_id=producer[0], producer_epoch=producer[1], transactional=True
+            )
+        try:
+            if self.faults.armed:
+                self.faults.reach("group.before_append", partition=partition)
+            log = self.logs.find(TOPIC, partition)
+            if log is None:
+                self.metadata.ensure_internal_topic(TOPIC)
+                log = self.logs.get(TOPIC, partition)
+            base_offset = log.append_batch(batch, now_ms=now_ms, verification=verification).base_offset
+        except KafkaError as error:
+            code = _APPEND_ERRORS.get(error.code, error.code)
+            raise KafkaError(code, error.message) from error
+        if self.faults.armed:
+            self.faults.reach("group.after_append", partition=partition)
+        return base_offset
+
+    def decide(self, group_id: str, decision: Decision, now_ms: int) -> Any:
+        """Carry out what was decided for a group, and give back the response that the decision has."""
+        partition = self.partition_for(group_id)
+        self.carry_out(partition, self.stored.groups(partition), decision, now_ms)
+        return decision.response
+
+    def carry_out(self, partition: int, groups: Groups, decision: Decision, now_ms: int) -> None:
+        """Write, apply, move timers, answer. Raises KafkaError when writing failed: then all replies fail with it."""
+        if decision.records:
+            try:
+                self._append(partition, (record.encode() for record in decision.records), now_ms)
+            except KafkaError as error:
+                for undo in decision.undo:
+                    undo()
+                for token, _ in decision.replies:
+                    token.fail(error.code)
+                raise
+            if decision.replayed:
+                for record in decision.records:
+                    groups.apply(record)
+        for group in decision.replacements:
+            groups.by_id[group.group_id] = group
+        for change in decision.changes:
+            change()
+        for group_id, deadline_ms, epoch in decision.refreshes:
+            refreshed = groups.by_id.get(group_id)
+            if refreshed is not None and refreshed.TYPE == "consumer":
+                refreshed.set_refresh(deadline_ms, epoch)
+        for group_id, kind, member_id, delay_ms, only_if_absent in decision.timers:
+            if delay_ms == CANCEL:
+                self.timers.cancel((group_id, kind, member_id))
+            else:
+                self.timers.schedule((group_id, kind, member_id), delay_ms, only_if_absent)
+        for token, response in decision.replies:
+            token.answer(response)
+
+    def write_offsets(
+        self,
+        groups: Groups,
+        by_group: dict[str, Changes],
+        now_ms: int,
+        producer: tuple[int, int] | None = None,
+        verification: Verification | None = None,
+    ) -> None:
+        """Write and apply offsets and tombstones of groups of one partition."""
+        entries = [
+            (group_id, topic, partition, committed)
+            for group_id, changes in by_group.items()
+            for topic, partition, committed in changes
+        ]
+        if not entries:
+            return
+        producer_id = -1 if producer is None else producer[0]
+        log_partition = self.partition_for(entries[0][0])
+        # A commit is one batch, whatever its size; only what the broker removes by itself may be split.
+        is_whole = any(committed is not None for *_, committed in entries)
+        size = len(entries) if is_whole else RECORDS_PER_BATCH
+        for start in range(0, len(entries), size):
+            part = entries[start : start + size]
+            base_offset = self._append(log_partition, records.encode_offsets(part), now_ms, producer, verification)
+            for index, (group_id, topic, partition, committed) in enumerate(part):
+                if committed is not None:
+                    committed.record_offset = base_offset + index
+                groups.commit(group_id, topic, partition, committed, producer_id)
+
+    # --- answers
+
+    def answer(self, parked: Parked) -> Any:
+        """The response, or what waits for it."""
+        if parked.response is not None:
+            return parked.response
+        return self._wait(parked)
+
+    async def _wait(self, parked: Parked) -> Any:
+        self._parked.add(parked)
+        try:
+            return await parked.wait()
+        finally:
+            self._parked.discard(parked)
