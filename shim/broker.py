@@ -148,6 +148,6 @@ class Broker:
         # True from the start of a clean stop: parked requests answer at once.
         self.stopping = False
         # topic id -> (offset of the metadata log, its part of a Metadata answer): kept while metadata stands still.
-        self.described_topics: dict[bytes, tuple[int, MetadataResponseTopic]] = {}
+        self.described_topics: dict[bytes, tuple[tuple[int, int], MetadataResponseTopic]] = {}
         # Whoever waits and may be woken to look at `stopping`.
         self.parked: set[Waiter] = set()

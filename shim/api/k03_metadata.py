@@ -4,13 +4,13 @@ Brokers, controller, and topics: all of them (null list; in v0 an empty one), or
 given (v12; if any id is given, names are ignored, as Kafka does). An unknown name is made on the spot where the client
 and `auto.create.topics.enable` allow it; Kafka makes it behind the answer and says UNKNOWN_TOPIC_OR_PARTITION the first
 time. The address of the broker is the advertised one, else the one that this client dialled. v1 rack, controller,
-internal. v2 cluster id. v4 auto-creation flag. v5 offline replicas. v7 leader epoch. v8-10 cluster operations. v8 topic
-operations. v9 is flexible. v10 topic ids. v13 a top-level error.
+internal. v2 cluster id. v4 auto-creation flag. v5 offline replicas: a partition whose disk failed has no leader. v7
+leader epoch. v8-10 cluster operations. v8 topic operations. v9 is flexible. v10 topic ids. v13 a top-level error.
 """
 
 from __future__ import annotations
 
-from shim.api.partitions import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, NO_OPERATIONS
+from shim.api.partitions import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, NO_OPERATIONS, led_by
 from shim.errors import ErrorCode, KafkaError
 from shim.metadata.store import INTERNAL_TOPICS
 from shim.metadata.topics import check_name
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from shim.broker import Context
-    from shim.metadata.image import Topic
+    from shim.metadata.image import Partition, Topic
 
 KEY, MIN, MAX = 3, 0, 13
 REQUEST, RESPONSE = MetadataRequest, MetadataResponse
@@ -115,34 +115,36 @@ def _by_name(context: Context, name: str, creates: bool) -> MetadataResponseTopi
 
 
 def _describe(context: Context, topic: Topic) -> MetadataResponseTopic:
-    """The topic's part of the answer; made once for each state of the metadata, for it may be thousands of
-    partitions."""
-    at_offset = context.broker.metadata.image.last_offset
-    known = context.broker.described_topics
+    """The topic's part of the answer; made once for each state of the metadata and of the disks, for it may be
+    thousands of partitions."""
+    broker = context.broker
+    state = (broker.metadata.image.last_offset, broker.logs.offline_count)
+    known = broker.described_topics
     found = known.get(topic.topic_id)
-    if found is not None and found[0] == at_offset:
+    if found is not None and found[0] == state:
         return found[1]
-    if len(known) > 2 * len(context.broker.metadata.image.topics):
+    if len(known) > 2 * len(broker.metadata.image.topics):
         known.clear()  # mostly of topics that are gone
-    described = _make(topic)
-    known[topic.topic_id] = (at_offset, described)
-    return described
-
-
-def _make(topic: Topic) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
+    described = MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=[
-            MetadataResponsePartition(
-                error_code=ErrorCode.NONE if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
-                partition_index=partition.partition,
-                leader_id=partition.leader,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=list(partition.replicas),
-                isr_nodes=list(partition.isr),
-            )
-            for partition in topic.partitions
-        ],
+        partitions=[_partition(partition, led_by(broker, topic, partition)) for partition in topic.partitions],
     )
+    known[topic.topic_id] = (state, described)
+    return described
+
+
+def _partition(partition: Partition, leader: int) -> MetadataResponsePartition:
+    answer = MetadataResponsePartition(
+        partition_index=partition.partition,
+        leader_id=leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+    )
+    if leader >= 0:
+        answer.isr_nodes = list(partition.isr)
+    else:
+        answer.error_code = ErrorCode.LEADER_NOT_AVAILABLE
+        answer.offline_replicas = list(partition.replicas)
+    return answer

@@ -2,11 +2,12 @@
 
 Per data directory: its partitions with their sizes (all, or those asked for), and the bytes of its file system (v4).
 v3 adds a top-level error, v5 whether the directory is cordoned (never here). Nothing is in motion between directories:
-no future replicas, no lag. Not implemented: authorisation.
+no future replicas, no lag. A directory that failed at the start is KAFKA_STORAGE_ERROR. Not implemented: authorisation.
 """
 
 from __future__ import annotations
 
+from shim.errors import ErrorCode
 from shim.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from shim.protocol.messages.describe_log_dirs_response import (
     DescribeLogDirsPartition,
@@ -28,9 +29,12 @@ def handle(context: Context, request: DescribeLogDirsRequest) -> DescribeLogDirs
     wanted = None
     if request.topics is not None:
         wanted = {(topic.topic, partition) for topic in request.topics for partition in topic.partitions}
-    return DescribeLogDirsResponse(
-        results=[_describe(status, wanted) for status in context.broker.logs.describe_dirs()]
-    )
+    logs = context.broker.logs
+    response = DescribeLogDirsResponse(results=[_describe(status, wanted) for status in logs.describe_dirs()])
+    response.results += [
+        DescribeLogDirsResult(log_dir=path, error_code=ErrorCode.KAFKA_STORAGE_ERROR) for path in logs.failed_dirs
+    ]
+    return response
 
 
 def _describe(status: DirStatus, wanted: set[tuple[str, int]] | None) -> DescribeLogDirsResult:

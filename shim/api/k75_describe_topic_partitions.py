@@ -6,7 +6,7 @@ Topics in order of their names, page by page: at most `response_partition_limit`
 
 from __future__ import annotations
 
-from shim.api.partitions import ALL_TOPIC_OPERATIONS
+from shim.api.partitions import ALL_TOPIC_OPERATIONS, led_by
 from shim.errors import ErrorCode, KafkaError
 from shim.metadata.store import INTERNAL_TOPICS
 from shim.metadata.topics import check_name
@@ -59,7 +59,7 @@ def handle(context: Context, request: DescribeTopicPartitionsRequest) -> Describ
                 name=name,
                 topic_id=topic.topic_id,
                 is_internal=name in INTERNAL_TOPICS,
-                partitions=[_describe(partition) for partition in shown],
+                partitions=[_describe(partition, led_by(context.broker, topic, partition)) for partition in shown],
                 topic_authorized_operations=ALL_TOPIC_OPERATIONS,
             )
         )
@@ -92,14 +92,18 @@ def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
     )
 
 
-def _describe(partition: Partition) -> DescribeTopicPartitionsResponsePartition:
-    return DescribeTopicPartitionsResponsePartition(
-        error_code=ErrorCode.NONE if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+def _describe(partition: Partition, leader: int) -> DescribeTopicPartitionsResponsePartition:
+    # As Kafka, and other than in Metadata, a partition without a leader is no error here.
+    answer = DescribeTopicPartitionsResponsePartition(
         partition_index=partition.partition,
-        leader_id=partition.leader,
+        leader_id=leader,
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),
         isr_nodes=list(partition.isr),
         eligible_leader_replicas=list(partition.elr),
         last_known_elr=list(partition.last_known_elr),
     )
+    if leader < 0:
+        answer.isr_nodes, answer.last_known_elr = [], list(partition.isr or partition.last_known_elr)
+        answer.offline_replicas = list(partition.replicas)
+    return answer

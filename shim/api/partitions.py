@@ -8,6 +8,7 @@ from shim.protocol.message import ZERO_UUID
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from shim.broker import Broker
+    from shim.metadata.image import Partition, Topic
     from shim.storage.log import PartitionLog
 
 # What AclAuthorizer-less Kafka says that anyone may do: bits of AclOperation by resource type.
@@ -36,3 +37,8 @@ def check_leader_epoch(log: PartitionLog, current_leader_epoch: int) -> None:
             ErrorCode.FENCED_LEADER_EPOCH if current_leader_epoch < log.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
         )
         raise KafkaError(code, f"leader epoch {current_leader_epoch}, this partition is at {log.leader_epoch}")
+
+
+def led_by(broker: Broker, topic: Topic, partition: Partition) -> int:
+    """The leader to tell a client: -1 for a partition that is offline, which in Kafka nobody leads."""
+    return -1 if broker.logs.is_offline(topic.name, partition.partition) else partition.leader

@@ -89,7 +89,7 @@ def _opened(data_dir: object) -> None:
 
     try:
         data_dir.lock()  # type: ignore[attr-defined]
-    except StorageError as err:
+    except (StorageError, OSError) as err:
         _fail(str(err))
 
 

@@ -46,6 +46,7 @@ class DataDir:
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
         self.directory_id = ""
+        self.meta: dict[str, str] = {}
         # Of the life before: whether it ended cleanly, and its checkpoints.
         self.was_clean = False
         self.recovery_points: dict[Partition, int] = {}
@@ -60,12 +61,10 @@ class DataDir:
     # --- lock and identity
 
     def lock(self) -> None:
-        """Make the directory when it is missing, and keep every other process out. Raises StorageError."""
-        try:
-            os.makedirs(self.path, exist_ok=True)
-            self._lock_fd = os.open(f"{self.path}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as err:
-            raise StorageError(f"the data directory {self.path} cannot be used: {err.strerror}") from err
+        """Make the directory when it is missing, and keep every other process out. Raises OSError when it cannot be
+        used, StorageError when another broker has it."""
+        os.makedirs(self.path, exist_ok=True)
+        self._lock_fd = os.open(f"{self.path}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         stat = os.fstat(self._lock_fd)
         self._lock_key = (stat.st_dev, stat.st_ino)
         try:
@@ -91,21 +90,22 @@ class DataDir:
             self._lock_fd = -1
 
     def read_meta(self) -> dict[str, str]:
-        """`meta.properties`; empty when there is none. Raises StorageError for another version."""
+        """Read `meta.properties` into `meta`; empty when there is none. Raises OSError, StorageError for another
+        version."""
         try:
             with open(f"{self.path}/{META_PROPERTIES}", encoding="utf-8") as file:
                 lines = file.read().splitlines()
         except FileNotFoundError:
             return {}
         pairs = (line.partition("=") for line in lines if line and line[0] not in "#!")
-        meta = {key.strip(): value.strip() for key, _, value in pairs}
+        self.meta = meta = {key.strip(): value.strip() for key, _, value in pairs}
         if meta.get("version", META_VERSION) != META_VERSION:
             raise StorageError(f"{self.path}/{META_PROPERTIES} has version {meta['version']}, expected {META_VERSION}")
         self.directory_id = meta.get("directory.id", "")
         return meta
 
     def write_meta(self, cluster_id: str, node_id: int) -> None:
-        """Make the directory a broker's: write `meta.properties` with a fresh directory id (KIP-858)."""
+        """Make the directory a broker's: write `meta.properties`, with a fresh directory id (KIP-858). OSError."""
         self.directory_id = self.directory_id or random_uuid_text()
         lines = [
             "#",
@@ -120,7 +120,8 @@ class DataDir:
     # --- clean stop and checkpoints
 
     def read_state(self) -> None:
-        """Read the mark and the checkpoints, and remove the mark: from here on the directory is not clean."""
+        """Read the mark and the checkpoints, and remove the mark: from here on the directory is not clean. Raises
+        OSError."""
         mark = f"{self.path}/{CLEAN_SHUTDOWN}"
         self.was_clean = os.path.exists(mark)
         self.recovery_points = self._read(checkpoint.RECOVERY_POINTS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING
@@ -48,8 +48,10 @@ class Logs:
         self.node_id = config.node_id
         self.home = Home(config, clock, faults)
         self.home.start_offset_raised = self._start_offset_raised
-        self.dirs: list[DataDir] = [DataDir(path) for path in config.log_dirs]
         # of this life
+        # Those of `log.dirs` that can be used, and the paths of the others, which failed at this start.
+        self.dirs: list[DataDir] = [DataDir(path) for path in config.log_dirs]
+        self.failed_dirs: list[str] = []
         self.cluster_id = ""
         self.broker_epoch = -1
         self.metadata_log: PartitionLog | None = None
@@ -58,6 +60,8 @@ class Logs:
         self._logs: dict[Partition, PartitionLog] = {}
         self._unused: dict[Partition, DataDir] = {}
         self._dir_of: dict[PartitionLog, DataDir] = {}
+        # Partitions that exist and are in none of the directories that can be used.
+        self._absent: set[Partition] = set()
         self._timers: dict[str, Timer] = {}
         self.cleaner = Cleaner(self, self.home)
 
@@ -71,24 +75,42 @@ class Logs:
 
     def open_dirs(self, cluster_id: str | None = None) -> str:
         """Lock every `log.dirs` entry, read `meta.properties`, or write it in an empty directory with `cluster_id`
-        (default: a fresh random one). Answers the cluster id. Raises StorageError (a clear sentence) for a directory
-        in use by another process, of another cluster or node, or not writable."""
+        (default: a fresh random one). Answers the cluster id. An entry that cannot be used is left out (`failed_dirs`),
+        as Kafka does, unless it is to hold the metadata log. Raises StorageError (a clear sentence) for that, and for a
+        directory in use by another process, or of another cluster or node."""
         locked = []
         try:
-            for data_dir in self.dirs:
-                data_dir.lock()
-                locked.append(data_dir)
+            for data_dir in list(self.dirs):
+                if self._works(data_dir, data_dir.lock):
+                    locked.append(data_dir)  # noqa: PERF401 what was locked when one raises must be known
             self.cluster_id = self._settle_identity(cluster_id)
+            for data_dir in list(self.dirs):
+                self._works(data_dir, data_dir.read_state)
         except StorageError:
             for data_dir in locked:
                 data_dir.unlock()
             raise
-        for data_dir in self.dirs:
-            data_dir.read_state()
         return self.cluster_id
 
+    def _works(self, data_dir: DataDir, step: Callable[[], object]) -> bool:
+        """Take a step of the start in one directory; when the disk refuses it, go on without the directory."""
+        try:
+            step()
+        except OSError as err:
+            reason = f"the data directory {data_dir.path} cannot be used: {err.strerror or err}"
+            if data_dir.path == self._metadata_path():
+                raise StorageError(reason) from err
+            logger.error("%s; going on without it", reason)  # noqa: TRY400 the reason says it all
+            data_dir.unlock()
+            self.dirs.remove(data_dir)
+            self.failed_dirs.append(data_dir.path)
+            return False
+        return True
+
     def _settle_identity(self, wanted: str | None) -> str:
-        metas = [(data_dir, data_dir.read_meta()) for data_dir in self.dirs]
+        for data_dir in list(self.dirs):
+            self._works(data_dir, data_dir.read_meta)
+        metas = [(data_dir, data_dir.meta) for data_dir in self.dirs]
         found = {meta["cluster.id"]: data_dir for data_dir, meta in metas if "cluster.id" in meta}
         if len(found) > 1:
             raise StorageError(
@@ -105,23 +127,22 @@ class Logs:
                     f"{data_dir.path} belongs to node {node_id}, this is node {self.node_id}: set node.id={node_id}"
                 )
             if "cluster.id" not in meta or not data_dir.directory_id:
-                try:
-                    data_dir.write_meta(cluster_id, self.node_id)
-                except OSError as err:
-                    raise StorageError(f"the data directory {data_dir.path} is not writable: {err.strerror}") from err
+                self._works(data_dir, partial(data_dir.write_meta, cluster_id, self.node_id))
         return cluster_id
 
     @property
     def metadata_dir(self) -> DataDir:
         """The directory of the metadata log: `metadata.log.dir`, or the first of `log.dirs`."""
-        wanted = self.config.metadata_log_dir
-        if wanted is not None:
-            path = os.path.abspath(wanted)
-            for data_dir in self.dirs:
-                if data_dir.path == path:
-                    return data_dir
-            raise StorageError(f"metadata.log.dir {wanted} is not one of log.dirs")
-        return self.dirs[0]
+        path = self._metadata_path()
+        return next(data_dir for data_dir in self.dirs if data_dir.path == path)
+
+    def _metadata_path(self) -> str:
+        config = self.config
+        paths = [os.path.abspath(path) for path in config.log_dirs]
+        path = paths[0] if config.metadata_log_dir is None else os.path.abspath(config.metadata_log_dir)
+        if path not in paths:
+            raise StorageError(f"metadata.log.dir {config.metadata_log_dir} is not one of log.dirs")
+        return path
 
     def open_metadata_log(self) -> PartitionLog:
         """`__cluster_metadata-0` in `metadata.log.dir` (default: the first log dir), recovered; made when missing."""
@@ -153,26 +174,39 @@ class Logs:
         when metadata does not know it: the directory is set aside with the suffix `-stray`. After a clean stop nothing
         is read until a partition is used; after a crash every partition is recovered here."""
         self._lookup = lookup
-        for data_dir in self.dirs:
-            live, deleted = data_dir.scan()
-            for path in deleted:
-                self.home.flusher.run(partial(_remove_tree, path))
-            for partition in live:
-                self._found(data_dir, partition, lookup)
+        for data_dir in list(self.dirs):
+            self._works(data_dir, partial(self._scan, data_dir, lookup))
         for data_dir in self.dirs:
             if not data_dir.was_clean and data_dir.partitions:
                 logger.info("%s: no clean stop, recovering %d partitions", data_dir.path, len(data_dir.partitions))
                 for partition in sorted(data_dir.partitions):
                     self._load(partition)
 
+    def _scan(self, data_dir: DataDir, lookup: Lookup) -> None:
+        live, deleted = data_dir.scan()
+        for path in deleted:
+            self.home.flusher.run(partial(_remove_tree, path))
+        for partition in live:
+            self._found(data_dir, partition, lookup)
+
     def _found(self, data_dir: DataDir, partition: Partition, lookup: Lookup) -> None:
         topic, number = partition
-        if partition in self._unused:
-            path = data_dir.partition_path(topic, number)
-            raise StorageError(f"{topic}-{number} is in two data directories: {path} is the second")
-        if lookup(topic, number) is None:
+        path = data_dir.partition_path(topic, number)
+        facts = lookup(topic, number)
+        if facts is None:
             self._set_aside(data_dir, partition, "the metadata does not know it")
             return
+        first = self._unused.get(partition)
+        if first is not None:
+            # A topic that was deleted and made anew while one of the directories could not be used.
+            wanted = uuid_text(facts[0])
+            if read_topic_id(path) not in (None, wanted):
+                self._set_aside(data_dir, partition, "it belongs to another topic of that name")
+                return
+            if read_topic_id(first.partition_path(topic, number)) in (None, wanted):
+                raise StorageError(f"{topic}-{number} is in two data directories: {path} is the second")
+            self._set_aside(first, partition, "it belongs to another topic of that name")
+            first.partitions.discard(partition)
         data_dir.partitions.add(partition)
         self._unused[partition] = data_dir
 
@@ -226,13 +260,15 @@ class Logs:
         return None if log is None or log.is_offline else log
 
     def get(self, topic: str, partition: int) -> PartitionLog:
-        """The log; raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR when it is offline."""
+        """The log; raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR when it is offline or its
+        directory is."""
         log = self._logs.get((topic, partition))
         if log is None:
             if (topic, partition) in self._unused:
                 log = self._load((topic, partition))
             if log is None:
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                absent = (topic, partition) in self._absent
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR if absent else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if log.is_offline:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         return log
@@ -256,10 +292,21 @@ class Logs:
         """Every partition that is here, online or not; loads nothing."""
         return [*self._logs, *self._unused]
 
+    @property
+    def offline_count(self) -> int:
+        """How many partitions cannot be used: an I/O error, or the directory that holds them failed at the start."""
+        return len(self.home.offline) + len(self._absent)
+
     def is_offline(self, topic: str, partition: int) -> bool:
-        """Whether the partition met an I/O error (Metadata lists it among the offline replicas)."""
+        """Whether the partition is one of `offline_count`; Metadata says that it has no leader."""
+        if not self.offline_count:
+            return False
         log = self._logs.get((topic, partition))
-        return log is not None and log.is_offline
+        return log.is_offline if log is not None else (topic, partition) in self._absent
+
+    def miss(self, partitions: Iterable[Partition]) -> None:
+        """These exist and are not here: they are in one of `failed_dirs`, and offline until it is back."""
+        self._absent.update(partitions)
 
     def directory_id(self, topic: str, partition: int) -> str:
         """The id of the directory that holds the partition, as text; empty when it is not here."""
@@ -271,8 +318,9 @@ class Logs:
     # --- change
 
     def has(self, topic: str, partition: int) -> bool:
-        """Whether the partition is here, online or not; loads nothing."""
-        return (topic, partition) in self._logs or (topic, partition) in self._unused
+        """Whether the partition is here, online or not, or in a directory that failed; loads nothing."""
+        key = (topic, partition)
+        return key in self._logs or key in self._unused or key in self._absent
 
     def create(
         self, topic: str, topic_id: bytes, partition: int, config: TopicConfig, leader_epoch: int = 0
@@ -280,7 +328,7 @@ class Logs:
         """Make the partition in the directory with the fewest partitions; an existing one is answered as it is. Raises
         KafkaError KAFKA_STORAGE_ERROR."""
         key = (topic, partition)
-        if key in self._logs or key in self._unused:
+        if self.has(topic, partition):
             return self.get(topic, partition)
         data_dir = min(self.dirs, key=_partition_count)  # the first of equals
         try:
@@ -302,6 +350,7 @@ class Logs:
         """Close the log, wake its readers, rename its directory to `-delete`; files go after `file.delete.delay.ms`.
         The name is free at once. A partition that is not here is no error."""
         key = (topic, partition)
+        self._absent.discard(key)
         log = self._logs.pop(key, None)
         data_dir = self._dir_of.pop(log, None) if log is not None else self._unused.pop(key, None)
         if data_dir is None:
@@ -481,7 +530,7 @@ class Logs:
                 log.fail(err)
         synced = self._sync(unsynced)
         self.home.flusher.stop()
-        unclean = {self._dir_of.get(log, self.dirs[0]) for log in logs if log.is_offline}
+        unclean = {self._dir_of.get(log, self.metadata_dir) for log in logs if log.is_offline}
         for log in logs if synced else ():
             log.closed()
         for data_dir in self.dirs:
@@ -508,7 +557,7 @@ class Logs:
     # --- describe
 
     def describe_dirs(self) -> list[DirStatus]:
-        """For DescribeLogDirs: per directory its path, bytes, and its partitions' sizes."""
+        """For DescribeLogDirs: per directory that can be used its path, bytes, and its partitions' sizes."""
         for _ in self.all():  # sizes are known once loaded
             pass
         return [

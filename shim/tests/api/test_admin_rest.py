@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from shim.embedded import Broker
 from shim.errors import ErrorCode
 from shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from shim.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
@@ -14,6 +15,7 @@ from shim.protocol.messages.list_partition_reassignments_request import ListPart
 from shim.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from shim.tests.api.admin import GROUP, METRICS, SET, TOPIC, alter, create, grow, new_topic
 from shim.tests.produced import batch, produce
+from shim.wire_client import Connection
 
 
 @pytest.mark.parametrize("version", range(4))
@@ -48,6 +50,20 @@ def test_directories_list_partitions_and_sizes(client, version):
     wanted = [DescribableLogDirTopic(topic="t", partitions=[1, 7])]
     (result,) = client.request(DescribeLogDirsRequest(topics=wanted), version).results
     assert [(topic.name, len(topic.partitions)) for topic in result.topics] == [("t", 1)]
+
+
+@pytest.mark.parametrize("version", range(1, 6))
+def test_a_directory_that_failed_is_listed_with_its_error(tmp_path, version):
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    bad.write_text("no directory")
+    with Broker(log_dirs=f"{good},{bad}") as broker, Connection(broker.bootstrap_servers) as client:
+        create(client, new_topic("t"))
+        told = client.request(DescribeLogDirsRequest(topics=None), version).results
+    assert [(one.error_code, one.log_dir, len(one.topics)) for one in told] == [
+        (0, str(good), 1),
+        (ErrorCode.KAFKA_STORAGE_ERROR, str(bad), 0),
+    ]
+    assert told[1].total_bytes == -1
 
 
 def test_nobody_needs_an_election_or_is_moved(client):

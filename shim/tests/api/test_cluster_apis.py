@@ -54,6 +54,24 @@ def test_an_unknown_topic_is_made_where_client_and_broker_allow_it(client):
         assert metadata(other, "yes").topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+def test_a_partition_whose_disk_failed_has_no_leader(broker, client):
+    make_topic(client, "t", 2)
+    assert {one.leader_id for one in metadata(client, "t").topics[0].partitions} == {1}
+    broker.faults.arm("log.before_write", "oserror", "EIO", where={"topic": "t", "partition": 1})
+    assert produce(client, "t", 1, batch(b"a")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    told = [
+        (one.error_code, one.leader_id, one.isr_nodes, one.offline_replicas)
+        for one in metadata(client, "t").topics[0].partitions
+    ]
+    assert told == [(0, 1, [1], []), (ErrorCode.LEADER_NOT_AVAILABLE, -1, [], [1])]
+    request = DescribeTopicPartitionsRequest(topics=[TopicRequest(name="t")], response_partition_limit=9)
+    told = [
+        (one.error_code, one.leader_id, one.isr_nodes, one.last_known_elr, one.offline_replicas)
+        for one in client.request(request, 0).topics[0].partitions
+    ]
+    assert told == [(0, 1, [1], [], []), (0, -1, [], [1], [1])]
+
+
 def test_version_0_takes_an_empty_list_for_all_and_later_ones_for_none(client):
     make_topic(client, "t")
     for version, count in ((0, 1), (1, 0), (12, 0)):

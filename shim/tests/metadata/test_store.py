@@ -253,6 +253,40 @@ def test_a_missing_directory_stops_the_start_instead_of_losing_its_records(tmp_p
         assert all(store._logs.has("one", partition) for partition in range(4))
 
 
+def test_the_partitions_of_a_failed_directory_are_offline_until_it_is_back(tmp_path, caplog):
+    first, second = tmp_path / "a", tmp_path / "b"
+    with opened(first, second) as store:
+        store.create_topic("one", 4)
+        store.create_topic("two", 2)
+    second.rename(tmp_path / "broken")
+    second.write_text("no directory")
+    with opened(first, second) as store:
+        logs = store._logs
+        assert "3 partitions are offline until" in caplog.text
+        offline = [partition for partition in range(4) if logs.is_offline("one", partition)]
+        assert (len(offline), logs.offline_count) == (2, 3)
+        with pytest.raises(KafkaError) as refused:
+            logs.get("one", offline[0])
+        assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+        assert logs.find("one", offline[0]) is None
+        # What is made now goes where it can; what is deleted is gone, whatever the directory holds.
+        assert all(logs.get(topic.name, 0) for topic in (store.create_topic("three"), store.create_topic("four")))
+        store.delete_topic("two")
+        assert logs.offline_count == 2
+        store.create_topic("two", 2)
+    # Not even now, with the entry gone, are its partitions made anew.
+    broker = Opened(first)
+    with pytest.raises(StorageError, match="2 partitions"):
+        broker.start()
+    broker.logs.stop()
+    second.unlink()
+    (tmp_path / "broken").rename(second)
+    with opened(first, second) as store:
+        assert store._logs.offline_count == 0
+        assert all(store._logs.get(name, 0) for name in ("one", "two", "three", "four"))
+        assert len(list(second.glob("two-*-stray"))) == 1
+
+
 def test_a_directory_without_partitions_may_go(tmp_path):
     with opened(tmp_path / "a", tmp_path / "b") as store:
         store.create_topic("one", 1)

@@ -92,6 +92,47 @@ def test_unusable_directory_is_a_clear_error(tmp_path: Path) -> None:
         make_logs(tmp_path / "d")[0].open_dirs()
 
 
+def test_start_goes_on_without_a_directory_that_cannot_be_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    good, bad = tmp_path / "a", tmp_path / "b"
+    bad.write_text("no directory")
+    logs, config = make_logs(good, bad)
+    start(logs, config)
+    assert logs.failed_dirs == [str(bad)]
+    assert f"the data directory {bad} cannot be used: File exists; going on without it" in caplog.text
+    for partition in range(2):
+        put(logs.create("t", TOPIC_ID, partition, config), b"x")
+    logs.stop()
+    assert (good / ".kafka_cleanshutdown").exists()
+    bad.unlink()
+    bad.mkdir()
+    (bad / "meta.properties").mkdir()
+    logs, config = make_logs(good, bad)
+    start(logs, config)
+    assert (logs.failed_dirs, logs.dirs[0].path) == ([str(bad)], str(good))
+    logs.stop()
+    (bad / "meta.properties").rmdir()
+    logs, config = make_logs(good, bad)
+    start(logs, config)
+    assert logs.failed_dirs == []
+    logs.stop()
+
+
+def test_start_needs_the_directory_of_the_metadata_log(tmp_path: Path) -> None:
+    good, bad = tmp_path / "a", tmp_path / "b"
+    bad.write_text("no directory")
+    with pytest.raises(StorageError, match="cannot be used"):
+        make_logs(bad, good)[0].open_dirs()
+    config = BrokerConfig(log_dirs=(str(good), str(bad)), metadata_log_dir=str(bad))
+    with pytest.raises(StorageError, match="cannot be used"):
+        Logs(config, VirtualClock(NOW_MS), Faults()).open_dirs()
+    # A refused start lets go of every lock.
+    logs, _ = make_logs(good)
+    logs.open_dirs()
+    logs.stop()
+
+
 def test_partitions_go_to_the_emptiest_directory_and_are_found_again(tmp_path: Path) -> None:
     paths = [tmp_path / "a", tmp_path / "b", tmp_path / "c"]
     logs, config = make_logs(*paths)
@@ -116,6 +157,18 @@ def test_partition_in_two_directories_stops_the_start(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="two data directories"):
         start(logs, config)
     logs.stop()
+
+
+def test_of_a_partition_in_two_directories_the_one_of_another_topic_id_is_set_aside(tmp_path: Path) -> None:
+    for first, second in (("a", "b"), ("b", "a")):
+        root = tmp_path / first
+        for name, topic_id in ((first, TOPIC_ID), (second, b"\x07" * 16)):
+            DataDir(str(root / name)).make_partition("t", 0, topic_id)
+        logs, config = make_logs(root / "a", root / "b")
+        start(logs, config)
+        assert read_topic_id(logs.get("t", 0).directory) == uuid_text(TOPIC_ID)
+        assert [name.split(".")[0] for name in os.listdir(root / second) if "stray" in name] == ["t-0"]
+        logs.stop()
 
 
 def test_new_partition_has_only_its_metadata_until_the_first_append(make_disk: Callable[..., Disk]) -> None:
