@@ -58,13 +58,12 @@ class Broker:
         loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
         **options: object,
     ) -> None:
-        """`data_dir`: kept after the stop; None: in memory. `listen`: HOST:PORT, or several NAME://HOST:PORT with
-        commas. `process`: run in a child process, for clients that hold the interpreter. `clock`: "virtual" stands
-        still until `broker.clock.advance`. `faults`: points to arm, in the form of the variable KAFKA_SHIM_FAULTS.
-        Raises ConfigError."""
+        """`data_dir`: kept after the stop, as is what an option `log_dirs` names; neither: in memory. `listen`:
+        HOST:PORT, or several NAME://HOST:PORT with commas. `process`: run in a child process, for clients that hold the
+        interpreter. `clock`: "virtual" stands still until `broker.clock.advance`. `faults`: points to arm, in the form
+        of the variable KAFKA_SHIM_FAULTS. Raises ConfigError, TypeError."""
         self._options = {**DEFAULTS, **{name.replace("_", "."): _text(value) for name, value in options.items()}}
         self._listen = listen if "://" in listen else f"PLAINTEXT://{listen}"
-        self._given_dir = None if data_dir is None else Path(data_dir)
         if (isinstance(clock, str) and clock != "virtual") or (process and clock is not None):
             raise TypeError("clock is 'virtual' or a Clock, and a broker in a process of its own has the real one")
         self._clock = VirtualClock() if isinstance(clock, str) else clock or RealClock()
@@ -72,7 +71,13 @@ class Broker:
         self._faults_text = faults
         self._loop_factory = loop_factory
         self._is_process = process
-        self._config()
+        config = self._config()
+        # None: in memory, in a directory that goes with the broker.
+        self._given_dirs: tuple[str, ...] | None = None if data_dir is None else (str(data_dir),)
+        if not self._options.keys().isdisjoint(("log.dirs", "log.dir")):
+            if data_dir is not None:
+                raise TypeError("data_dir and log_dirs (or log_dir) say the same: give one of them")
+            self._given_dirs = config.log_dirs
         # From start to stop.
         self._data_dir: Path | None = None
         self._ready = ""
@@ -93,7 +98,7 @@ class Broker:
                 self._start_process()
                 self._data_dir = self.data_dir
             else:
-                self._data_dir = self._given_dir if self._given_dir is not None else make()
+                self._data_dir = Path(self._given_dirs[0]) if self._given_dirs is not None else make()
                 self._start_thread()
         except BaseException:
             self._forget()
@@ -131,7 +136,7 @@ class Broker:
         self.stop()
 
     def _forget(self) -> None:
-        if self._given_dir is None and self._data_dir is not None:
+        if self._given_dirs is None and self._data_dir is not None:
             remove(self._data_dir)
         self._data_dir = self._server = self._loop = self._asked = self._thread = self._child = None
         self._ready = ""
@@ -158,8 +163,9 @@ class Broker:
 
     @property
     def data_dir(self) -> Path:
-        """The data directory; with data in memory it is gone after the stop."""
-        return Path(self._word(4).removeprefix("data="))
+        """The data directory, of several the first; with data in memory it is gone after the stop."""
+        path = Path(self._word(4).removeprefix("data="))
+        return path if self._given_dirs is None else Path(self._given_dirs[0]).absolute()
 
     def _word(self, at: int) -> str:
         if not self._ready:
@@ -234,7 +240,7 @@ class Broker:
         from shim.server import Server
 
         config = self._config()
-        config.log_dirs = (str(self._data_dir),)
+        config.log_dirs = self._given_dirs or (str(self._data_dir),)
         server = Server(config, self._clock, self._faults)
         await server.start()
         self._server = server
@@ -251,7 +257,10 @@ class Broker:
         from shim.serve import STOP_WITH_STDIN
 
         command = [sys.executable, "-m", "shim", "serve", "--listen", self._listen]
-        command += ["--memory"] if self._given_dir is None else ["--data-dir", str(self._given_dir)]
+        if self._given_dirs is None:
+            command += ["--memory"]
+        elif len(self._given_dirs) == 1:
+            command += ["--data-dir", self._given_dirs[0]]
         command += ["--log-level", "WARNING"]
         for name, text in self._options.items():
             command += ["-o", f"{name}={text}"]

@@ -60,6 +60,20 @@ def test_a_directory_that_was_given_is_kept_and_comes_back(tmp_path: Path):
         assert again.cluster_id == cluster_id
 
 
+@pytest.mark.parametrize("process", [False, True])
+def test_directories_given_as_the_option_are_used_and_kept(tmp_path: Path, process: bool):
+    first, second = tmp_path / "a", tmp_path / "b"
+    both = Broker(log_dirs=f"{first},{second}", process=process)
+    with both as broker, Connection(broker.bootstrap_servers) as client:
+        assert broker.data_dir == first
+        make_topic(client, "t", 2)
+    assert ((first / "t-0").is_dir(), (second / "t-1").is_dir()) == (True, True)
+    with Broker(log_dir=tmp_path / "c", process=process) as broker:
+        assert broker.data_dir == tmp_path / "c"
+    with pytest.raises(TypeError, match="give one of them"):
+        Broker(data_dir=first, log_dirs=str(second))
+
+
 def test_a_directory_in_use_is_refused_and_the_broker_can_be_started_later(tmp_path: Path):
     late = Broker(data_dir=tmp_path)
     with Broker(data_dir=tmp_path), pytest.raises(StorageError):
