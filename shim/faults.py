@@ -40,6 +40,7 @@ POINTS = {
     "metadata.after_append": "metadata records are appended, not applied",
     "group.before_append": "a group's records are decided, not appended",
     "group.after_append": "a group's records are appended, not applied",
+    # All of the transaction machine tell the transactional_id.
     "txn.before_begin": "the first partition is about to make a transaction Ongoing",
     "txn.after_begin": "Ongoing is appended",
     "txn.before_prepare": "EndTxn is decided, Prepare* is not appended",

@@ -25,12 +25,26 @@ if TYPE_CHECKING:
     from shim.txn.log import Slot, TransactionLog
     from shim.txn.state import TopicPartition, Transaction
 
-    # Yields the name of each point where a test may stop the machine.
-    Steps = Generator[str, None, Transaction]
+    # A point where a test may stop the machine, and the partition whose marker it is about.
+    Step = tuple[str, TopicPartition | None]
+    Steps = Generator[Step, None, Transaction]
 
 logger = logging.getLogger("shim.txn")
 
 MARKER_RETRY_MS = 100
+
+BEFORE_PREPARE: Step = ("txn.before_prepare", None)
+AFTER_PREPARE: Step = ("txn.after_prepare", None)
+BEFORE_COMPLETE: Step = ("txn.before_complete", None)
+AFTER_COMPLETE: Step = ("txn.after_complete", None)
+
+
+def facts_of(step: Step, transactional_id: str) -> dict[str, object]:
+    """What an armed point may be narrowed to (`where`)."""
+    facts: dict[str, object] = {"transactional_id": transactional_id}
+    if step[1] is not None:
+        facts["topic"], facts["partition"] = step[1]
+    return facts
 
 
 class Completion:
@@ -73,11 +87,11 @@ class Completion:
                 logger.exception("%s: cannot be ended, trying on", prepared.transactional_id)
             self._retry_later(slot, prepared)
 
-    def _run(self, steps: Generator[str, None, object], transactional_id: str) -> None:
-        for point in steps:
+    def _run(self, steps: Generator[Step, None, object], transactional_id: str) -> None:
+        for step in steps:
             if self._faults.armed:
                 try:
-                    self._faults.reach(point, transactional_id=transactional_id)
+                    self._faults.reach(step[0], **facts_of(step, transactional_id))
                 except BaseException as error:
                     steps.throw(error)
                     raise
@@ -86,21 +100,21 @@ class Completion:
         """Write PREPARE, the markers, COMPLETE; answers the completed value."""
         slot.pending = True
         try:
-            yield "txn.before_prepare"
+            yield BEFORE_PREPARE
             self._log.write(slot, prepared)
         except BaseException:
             slot.pending = False
             raise
         slot.unmarked = sorted(prepared.partitions)
         try:
-            yield "txn.after_prepare"
+            yield AFTER_PREPARE
             yield from self._mark(slot, prepared, prepared.last_update_ms)
             return self._complete(slot, prepared)
         except BaseException:
             self._retry_later(slot, prepared)
             raise
 
-    def _mark(self, slot: Slot, prepared: Transaction, now_ms: int) -> Generator[str, None, None]:
+    def _mark(self, slot: Slot, prepared: Transaction, now_ms: int) -> Generator[Step, None, None]:
         """Write the markers that are still missing, stamped with `now_ms`: the decision may be much older, and a marker
         with its time would look expired. What cannot be written stays in `slot.unmarked`."""
         coordinator_epoch = self._log.partition_log(slot.partition).leader_epoch
@@ -129,10 +143,10 @@ class Completion:
                     self._on_marker_refused(slot, prepared, (topic, partition), error)
                 # Only now: one that failed by a bug may be unwritten, and a marker too many does no harm.
                 tried += 1
-                yield "txn.after_marker"
+                yield "txn.after_marker", (topic, partition)
         finally:
             slot.unmarked = failed + waiting[tried:]
-        yield "txn.before_complete"
+        yield BEFORE_COMPLETE
 
     def _on_marker_refused(
         self, slot: Slot, prepared: Transaction, partition: TopicPartition, error: KafkaError

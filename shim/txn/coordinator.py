@@ -10,7 +10,7 @@ import logging
 
 from shim.errors import ErrorCode, KafkaError
 from shim.txn import state
-from shim.txn.completion import Completion
+from shim.txn.completion import AFTER_COMPLETE, Completion, facts_of
 from shim.txn.explain import Explanations
 from shim.txn.log import Slot, TransactionLog
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from shim.faults import Faults
     from shim.metadata.store import MetadataStore
     from shim.storage.logs import Logs
+    from shim.txn.completion import Step
     from shim.txn.producer_ids import ProducerIds
     from shim.txn.state import TopicPartition, Transaction
 
@@ -222,18 +223,18 @@ class TransactionCoordinator:
         steps = self._end(transactional_id, producer_id, producer_epoch, commit, client_version)
         while True:
             try:
-                point = next(steps)
+                step = next(steps)
             except StopIteration as done:
                 return done.value  # type: ignore[no-any-return]
             try:
-                await self._faults.gate(point, transactional_id=transactional_id)
+                await self._faults.gate(step[0], **facts_of(step, transactional_id))
             except BaseException as error:
                 steps.throw(error)
                 raise
 
     def _end(
         self, transactional_id: str, producer_id: int, producer_epoch: int, commit: bool, client_version: int
-    ) -> Generator[str, None, tuple[int, int]]:
+    ) -> Generator[Step, None, tuple[int, int]]:
         now_ms = self._clock.now_ms()
         try:
             slot, current = self._find(transactional_id)
@@ -249,7 +250,7 @@ class TransactionCoordinator:
             )
             if txn is not current:
                 txn = yield from self._completion.steps(slot, txn)
-                yield "txn.after_complete"
+                yield AFTER_COMPLETE
         except KafkaError as error:
             self.explanations.refused("EndTxn", transactional_id, error, now_ms, (producer_id, producer_epoch))
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +12,7 @@ from shim import memory_dir
 from shim.errors import ErrorCode, KafkaError
 from shim.tests.txn.harness import Node
 from shim.txn.log import TOPIC
-from shim.txn.state import COMPLETE_ABORT, COMPLETE_COMMIT, ONGOING, PREPARE_COMMIT
+from shim.txn.state import COMPLETE_ABORT, COMPLETE_COMMIT, ONGOING, PREPARE_COMMIT, TV2
 
 HOUR_MS = 3_600_000
 
@@ -140,6 +141,19 @@ def test_a_start_goes_on_when_a_resumed_transaction_cannot_be_ended_yet(node: No
     node.crash()
     assert node.coordinator.describe("app").state is COMPLETE_COMMIT
     assert visible(node) == ["app-0", "app-1"]
+
+
+def test_a_step_can_be_narrowed_to_one_marker(node: Node) -> None:
+    seen: list[dict[str, object]] = []
+    node.faults.arm("txn.after_marker", lambda **facts: seen.append(facts), where={"topic": "orders", "partition": 1})
+    for name in ("app", "other"):
+        asyncio.run(node.coordinator.end_stepwise(name, *begin(node, name), True, TV2))
+    assert seen == [{"transactional_id": name, "topic": "orders", "partition": 1} for name in ("app", "other")]
+    node.faults.disarm()
+    node.faults.arm("txn.after_marker", lambda **facts: seen.append(facts), where={"transactional_id": "third"})
+    begin(node, "third", 1000)
+    node.clock.advance(10_000)
+    assert [facts["partition"] for facts in seen[2:]] == [0, 1]
 
 
 def test_a_bad_timeout_is_told_before_anything_about_the_coordinator(node: Node) -> None:
