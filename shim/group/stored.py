@@ -44,6 +44,8 @@ class Stored:
         self._topic = topic
         self._resume = resume
         self._timer: Timer | None = None
+        # Called after each step in the background, whose objects mostly stay.
+        self.after_step: Callable[[], object] | None = None
         # What has been read.
         self.by_partition: dict[int, Groups] = {}
         # What is being read, and what waits for it: markers, deleted topics.
@@ -55,11 +57,14 @@ class Stored:
     # --- questions
 
     def groups(self, partition: int) -> Groups:
-        """The groups of a partition. Raises COORDINATOR_LOAD_IN_PROGRESS while a large one is being read."""
+        """The groups of a partition. Raises COORDINATOR_LOAD_IN_PROGRESS while a large one is being read, and
+        NOT_COORDINATOR when it is offline: "no offset" would send its readers back to the beginning."""
         found = self.by_partition.get(partition)
         if found is not None:
             return found
         if partition not in self.reading:
+            if self._is_offline(partition):
+                raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{self._topic}-{partition} is offline")
             log = self._log(partition)
             if log is None or log.size_bytes <= READ_AT_ONCE_BYTES:
                 return self._read_whole(partition, log)
@@ -68,14 +73,15 @@ class Stored:
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self._topic}-{partition} is being read")
 
     def all_groups(self, partitions: Iterable[int]) -> list[Groups]:
-        """Those of all these partitions. Raises COORDINATOR_LOAD_IN_PROGRESS while much is left to read."""
-        unread = [partition for partition in partitions if partition not in self.by_partition]
+        """Those of all these partitions that are not offline. Raises COORDINATOR_LOAD_IN_PROGRESS while much is left to
+        read."""
+        unread = [one for one in partitions if one not in self.by_partition and not self._is_offline(one)]
         logs = [self._log(partition) for partition in unread]
         if sum(0 if log is None else log.size_bytes for log in logs) > READ_AT_ONCE_BYTES:
             self._unread = unread
             self._wake(AT_ONCE_MS)
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self._topic} is being read")
-        return [self.groups(partition) for partition in partitions]
+        return [self.groups(one) for one in partitions if one in self.by_partition or one in unread]
 
     def when_read(self, partition: int, change: Callable[[Groups], object]) -> None:
         """Run `change` on a partition's groups: now if they are read, else as soon as they are."""
@@ -107,6 +113,9 @@ class Stored:
         self._unread.clear()
 
     # --- reading
+
+    def _is_offline(self, partition: int) -> bool:
+        return self._logs.find(self._topic, partition) is None and self._logs.is_offline(self._topic, partition)
 
     def _log(self, partition: int) -> PartitionLog | None:
         log = self._logs.find(self._topic, partition)
@@ -155,13 +164,15 @@ class Stored:
             is_over = True
         if is_over:
             self.reading.pop(partition, None)
+        if self.after_step is not None:
+            self.after_step()
         self._wake(min(delay_ms, STEP_DELAY_MS))
 
     def _begin_next(self) -> bool:
         """The next partition that nobody has asked for; False when all are read."""
         while self._unread:
             partition = self._unread.pop(0)
-            if partition not in self.by_partition:
+            if partition not in self.by_partition and not self._is_offline(partition):
                 self._begin(partition, self._log(partition))
                 return True
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -204,6 +205,19 @@ def test_a_large_partition_is_read_in_steps_and_says_so(
     assert node.committed("g", "t", stable=True) == expected
     node.advance(SESSION_MS)
     assert node.state("g") == "Empty", "its session began with the reading"
+
+
+def test_groups_of_an_offline_partition_are_not_taken_for_empty(node: Node) -> None:
+    small = next(name for name in "abcdef" if node.groups.partition_for(name) != node.groups.partition_for("g"))
+    for group in ("g", small):
+        node.commit(group, "t", 7)
+    node.crash()
+    node.logs.get(TOPIC, node.groups.partition_for("g")).fail(OSError(errno.EIO, "the disk"))
+    for _ in range(2):
+        assert _code_on_loop(node, lambda: node.groups.offsets.fetch(_fetch_all("g"), False)) is E.NOT_COORDINATOR
+        assert [group.group_id for group in node.call(node.groups.all_groups)] == [small]
+        node.advance(10_000)  # nor by the background
+    assert node.committed(small, "t") == (7, 0)
 
 
 def _join(node: Node):
