@@ -41,7 +41,7 @@ class GroupSpec:
         self,
         members: dict[str, MemberSpec],
         is_homogeneous: bool,
-        assigned: set[tuple[bytes, int]],
+        assigned: Partitions,
         partition_counts: dict[bytes, int],
     ) -> None:
         self.members = members
@@ -121,7 +121,8 @@ def _assign_same(spec: GroupSpec) -> dict[str, Partitions]:
     total = 0
     for topic_id in order_uuids(wanted, copied_table_size(len(wanted))):
         count = spec.partition_counts[topic_id]
-        unassigned.extend((topic_id, each) for each in range(count) if (topic_id, each) not in spec.assigned)
+        taken = spec.assigned.get(topic_id, set())
+        unassigned.extend((topic_id, each) for each in range(count) if each not in taken)
         total += count
     result, unfilled = _keep_up_to_quota(spec, wanted, total, unassigned)
     at = 0

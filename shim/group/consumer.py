@@ -54,6 +54,13 @@ if TYPE_CHECKING:
 MAX_INT64 = 0x7FFFFFFFFFFFFFFF
 
 
+def add_count(counts: dict[str, int], key: str, change: int) -> None:
+    """Count up or down; what comes to nothing is forgotten."""
+    left = counts[key] = counts.get(key, 0) + change
+    if not left:
+        del counts[key]
+
+
 class Resolved:
     """What a regular expression matched, at which metadata version and time."""
 
@@ -73,6 +80,7 @@ class ConsumerGroup:
     __slots__ = (
         "assignment_epoch",
         "assignment_ms",
+        "classic_count",
         "group_epoch",
         "group_id",
         "has_partition_metadata_record",
@@ -86,6 +94,7 @@ class ConsumerGroup:
         "resolved",
         "static_members",
         "target",
+        "topic_counts",
     )
 
     def __init__(self, group_id: str) -> None:
@@ -103,8 +112,11 @@ class ConsumerGroup:
         self.has_partition_metadata_record = False
         # --- follows from the above
         self.static_members: dict[str, str] = {}
-        # regular expression -> members that are subscribed to it
+        # How many members: for each topic by name, for each regular expression, of the classic protocol. Counted as
+        # they come and go, so that a join costs the same in a group of any size, its assignment apart.
+        self.topic_counts: dict[str, int] = {}
         self.regexes: dict[str, int] = {}
+        self.classic_count = 0
         # topic id -> partition -> epoch of the member that still holds it
         self.owners: Epochs = {}
         # --- memory: when the topics are looked at again, and the epoch that decision belongs to
@@ -174,49 +186,35 @@ class ConsumerGroup:
         self.refresh_deadline_ms = 0
         self.refresh_epoch = 0
 
-    def regex_counts(self, old: ConsumerMember | None = None, new: ConsumerMember | None = None) -> dict[str, int]:
-        """Members by regular expression, with `old` replaced by `new`. Not to be changed."""
-        if old is None and new is None:
-            return self.regexes
-        counts: dict[str, int] = {}
-        for member in self.members_with(old, new):
-            if member.regex is not None:
-                counts[member.regex] = counts.get(member.regex, 0) + 1
-        return counts
-
-    def _count_regex(self, member: ConsumerMember, change: int) -> None:
-        # Every heartbeat asks, so it is counted here and not there.
+    def _count(self, member: ConsumerMember, change: int) -> None:
+        for topic in member.subscribed_topics:
+            add_count(self.topic_counts, topic, change)
         if member.regex is not None:
-            left = self.regexes[member.regex] = self.regexes.get(member.regex, 0) + change
-            if not left:
-                del self.regexes[member.regex]
+            add_count(self.regexes, member.regex, change)
+        if member.uses_classic:
+            self.classic_count += change
+
+    def replaced_by(self, old: ConsumerMember | None, new: ConsumerMember | None) -> list[ConsumerMember]:
+        """Who goes when `new` comes in place of `old`, and of the static member whose instance id it has."""
+        gone = {}
+        for each in (old, new):
+            if each is not None:
+                gone[each.member_id] = self.members.get(each.member_id)
+        if new is not None and new.instance_id is not None:
+            current = self.static_member(new.instance_id)
+            if current is not None:
+                gone[current.member_id] = current
+        return [member for member in gone.values() if member is not None]
 
     def members_with(self, old: ConsumerMember | None, new: ConsumerMember | None) -> list[ConsumerMember]:
-        """The members as if `new` had come in place of `old`, and of the static member whose instance id it has."""
-        gone = set()
-        if old is not None:
-            gone.add(old.member_id)
-        if new is not None:
-            gone.add(new.member_id)
-            if new.instance_id is not None:
-                gone.add(self.static_members.get(new.instance_id, ""))
+        """The members with `old` replaced by `new`."""
+        gone = {member.member_id for member in self.replaced_by(old, new)}
         members = [member for member in self.members.values() if member.member_id not in gone]
         return members if new is None else [*members, new]
 
-    def subscribed_topics(self) -> set[str]:
-        """By name or by a resolved expression."""
-        found: set[str] = set()
-        for member in self.members.values():
-            found |= member.subscribed_topics
-        for resolved in self.resolved.values():
-            found |= resolved.topics
-        return found
-
     def is_subscribed(self, topic: str) -> bool:
         """Whether this topic's offsets are in use."""
-        return any(topic in member.subscribed_topics for member in self.members.values()) or any(
-            topic in resolved.topics for resolved in self.resolved.values()
-        )
+        return topic in self.topic_counts or any(topic in resolved.topics for resolved in self.resolved.values())
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
         """What a member is subscribed to, its expression resolved."""
@@ -236,10 +234,6 @@ class ConsumerGroup:
         return max(order_strings(votes), key=votes.__getitem__) if votes else default
 
     # --- classic members
-
-    @property
-    def classic_count(self) -> int:
-        return sum(1 for member in self.members.values() if member.classic is not None)
 
     def supports_classic(self, protocol_type: str, names: Iterable[str]) -> bool:
         """Whether a classic member with these protocols can join: all classic members need one in common."""
@@ -381,8 +375,8 @@ class ConsumerGroup:
         old = self.members.get(member.member_id)
         if old is not None:
             self._release(old)
-            self._count_regex(old, -1)
-        self._count_regex(member, 1)
+            self._count(old, -1)
+        self._count(member, 1)
         self.members[member.member_id] = member
         for partitions in (member.assigned, member.pending_revocation):
             for topic_id, epochs in partitions.items():
@@ -396,7 +390,7 @@ class ConsumerGroup:
         if old is None:
             return
         self._release(old)
-        self._count_regex(old, -1)
+        self._count(old, -1)
         if old.instance_id is not None and self.static_members.get(old.instance_id) == member_id:
             del self.static_members[old.instance_id]
 

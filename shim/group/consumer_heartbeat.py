@@ -12,7 +12,7 @@ from shim.group.consumer_leave import fence_members
 from shim.group.consumer_member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH, UNREVOKED, ConsumerMember
 from shim.group.consumer_reconcile import reconcile
 from shim.group.consumer_regex import CHANGED_AND_RESOLVED, UNCHANGED, update_regex
-from shim.group.consumer_target import refresh_epoch, subscriptions_with, update_target
+from shim.group.consumer_target import Subscriptions, refresh_epoch, update_target
 from shim.group.decision import REBALANCE, SESSION, Decision
 from shim.protocol.messages.consumer_group_heartbeat_response import (
     Assignment,
@@ -254,8 +254,8 @@ def bump_epoch(
     if not bump and not group.needs_refresh(now_ms):
         if group.assignment_epoch >= group.group_epoch:
             return group.group_epoch, True  # no target will be computed: nobody asks
-        return group.group_epoch, subscriptions_with(group).is_homogeneous
-    subscriptions = subscriptions_with(group, member, updated)
+        return group.group_epoch, Subscriptions(group).is_homogeneous
+    subscriptions = Subscriptions(group, group.replaced_by(member, updated), (updated,))
     epoch, deadline_ms = refresh_epoch(group, bump, subscriptions, surroundings, decision.records, now_ms)
     group_id = group.group_id
     decision.refreshes.append((group_id, deadline_ms, epoch))

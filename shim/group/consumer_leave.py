@@ -35,12 +35,10 @@ def fence_members(
         return
     for member_id in gone:
         decision.records += group.member_tombstones(member_id)
-    staying = [member for member in group.members.values() if member.member_id not in gone]
-    remaining = {member.regex for member in staying}
-    dropped = {member.regex for member in members if member.regex is not None} - remaining
-    decision.records += [group.regex_tombstone(regex) for regex in sorted(each for each in dropped if each)]
-    subscriptions = Subscriptions(group, staying, {each for each in dropped if each})
-    metadata_hash = surroundings.metadata_hash(subscriptions.counts)
+    subscriptions = Subscriptions(group, members)
+    dropped = {member.regex for member in members if member.regex is not None} - subscriptions.regexes.keys()
+    decision.records += [group.regex_tombstone(regex) for regex in sorted(dropped)]
+    metadata_hash = surroundings.metadata_hash(subscriptions.topics)
     decision.records.append(group.epoch_record(group.group_epoch + 1, metadata_hash))
 
 

@@ -54,7 +54,7 @@ def update_regex(
 ) -> int:
     """A member's expression may have changed: adds the tombstone of one that nobody has now, asks for a resolution
     where one is due. Answers UNCHANGED, CHANGED or CHANGED_AND_RESOLVED."""
-    counts = group.regex_counts()
+    counts = group.regexes
     status = UNCHANGED
     is_due = False
     if old.subscribed_regex != new.subscribed_regex:
@@ -75,7 +75,7 @@ def update_regex(
     last_refresh_ms = -MAX_INT64 if newest is None else newest.timestamp_ms
     if now_ms <= last_refresh_ms + MIN_REFRESH_INTERVAL_MS:
         return status
-    wanted = group.regex_counts(old, new)
+    wanted = Subscriptions(group, group.replaced_by(old, new), (new,)).regexes
     is_due = (
         is_due
         or len(wanted) != len(group.resolved)
@@ -91,11 +91,11 @@ def resolve(group: ConsumerGroup, surroundings: Surroundings, now_ms: int) -> De
     """The timer REGEX: match all expressions of the group, a step at a time, so that many of them on many topics hold
     up nobody else; then record what they match, and bump the group epoch if that changed."""
     decision = Decision()
-    if not group.regex_counts():
+    if not group.regexes:
         group.matching = None
         return decision
     if group.matching is None:
-        group.matching = _match(tuple(group.regex_counts()), surroundings.image)
+        group.matching = _match(tuple(group.regexes), surroundings.image)
     try:
         next(group.matching)
     except StopIteration as done:
@@ -143,7 +143,7 @@ def _record(
     bump = False
     found: dict[str, Resolved] = {}
     for regex, topics in matched.items():
-        if regex not in group.regex_counts():
+        if regex not in group.regexes:
             continue  # nobody has it any more
         old = group.resolved.get(regex)
         bump = bump or topics != (frozenset() if old is None else old.topics)
@@ -154,8 +154,7 @@ def _record(
                 ConsumerGroupRegularExpressionValue(topics=sorted(topics), version=version, timestamp=now_ms),
             )
         )
-    topics_by_name = Subscriptions(group, group.members.values(), tuple(group.resolved)).counts
-    subscribed = set(topics_by_name).union(*(each.topics for each in found.values()))
+    subscribed = set(group.topic_counts).union(*(each.topics for each in found.values()))
     subscribed.update(*(each.topics for regex, each in group.resolved.items() if regex not in found))
     metadata_hash = surroundings.metadata_hash(subscribed)
     if bump or metadata_hash != group.metadata_hash:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from shim.errors import ErrorCode, KafkaError
 from shim.group.assignors import ASSIGNORS, GroupSpec, MemberSpec
+from shim.group.consumer import add_count
 from shim.group.java_order import order_strings
 
 TYPE_CHECKING = False
@@ -25,46 +26,46 @@ REFRESH_INTERVAL_MS = 0x7FFFFFFF
 
 
 class Subscriptions:
-    """Who wants what, if the group's members were these: topic -> (members by name, expressions that match)."""
+    """Who wants what, if these members went and these came: how many members by name, and how many expressions match,
+    for each topic. An expression that nobody has then is not counted."""
 
-    __slots__ = ("counts", "member_count", "regexes")
+    __slots__ = ("by_name", "by_regex", "member_count", "regexes")
 
     def __init__(
-        self, group: ConsumerGroup, members: Iterable[ConsumerMember], dropped_regexes: Iterable[str] = ()
+        self, group: ConsumerGroup, gone: Iterable[ConsumerMember] = (), come: Iterable[ConsumerMember] = ()
     ) -> None:
-        self.counts: dict[str, list[int]] = {}
-        self.regexes: dict[str, int] = {}
-        self.member_count = 0
-        for member in members:
-            self.member_count += 1
-            for topic in member.subscribed_topics:
-                self.counts.setdefault(topic, [0, 0])[0] += 1
-            if member.regex is not None:
-                self.regexes[member.regex] = self.regexes.get(member.regex, 0) + 1
+        self.by_name = dict(group.topic_counts)
+        self.regexes = dict(group.regexes)
+        self.member_count = len(group.members)
+        dropped = set()
+        for members, change in ((gone, -1), (come, 1)):
+            for member in members:
+                self.member_count += change
+                for topic in member.subscribed_topics:
+                    add_count(self.by_name, topic, change)
+                if member.regex is not None:
+                    add_count(self.regexes, member.regex, change)
+                    dropped.add(member.regex)
+        self.by_regex: dict[str, int] = {}
         for regex, resolved in group.resolved.items():
-            if regex not in dropped_regexes:
-                for topic in resolved.topics:
-                    self.counts.setdefault(topic, [0, 0])[1] += 1
+            if regex in dropped and regex not in self.regexes:
+                continue
+            for topic in resolved.topics:
+                add_count(self.by_regex, topic, 1)
+
+    @property
+    def topics(self) -> set[str]:
+        """By name or by expression."""
+        return self.by_name.keys() | self.by_regex.keys()
 
     @property
     def is_homogeneous(self) -> bool:
         """Whether all members want the same topics, as far as counting tells."""
         if not self.regexes:
-            return all(by_name == self.member_count for by_name, _ in self.counts.values())
+            return all(self.by_name.get(topic) == self.member_count for topic in self.topics)
         if next(iter(self.regexes.values())) != self.member_count:
             return False
-        return all(by_name == 0 and by_regex == 1 for by_name, by_regex in self.counts.values())
-
-
-def subscriptions_with(
-    group: ConsumerGroup, old: ConsumerMember | None = None, new: ConsumerMember | None = None
-) -> Subscriptions:
-    """With `old` replaced by `new`; an expression that only `old` had goes with it."""
-    dropped = []
-    is_changed = old is not None and new is not None and new.regex != old.regex
-    if is_changed and old is not None and old.regex is not None and group.regex_counts().get(old.regex, 0) == 1:
-        dropped.append(old.regex)
-    return Subscriptions(group, group.members_with(old, new), dropped)
+        return not self.by_name and all(count == 1 for count in self.by_regex.values())
 
 
 def refresh_epoch(
@@ -76,7 +77,7 @@ def refresh_epoch(
     now_ms: int,
 ) -> tuple[int, int]:
     """The (group epoch, time of the next refresh) from now on. The epoch moves when `bump` or the topics changed."""
-    metadata_hash = surroundings.metadata_hash(subscriptions.counts)
+    metadata_hash = surroundings.metadata_hash(subscriptions.topics)
     epoch = group.group_epoch
     if bump or metadata_hash != group.metadata_hash:
         epoch += 1
@@ -136,12 +137,10 @@ def group_spec(
             previous = group.static_members.get(member.instance_id, member_id)
         target = group.target.get(previous, {})
         members[member_id] = MemberSpec(topic_ids, member.instance_id, _existing(target, surroundings))
-    assigned = {
-        (topic_id, partition)
-        for target in group.target.values()
-        for topic_id, partitions in target.items()
-        for partition in partitions
-    }
+    assigned: Partitions = {}
+    for target in group.target.values():
+        for topic_id, partitions in target.items():
+            assigned.setdefault(topic_id, set()).update(partitions)
     return GroupSpec(members, is_homogeneous, assigned, counts)
 
 

@@ -17,6 +17,8 @@ from shim.group.shell import TOPIC, Shell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from shim.clock import Clock, Timer
     from shim.config import BrokerConfig
     from shim.faults import Faults
@@ -69,6 +71,10 @@ class GroupCoordinator:
             self._expiry.cancel()
             self._expiry = None
         self._shell.stop()
+
+    def call_after_steps(self, function: Callable[[], object]) -> None:
+        """Have it called whenever a part of what is stored was read in the background."""
+        self._shell.stored.after_step = function
 
     @property
     def surroundings(self) -> Surroundings:

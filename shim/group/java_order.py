@@ -56,10 +56,13 @@ def order_strings(keys: Iterable[str], size: int = 0) -> list[str]:
 def order_uuids(keys: Iterable[bytes], size: int = 0) -> list[bytes]:
     """Uuids in the order of a HashMap with `size` buckets (0: as it grows on insertion)."""
     found = list(keys)
-    return _ordered(found, uuid_hash, size or table_size(len(found)))
+    return _ordered(found, uuid_hash, size or table_size(len(found))) if len(found) > 1 else found
 
 
 def order_ints(keys: Iterable[int], size: int = 0) -> list[int]:
     """Small integers in the order of a HashSet: ascending until they exceed its buckets."""
-    found = list(keys)
-    return _ordered(sorted(found), int, size or table_size(len(found)))
+    found = sorted(keys)
+    buckets = size or table_size(len(found))
+    if not found or found[-1] < buckets:
+        return found
+    return _ordered(found, int, buckets)

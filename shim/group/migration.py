@@ -14,7 +14,6 @@ from shim.group.classic_join import prepare_rebalance
 from shim.group.client import Client
 from shim.group.consumer import ConsumerGroup
 from shim.group.consumer_member import STABLE, ConsumerMember
-from shim.group.consumer_target import Subscriptions
 from shim.group.decision import JOIN, SESSION, SYNC, Decision
 from shim.protocol.messages.join_group_response import JoinGroupResponse
 from shim.protocol.messages.sync_group_response import SyncGroupResponse
@@ -123,8 +122,7 @@ def _converted(group: ClassicGroup, surroundings: Surroundings) -> ConsumerGroup
         )
         converted.put_target(member.member_id, target)
         converted.put_member(new)
-    names = Subscriptions(converted, converted.members.values()).counts
-    converted.metadata_hash = surroundings.metadata_hash(names)
+    converted.metadata_hash = surroundings.metadata_hash(converted.topic_counts)
     return converted
 
 
@@ -137,20 +135,16 @@ def _allows_downgrade(config: BrokerConfig) -> bool:
 
 def can_downgrade(group: ConsumerGroup, leaving: Collection[str], config: BrokerConfig) -> bool:
     """Whether only classic members remain, some do, and policy and size allow it."""
-    staying = [member for member in group.members.values() if member.member_id not in leaving]
-    return (
-        bool(staying)
-        and all(member.uses_classic for member in staying)
-        and _allows_downgrade(config)
-        and len(staying) <= config.group_max_size
-    )
+    staying = len(group.members) - len(leaving)
+    classic = group.classic_count - sum(1 for member_id in leaving if group.members[member_id].uses_classic)
+    return 0 < staying == classic and _allows_downgrade(config) and staying <= config.group_max_size
 
 
 def can_downgrade_for(group: ConsumerGroup, replaced: ConsumerMember, config: BrokerConfig) -> bool:
     """The same, when a classic member takes the place of the last consumer-protocol one."""
     return (
         not replaced.uses_classic
-        and all(member.uses_classic for member in group.members.values() if member is not replaced)
+        and group.classic_count == len(group.members) - 1
         and _allows_downgrade(config)
         and len(group.members) <= config.group_max_size
     )

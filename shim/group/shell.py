@@ -41,8 +41,8 @@ logger = logging.getLogger("shim.group")
 TOPIC = "__consumer_offsets"
 # Records of one batch, where there may be many (expiry, deleted topics).
 RECORDS_PER_BATCH = 500
-# Groups between two stops, where all are gone through.
-GROUPS_PER_STEP = 500
+# Groups between two stops, where all are gone through: a few milliseconds.
+GROUPS_PER_STEP = 200
 
 # What trouble with the log is called in answers.
 _APPEND_ERRORS = {

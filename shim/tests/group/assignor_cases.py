@@ -20,12 +20,10 @@ def spec_of(case: dict[str, Any]) -> GroupSpec:
             member["instance"],
             {bytes.fromhex(topic): set(found) for topic, found in member["target"].items()},
         )
-    assigned = {
-        (topic_id, partition)
-        for member in members.values()
-        for topic_id, found in member.assignment.items()
-        for partition in found
-    }
+    assigned: dict[bytes, set[int]] = {}
+    for member in members.values():
+        for topic_id, found in member.assignment.items():
+            assigned.setdefault(topic_id, set()).update(found)
     counts = {bytes.fromhex(topic): count for topic, count in case["topics"].items()}
     return GroupSpec(members, case["same"], assigned, counts)
 

@@ -10,9 +10,11 @@ import pytest
 
 from shim.errors import ErrorCode, KafkaError
 from shim.group import consumer_regex
+from shim.group.client import Client
 from shim.group.consumer_member import UNRELEASED, UNREVOKED
 from shim.group.decision import REGEX
 from shim.metadata.image import RESOURCE_GROUP
+from shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from shim.protocol.records.config_record import ConfigRecord
 from shim.tests.group.harness import REBALANCE_MS, Node, subscription
 
@@ -111,6 +113,69 @@ def test_target_assignments_are_made_once_an_interval(node: Node, topic_id: byte
     node.advance(1000)
     node.modern("g", "c", group.members["c"].member_epoch)
     assert group.assignment_epoch == 4
+
+
+def test_what_is_counted_is_what_the_members_say(node: Node, topic_id: bytes) -> None:
+    node.topic("five", 5)
+    group = None
+    for step in range(60):
+        name = "abcde"[step % 5]
+        fields: list[dict[str, Any]] = [
+            {"subscribed_topic_names": ["four"]},
+            {"subscribed_topic_names": ["four", "five"]},
+            {"subscribed_topic_names": [], "subscribed_topic_regex": "f.*"},
+            {"subscribed_topic_names": ["five"], "subscribed_topic_regex": "four"},
+        ]
+        if step % 7 == 6 and group is not None and name in group.members:
+            node.modern("g", name, -1)
+        else:
+            node.modern("g", name, **{"subscribed_topic_regex": "", **fields[(step * step + step // 5) % 4]})
+        if step % 20 == 19:
+            node.crash()
+        node.advance(300)
+        group = node.groups.find("g")
+        members = group.members.values()
+        names = [topic for member in members for topic in member.subscribed_topics]
+        assert group.topic_counts == {topic: names.count(topic) for topic in names}
+        regexes = [member.regex for member in members if member.regex]
+        assert group.regexes == {regex: regexes.count(regex) for regex in regexes}
+        assert group.resolved.keys() <= group.regexes.keys()
+
+
+def test_a_thousand_members_disturb_nobody(node: Node) -> None:
+    """Joins cost what a heartbeat costs; the assignment, once a second at most, some ms."""
+    node.topic("many", 1000)
+    count = 1000
+
+    def seconds(call: Any, *arguments: Any, **fields: Any) -> tuple[Any, float]:
+        started = time.process_time()
+        answer = call(*arguments, **fields)
+        return answer, time.process_time() - started
+
+    client = Client("c", "/127.0.0.1")
+
+    def join_many(member_id: str) -> Any:
+        request = ConsumerGroupHeartbeatRequest(
+            group_id="g",
+            member_id=member_id,
+            member_epoch=0,
+            rebalance_timeout_ms=REBALANCE_MS,
+            topic_partitions=[],
+            subscribed_topic_names=["many"],
+        )
+        return node.groups.consumer.heartbeat(request, 1, client)
+
+    took = [seconds(join_many, f"m{number}")[1] for number in range(count)]
+    assert min(took[-100:]) < 5 * min(took[1:100]), "a join costs the same in a group of any size"
+    node.advance(1000)
+    _, assigning_s = seconds(join_many, "last")
+    assert assigning_s < 0.2
+    group = node.groups.find("g")
+    assert sum(len(found) for target in group.target.values() for found in target.values()) == 1000
+    _, over_s = seconds(node.advance, SESSION_848_MS)
+    assert over_s < 1
+    assert node.state("g") == "Empty"
+    assert (group.topic_counts, group.owners, len(node.timers)) == ({}, {}, 0)
 
 
 # --- fencing

@@ -245,12 +245,15 @@ def test_a_topic_deleted_while_a_partition_is_read_loses_its_offsets(
     for offset in range(100):
         node.commit("g", "t", offset)
     node.crash()
+    steps: list[None] = []
+    node.groups.call_after_steps(lambda: steps.append(None))
     assert _code_on_loop(node, lambda: node.groups.find("g")) is E.COORDINATOR_LOAD_IN_PROGRESS
     node.metadata.delete_topic("u")
     node.advance(1000)
     node.topic("u")
     assert node.committed("g", "u") == NO_OFFSET
     assert node.committed("g", "t") == (99, 0)
+    assert len(steps) >= 10
 
 
 def test_names_too_long_for_a_record_are_refused(node: Node) -> None:
