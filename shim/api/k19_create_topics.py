@@ -55,9 +55,10 @@ async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopics
             new.append((topic.name, replicas, options))
             response.topics.append(_created(metadata, topic.name, replicas, options))
     if new and not request.validate_only:
-        made = {topic.name: topic.topic_id for topic in metadata.create_topics(new)}
+        made = {topic.name: topic.topic_id for topic in metadata.create_topics(new, later=True)}
         for result in response.topics:
             result.topic_id = made.get(result.name, ZERO_UUID)
+        await metadata.logs_made()
         await metadata.flushed()
     for name, times in names.items():
         if times > 1:

@@ -39,10 +39,15 @@ async def handle(context: Context, request: CreatePartitionsRequest) -> CreatePa
         assignments = None if topic.assignments is None else [one.broker_ids for one in topic.assignments]
         try:
             metadata.create_partitions(
-                topic.name, topic.count, assignments=assignments, validate_only=request.validate_only
+                topic.name,
+                topic.count,
+                assignments=assignments,
+                validate_only=request.validate_only,
+                later=True,
             )
         except KafkaError as err:
             result.error_code = err.code
             result.error_message = err.message
+    await metadata.logs_made()
     await metadata.flushed()
     return response

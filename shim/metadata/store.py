@@ -285,8 +285,11 @@ class MetadataStore:
         defaults = (self.config.num_partitions, self.config.default_replication_factor)
         return topics.decide_replicas(self.image, partitions, replication_factor, assignments, self.node_id, defaults)
 
-    def create_topics(self, new: Sequence[tuple[str, list[list[int]], Mapping[str, str]]]) -> list[Topic]:
-        """Create checked topics, (name, replicas of each partition, options), in one batch, and their logs."""
+    def create_topics(
+        self, new: Sequence[tuple[str, list[list[int]], Mapping[str, str]]], *, later: bool = False
+    ) -> list[Topic]:
+        """Create checked topics, (name, replicas of each partition, options), in one batch, and their logs; `later`:
+        the caller awaits `logs_made` for those."""
         records: list[Any] = []
         directory_id = self._placement()
         for name, replicas, configs in new:
@@ -301,7 +304,7 @@ class MetadataStore:
         made = [self.image.topics[name] for name, _, _ in new]
         failures = []
         for topic in made:
-            failures += self._create_logs(topic, topic.partitions)
+            failures += self._create_logs(topic, topic.partitions, later=later)
             for hook in self.on_topic_created:
                 hook(topic)
         if failures:
@@ -342,16 +345,23 @@ class MetadataStore:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is not an internal topic of this broker")
 
     def create_partitions(
-        self, name: str, total: int, *, assignments: Sequence[list[int]] | None = None, validate_only: bool = False
+        self,
+        name: str,
+        total: int,
+        *,
+        assignments: Sequence[list[int]] | None = None,
+        validate_only: bool = False,
+        later: bool = False,
     ) -> Topic:
-        """Grow a topic to `total` partitions. KafkaError: those of `topics.decide_growth`."""
+        """Grow a topic to `total` partitions; `later`: the caller awaits `logs_made`. KafkaError: those of
+        `topics.decide_growth`."""
         replicas = topics.decide_growth(self.image, name, total, assignments, self.node_id)
         topic = self.image.topics[name]
         if validate_only:
             return topic
         first = len(topic.partitions)
         self.commit(topics.partition_records(topic.topic_id, first, replicas, self.node_id, self._placement()))
-        failures = self._create_logs(topic, topic.partitions[first:])
+        failures = self._create_logs(topic, topic.partitions[first:], later=later)
         for hook in self.on_partitions_added:
             hook(topic, first)
         if failures:
@@ -369,18 +379,30 @@ class MetadataStore:
         for hook in self.on_topic_deleted:
             hook(topic)
 
-    def _create_logs(self, topic: Topic, partitions: Sequence[Partition]) -> list[KafkaError]:
+    async def logs_made(self) -> None:
+        """Returns when the logs that were to be made later are there; others get their turn meanwhile. KafkaError
+        KAFKA_STORAGE_ERROR as from `_create_logs`."""
+        await self._logs.keep_promises()
+
+    def _create_logs(self, topic: Topic, partitions: Sequence[Partition], *, later: bool = False) -> list[KafkaError]:
         """Make the logs that are missing. What a disk refuses is answered: the topic exists all the same, and the next
         start tries again."""
         config = self.topic_config(topic.name)
-        failures = []
-        for partition in partitions:
-            if self.node_id in partition.replicas and not self._logs.has(topic.name, partition.partition):
-                try:
-                    self._logs.create(topic.name, topic.topic_id, partition.partition, config, partition.leader_epoch)
-                except KafkaError as err:
-                    logger.warning("%s", err)
-                    failures.append(err)
+        failures: list[KafkaError] = []
+        missing = [
+            partition
+            for partition in partitions
+            if self.node_id in partition.replicas and not self._logs.has(topic.name, partition.partition)
+        ]
+        if later:
+            self._logs.promise((topic.name, partition.partition) for partition in missing)
+            return failures
+        for partition in missing:
+            try:
+                self._logs.create(topic.name, topic.topic_id, partition.partition, config, partition.leader_epoch)
+            except KafkaError as err:
+                logger.warning("%s", err)
+                failures.append(err)
         return failures
 
     def _directory_ids(self) -> list[bytes]:

@@ -56,9 +56,10 @@ class Logs:
         self.broker_epoch = -1
         self.metadata_log: PartitionLog | None = None
         self._lookup: Lookup | None = None
-        # Loaded partitions; and where those are that nobody has used yet.
+        # Loaded partitions; where those are that nobody has used yet; those that get their directories soon.
         self._logs: dict[Partition, PartitionLog] = {}
         self._unused: dict[Partition, DataDir] = {}
+        self._promised: dict[Partition, None] = {}
         self._dir_of: dict[PartitionLog, DataDir] = {}
         # Partitions that exist and are in none of the directories that can be used.
         self._absent: set[Partition] = set()
@@ -255,8 +256,11 @@ class Logs:
     def find(self, topic: str, partition: int) -> PartitionLog | None:
         """The log, or None when it is not here or offline."""
         log = self._logs.get((topic, partition))
-        if log is None and (topic, partition) in self._unused:
-            log = self._load((topic, partition))
+        if log is None:
+            try:
+                log = self._first_use((topic, partition))
+            except KafkaError:
+                return None
         return None if log is None or log.is_offline else log
 
     def get(self, topic: str, partition: int) -> PartitionLog:
@@ -264,14 +268,20 @@ class Logs:
         directory is."""
         log = self._logs.get((topic, partition))
         if log is None:
-            if (topic, partition) in self._unused:
-                log = self._load((topic, partition))
+            log = self._first_use((topic, partition))
             if log is None:
                 absent = (topic, partition) in self._absent
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR if absent else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if log.is_offline:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         return log
+
+    def _first_use(self, partition: Partition) -> PartitionLog | None:
+        if partition in self._unused:
+            return self._load(partition)
+        if partition in self._promised:
+            return self._keep_promise(partition)
+        return None
 
     def all(self) -> Iterator[PartitionLog]:
         """Every online partition; loads those not used yet, one at a time as they are asked for."""
@@ -290,7 +300,7 @@ class Logs:
 
     def names(self) -> list[Partition]:
         """Every partition that is here, online or not; loads nothing."""
-        return [*self._logs, *self._unused]
+        return [*self._logs, *self._unused, *self._promised]
 
     @property
     def offline_count(self) -> int:
@@ -320,7 +330,7 @@ class Logs:
     def has(self, topic: str, partition: int) -> bool:
         """Whether the partition is here, online or not, or in a directory that failed; loads nothing."""
         key = (topic, partition)
-        return key in self._logs or key in self._unused or key in self._absent
+        return key in self._logs or key in self._unused or key in self._promised or key in self._absent
 
     def create(
         self, topic: str, topic_id: bytes, partition: int, config: TopicConfig, leader_epoch: int = 0
@@ -346,11 +356,44 @@ class Logs:
         self._dir_of[log] = data_dir
         return log
 
+    def promise(self, partitions: Iterable[Partition]) -> None:
+        """These exist from now on; their directories are made at their first use, or by `keep_promises`. Of a crash
+        before that the next start makes up for them, as for those whose directories a crash prevented."""
+        self._promised.update(dict.fromkeys(partitions))
+
+    async def keep_promises(self) -> None:
+        """Returns when every promised partition has its directory; the loop gets its turn after every `SLICE`. Raises
+        KafkaError KAFKA_STORAGE_ERROR when one could not be made."""
+        from asyncio import sleep
+
+        failure: KafkaError | None = None
+        while self._promised:
+            for partition in list(islice(self._promised, SLICE)):
+                try:
+                    self._keep_promise(partition)
+                except KafkaError as err:
+                    failure = failure or err
+            await sleep(0)
+        if failure is not None:
+            raise failure
+
+    def _keep_promise(self, partition: Partition) -> PartitionLog | None:
+        del self._promised[partition]
+        facts = self._lookup(*partition) if self._lookup is not None else None
+        if facts is None:
+            return None
+        try:
+            return self.create(partition[0], facts[0], partition[1], facts[1], facts[2])
+        except KafkaError as err:
+            logger.warning("%s", err)
+            raise
+
     def delete(self, topic: str, partition: int) -> None:
         """Close the log, wake its readers, rename its directory to `-delete`; files go after `file.delete.delay.ms`.
         The name is free at once. A partition that is not here is no error."""
         key = (topic, partition)
         self._absent.discard(key)
+        self._promised.pop(key, None)
         log = self._logs.pop(key, None)
         data_dir = self._dir_of.pop(log, None) if log is not None else self._unused.pop(key, None)
         if data_dir is None:

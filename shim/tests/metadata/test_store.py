@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import shutil
 
 import pytest
@@ -336,9 +337,48 @@ def test_a_disk_that_refuses_a_directory_leaves_the_topic_and_the_next_start_mak
         assert store._logs.has("t", 1)
 
 
-def test_what_was_committed_is_on_the_disk_after_waiting(tmp_path):
-    import asyncio
+def test_logs_made_later_are_there_at_their_first_use_and_in_slices_for_the_rest(tmp_path):
+    async def run(store):
+        turns = 0
 
+        async def count():
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        counting = asyncio.ensure_future(count())
+        await store.logs_made()
+        counting.cancel()
+        return turns
+
+    with opened(tmp_path) as store:
+        (topic,) = store.create_topics([("t", [[1]] * 300, {"retention.ms": "5"})], later=True)
+        store.create_topics([("gone", [[1]] * 300, {})], later=True)
+        assert list(tmp_path.glob("t-*")) == []
+        store.alter_configs([ConfigRecord(resource_type=2, resource_name="t", name="retention.ms", value="7")])
+        assert store._logs.get("t", 77).config.retention_ms == 7
+        assert store._logs.find("t", 78).topic_id == topic.topic_id
+        store.create_partitions("t", 310, later=True)
+        store.delete_topic("gone")
+        assert len(store._logs.names()) == 310
+        assert asyncio.run(run(store)) >= 15
+        assert len(list(tmp_path.glob("t-*"))) == len(list(store._logs.all())) == 310
+        assert list(tmp_path.glob("gone-*")) == []
+        (tmp_path / "u-1").write_text("in the way")
+        store.create_topics([("u", [[1]] * 3, {})], later=True)
+        with pytest.raises(KafkaError, match="u-1 cannot be made"):
+            asyncio.run(store.logs_made())
+        assert [store._logs.has("u", partition) for partition in range(3)] == [True, False, True]
+        assert store._logs.find("u", 1) is None
+        (tmp_path / "u-1").unlink()
+        store.create_topics([("v", [[1]] * 3, {})], later=True)
+    # As after a crash: what had not been made yet is made by the next start.
+    with opened(tmp_path) as store:
+        assert all(store._logs.get(name, partition) for name in "uv" for partition in range(3))
+
+
+def test_what_was_committed_is_on_the_disk_after_waiting(tmp_path):
     faults = Faults()
     synced = []
     faults.arm("log.before_fsync", lambda **facts: synced.append(facts["path"]))
