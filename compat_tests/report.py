@@ -73,9 +73,17 @@ class Report:
                 found.setdefault(row, []).append(scenario)
         return dict(sorted(found.items(), key=lambda item: (item[0][0], int(item[0][1:] or 0))))
 
+    @cached_property
+    def clients(self) -> dict[str, int]:
+        """The number of scenarios over each stock client."""
+        named = [scenario.client for scenario in self.scenarios if scenario.client]
+        return {client: named.count(client) for client in sorted(set(named))}
+
     def text(self) -> str:
-        """For the terminal: counts by row, then every failure and unexpected difference."""
+        """For the terminal: counts by row and client, then every failure and unexpected difference."""
         lines = ["", "scenarios by row: " + "  ".join(f"{row} {len(found)}" for row, found in self.rows.items())]
+        if self.clients:
+            lines.append("over clients: " + "  ".join(f"{client} {count}" for client, count in self.clients.items()))
         for kind in self.kinds:
             counts = [f"{self.count(kind, status)} {status}" for status in (PASSED, FAILED, NOT_APPLICABLE)]
             lines.append(f"{kind}: {', '.join(counts)}")
@@ -104,6 +112,9 @@ class Report:
             agrees = f"{sum(not verdict.unexpected for verdict in mine)} of {len(mine)}" if mine else ""
             counts = [self.count(kind, status) for status in (PASSED, FAILED, NOT_APPLICABLE)]
             lines.append(f"| {kind} | {counts[0]} | {counts[1]} | {counts[2]} | {agrees} |")
+        if self.clients:
+            told = ", ".join(f"{client} ({count})" for client, count in self.clients.items())
+            lines += ["", f"Over stock clients: {told}; the others are single requests."]
         return "\n".join(lines)
 
     def data(self) -> dict[str, Any]:
@@ -117,10 +128,13 @@ class Report:
             }
         return {
             "targets": list(self.kinds),
+            "clients": list(self.clients),
             "seconds": round(self.seconds, 1),
             "scenarios": [
                 {
                     "name": scenario.name,
+                    "behaviour": scenario.behaviour,
+                    "client": scenario.client,
                     "rows": scenario.rows,
                     "title": scenario.title,
                     "outcomes": {

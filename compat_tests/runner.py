@@ -5,6 +5,7 @@ get their own.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 import traceback
@@ -148,6 +149,8 @@ def run(
                 for kind in shared:
                     together(scenario, kind)
     finally:
+        if java := sys.modules.get("compat_tests.apps.java"):
+            java.close()
         for each in shared.values():
             each.close()
     return results

@@ -107,6 +107,15 @@ public class TransactionDriver {
                 return "";
             case "poll":
                 return poll(consumers.get(name), Long.parseLong(words[2]));
+            case "assignment": // partitions of whatever topic
+                return words(consumers.get(name).assignment().stream().map(TopicPartition::partition).toList());
+            case "commit-consumer":
+                consumers.get(name).commitSync();
+                return "";
+            case "committed": // name topic partition
+                TopicPartition asked = new TopicPartition(words[2], Integer.parseInt(words[3]));
+                OffsetAndMetadata committed = consumers.get(name).committed(java.util.Set.of(asked)).get(asked);
+                return committed == null ? "none" : String.valueOf(committed.offset());
             case "close-consumer":
                 consumers.remove(name).close();
                 return "";
@@ -116,6 +125,14 @@ public class TransactionDriver {
             default:
                 throw new IllegalArgumentException(words[0]);
         }
+    }
+
+    private static String words(List<Integer> numbers) {
+        StringBuilder words = new StringBuilder();
+        for (int number : numbers) {
+            words.append(words.length() == 0 ? "" : "\t").append(number);
+        }
+        return words.toString();
     }
 
     private Map<String, Object> options(String[] words, int from) {

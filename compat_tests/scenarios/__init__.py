@@ -14,16 +14,19 @@ from typing import TYPE_CHECKING
 from compat_tests.targets import Power
 
 if TYPE_CHECKING:
+    from compat_tests.apps import App
     from compat_tests.scenarios.talk import Talk
 
-__all__ = ["SCENARIOS", "Scenario", "load", "scenario"]
+__all__ = ["SCENARIOS", "Scenario", "client_scenario", "load", "scenario"]
 
 
 @dataclass(frozen=True)
 class Scenario:
     """`rows` are ids of docs/SEMANTICS.md; `needs` the powers that a target must have; `settings` broker options over
     the common ones; `is_long`: only in the long form; `is_smoke`: also in the short one of every test run;
-    `unobservable`: why it proves nothing on Apache Kafka, for those that need INSIDE."""
+    `unobservable`: why it proves nothing on Apache Kafka, for those that need INSIDE; `client`: whose view it is, of
+    ``compat_tests.apps.CLIENTS``, none for single requests; `behaviour`: the same for one function on several clients.
+    """
 
     name: str
     rows: tuple[str, ...]
@@ -33,6 +36,12 @@ class Scenario:
     is_long: bool = False
     is_smoke: bool = True
     unobservable: str = ""
+    client: str = ""
+
+    @property
+    def behaviour(self) -> str:
+        """Its name without the client's."""
+        return self.name.partition("@")[0]
 
     @property
     def title(self) -> str:
@@ -55,16 +64,41 @@ def scenario(
     is_long: bool = False,
     is_smoke: bool = True,
     unobservable: str = "",
+    client: str = "",
 ) -> Callable[[Callable[[Talk], None]], Callable[[Talk], None]]:
     """Registers the function under its first row and its name."""
 
     def register(function: Callable[[Talk], None]) -> Callable[[Talk], None]:
-        name = f"{rows[0].lower()}-{function.__name__.replace('_', '-')}"
+        name = f"{rows[0].lower()}-{function.__name__.replace('_', '-')}" + (f"@{client}" if client else "")
         assert name not in SCENARIOS, f"two scenarios are called {name}"
         assert bool(unobservable) == bool(needs & Power.INSIDE), f"{name}: a reason goes with INSIDE"
         SCENARIOS[name] = Scenario(
-            name, rows, function, needs, settings or {}, is_long, is_smoke and not is_long, unobservable
+            name, rows, function, needs, settings or {}, is_long, is_smoke and not is_long, unobservable, client
         )
+        return function
+
+    return register
+
+
+def client_scenario(
+    *rows: str, needs: Power = Power.WIRE, but: Mapping[str, str] | None = None, smoke: str = "confluent-kafka"
+) -> Callable[[Callable[[Talk, App], None]], Callable[[Talk, App], None]]:
+    """Registers the function once for each client, with an application that is closed at its end. `but` says why a
+    client has no part; the short form of every test run takes the client `smoke`."""
+    from compat_tests import apps
+
+    def register(function: Callable[[Talk, App], None]) -> Callable[[Talk, App], None]:
+        for client in apps.CLIENTS.keys() - (but or {}).keys():
+
+            def run(talk: Talk, client: str = client) -> None:
+                app = apps.make(client, talk.target.bootstrap)
+                try:
+                    function(talk, app)
+                finally:
+                    app.close()
+
+            run.__name__, run.__doc__ = function.__name__, function.__doc__
+            scenario(*rows, needs=needs, is_smoke=client == smoke, client=client)(run)
         return function
 
     return register

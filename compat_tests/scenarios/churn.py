@@ -96,7 +96,7 @@ class Chain:
                 consumer.close()
 
 
-@scenario("D16", is_smoke=False)
+@scenario("D16", is_smoke=False, client="confluent-kafka")
 def a_chain_under_churn(t: Talk) -> None:
     """Members leave, come and come back under their static name in every stage: nothing is lost, nobody who lives is
     told that it is unknown, and nothing comes twice unless a commit was refused."""

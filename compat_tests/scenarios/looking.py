@@ -173,7 +173,7 @@ def list_transactions(t: Talk) -> None:
     ongoing.end(commit=False)
 
 
-@scenario("B22")
+@scenario("B22", client="confluent-kafka")
 def a_stock_producer_through_its_states(t: Talk) -> None:
     """librdkafka: ready, in a transaction, committed, aborted; the older of two instances ends in a fatal error."""
     from confluent_kafka import KafkaException

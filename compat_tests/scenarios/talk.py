@@ -193,6 +193,12 @@ class Talk:
         self.note(f"Produce v{version}", request, self.plain(answer))
         return answer
 
+    def quietly_produce(self, topic: str, values: Sequence[bytes], partition: int = 0) -> None:
+        """Plain records; the transcript says nothing of them."""
+        records = build([(None, value, self.epoch_ms, ()) for value in values])
+        answer = self.send(produce(topic, partition, bytes(records)), 11).responses[0].partition_responses[0]
+        self.error(answer, NONE, "Produce")
+
     def fetch(
         self, topic: str, offset: int = 0, *, partition: int = 0, committed: bool = False, version: int = 12
     ) -> Any:

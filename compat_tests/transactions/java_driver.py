@@ -72,9 +72,12 @@ class JavaTransactions:
         """The state of the client's own machine (B22)."""
         return self.call("state", name)[0]
 
-    def consumer(self, name: str, group: str | None = None, isolation: str = "read_committed") -> None:
-        pairs = [f"isolation.level={isolation}", "auto.offset.reset=earliest", "enable.auto.commit=false"]
-        self.call("consumer", name, *pairs, *([f"group.id={group}"] if group else []))
+    def consumer(self, name: str, group: str | None = None, isolation: str = "read_committed", **options: str) -> None:
+        pairs = {"isolation.level": isolation, "auto.offset.reset": "earliest", "enable.auto.commit": "false"}
+        pairs |= {key.replace("_", "."): value for key, value in options.items()}
+        if group:
+            pairs["group.id"] = group
+        self.call("consumer", name, *(f"{key}={value}" for key, value in pairs.items()))
 
     def close(self) -> None:
         assert self._process.stdin is not None

@@ -1,0 +1,25 @@
+"""What an application does with a client library, transactions and groups, behind one small interface (``base.App``):
+one scenario runs on each of CLIENTS.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from compat_tests.apps.base import App, Producer, Reader, Refused
+
+__all__ = ["CLIENTS", "App", "Producer", "Reader", "Refused", "make"]
+
+CLIENTS = {
+    "kafka-python": ("kafka_python", "KafkaPython"),
+    "confluent-kafka": ("confluent", "Confluent"),
+    "aiokafka": ("aiokafka_app", "Aiokafka"),
+    "java": ("java", "Java"),
+}
+
+
+def make(name: str, bootstrap: str) -> App:
+    """The application of one of CLIENTS; its library is imported here."""
+    module, class_name = CLIENTS[name]
+    made: App = getattr(import_module(f"compat_tests.apps.{module}"), class_name)(bootstrap)
+    return made

@@ -1,0 +1,137 @@
+"""aiokafka. It lives while something of it is awaited: each client has a loop that runs in its calls."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from compat_tests.apps.base import TIMEOUT_S, App, Producer, Reader, Refused
+
+# Refusals are what scenarios ask for; they come as exceptions, too.
+logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+
+
+class Looped:
+    """Runs what is awaited in a loop of its own."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+
+    def _await(self, work: Coroutine[Any, Any, Any]) -> Any:
+        try:
+            return self.loop.run_until_complete(asyncio.wait_for(work, TIMEOUT_S))
+        except KafkaError as raised:
+            raise Refused(type(raised).__name__, str(raised)) from raised
+
+    def _end(self, work: Coroutine[Any, Any, Any]) -> None:
+        try:
+            self._await(work)
+        finally:
+            self.loop.close()
+
+
+class AiokafkaProducer(Looped, Producer):
+    def __init__(self, settings: dict[str, Any]) -> None:
+        super().__init__()
+
+        async def start() -> AIOKafkaProducer:
+            made = AIOKafkaProducer(**settings)
+            await made.start()
+            return made
+
+        self.client: AIOKafkaProducer = self._await(start())
+
+    def begin(self) -> None:
+        self._await(self.client.begin_transaction())
+
+    def send(self, topic: str, value: str, partition: int = 0) -> None:
+        self._await(self.client.send_and_wait(topic, value.encode(), partition=partition))
+
+    def offset(self, group: str, topic: str, offset: int) -> None:
+        self._await(self.client.send_offsets_to_transaction({TopicPartition(topic, 0): offset}, group))
+
+    def positions(self, reader: Reader) -> None:
+        assert isinstance(reader, AiokafkaReader)
+        self._await(self.client.send_offsets_to_transaction(reader.positions(), reader.group))
+
+    def commit(self) -> None:
+        self._await(self.client.commit_transaction())
+
+    def abort(self) -> None:
+        self._await(self.client.abort_transaction())
+
+    def close(self) -> None:
+        self._end(self.client.stop())
+
+
+class AiokafkaReader(Looped, Reader):
+    def __init__(self, settings: dict[str, Any], topic: str, group: str | None) -> None:
+        super().__init__()
+        self.group = group
+
+        async def start() -> AIOKafkaConsumer:
+            made = AIOKafkaConsumer(**settings)
+            await made.start()
+            if group is None:
+                made.assign([TopicPartition(topic, 0)])
+                await made.seek_to_beginning()
+            else:
+                made.subscribe([topic])
+            return made
+
+        self.client: AIOKafkaConsumer = self._await(start())
+
+    def poll(self, timeout_ms: int = 200) -> list[tuple[int, str]]:
+        found = self._await(self.client.getmany(timeout_ms=timeout_ms))
+        return [(record.partition, record.value.decode()) for records in found.values() for record in records]
+
+    def assigned(self) -> list[int]:
+        return sorted(each.partition for each in self.client.assignment())
+
+    def positions(self) -> dict[TopicPartition, int]:
+        return {each: self._await(self.client.position(each)) for each in self.client.assignment()}
+
+    def commit(self) -> None:
+        self._await(self.client.commit())
+
+    def close(self) -> None:
+        self._end(self.client.stop())
+
+
+class Aiokafka(App):
+    name = "aiokafka"
+
+    def _producer(self, transactional_id: str, timeout_ms: int, codec: str) -> Producer:
+        settings = {
+            "bootstrap_servers": self.bootstrap,
+            "transactional_id": transactional_id,
+            "transaction_timeout_ms": timeout_ms,
+            "compression_type": None if codec == "none" else codec,
+        }
+        return AiokafkaProducer(settings)
+
+    def _reader(self, topic: str, group: str | None, committed: bool) -> Reader:
+        settings = {
+            "bootstrap_servers": self.bootstrap,
+            "group_id": group,
+            "isolation_level": "read_committed" if committed else "read_uncommitted",
+            "enable_auto_commit": False,
+            "auto_offset_reset": "earliest",
+            "session_timeout_ms": 10_000,
+            "heartbeat_interval_ms": 300,
+        }
+        return AiokafkaReader(settings, topic, group)
+
+    def committed(self, group: str, topic: str) -> int | None:
+        reader = self._reader(topic, group, committed=True)
+        assert isinstance(reader, AiokafkaReader)
+        try:
+            found = reader._await(reader.client.committed(TopicPartition(topic, 0)))
+        finally:
+            reader.close()
+        return None if found is None else int(found)

@@ -1,0 +1,122 @@
+"""The interface of an application: calls return when the broker has answered, failures are ``Refused``."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import Any
+
+TIMEOUT_S = 30
+
+
+class Refused(Exception):
+    """The client gave up on a call. `name` is what it calls the failure: its exception, or librdkafka's error."""
+
+    def __init__(self, name: str, text: str = "") -> None:
+        super().__init__(f"{name}: {text}" if text else name)
+        self.name = name
+
+
+class Producer:
+    """A transactional producer, initialised."""
+
+    def begin(self) -> None:
+        raise NotImplementedError
+
+    def send(self, topic: str, value: str, partition: int = 0) -> None:
+        """Returns when it is acknowledged."""
+        raise NotImplementedError
+
+    def offset(self, group: str, topic: str, offset: int) -> None:
+        """Puts a position in partition 0 into the transaction, for a group without members."""
+        raise NotImplementedError
+
+    def positions(self, reader: Reader) -> None:
+        """Puts the reader's positions into the transaction, with what it knows of its membership."""
+        raise NotImplementedError
+
+    def commit(self) -> None:
+        raise NotImplementedError
+
+    def abort(self) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+class Reader:
+    """A consumer, of assigned partitions or in a group. It commits when it is told to."""
+
+    def poll(self, timeout_ms: int = 200) -> list[tuple[int, str]]:
+        """(partition, value) of what has come."""
+        raise NotImplementedError
+
+    def assigned(self) -> list[int]:
+        """The partitions of its topic that it has now."""
+        raise NotImplementedError
+
+    def commit(self) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+class App:
+    """One application at a broker; `close` ends every client that it made."""
+
+    name = ""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self._made: list[Producer | Reader] = []
+
+    def producer(self, transactional_id: str, *, timeout_ms: int = 60_000, codec: str = "none") -> Producer:
+        return self._keep(self._producer(transactional_id, timeout_ms, codec))
+
+    def reader(self, topic: str, *, group: str | None = None, committed: bool = True) -> Reader:
+        """With `group` a member that subscribes to the topic; else one of partition 0, from its beginning."""
+        return self._keep(self._reader(topic, group, committed))
+
+    def committed(self, group: str, topic: str) -> int | None:
+        """The group's stable position in partition 0."""
+        raise NotImplementedError
+
+    def values(self, topic: str, count: int, *, committed: bool = True) -> list[str]:
+        """`count` values of partition 0 from its beginning, and what more comes in a while."""
+        reader = self.reader(topic, committed=committed)
+        found = read(reader, count)
+        found += [value for _, value in reader.poll(300)]
+        self.drop(reader)
+        return found
+
+    def _producer(self, transactional_id: str, timeout_ms: int, codec: str) -> Producer:
+        raise NotImplementedError
+
+    def _reader(self, topic: str, group: str | None, committed: bool) -> Reader:
+        raise NotImplementedError
+
+    def _keep(self, made: Any) -> Any:
+        self._made.append(made)
+        return made
+
+    def drop(self, made: Producer | Reader) -> None:
+        """Closes a client before the end."""
+        self._made.remove(made)
+        made.close()
+
+    def close(self) -> None:
+        """A client that was fenced may complain; it is gone all the same."""
+        while self._made:
+            with contextlib.suppress(Exception):
+                self._made.pop().close()
+
+
+def read(reader: Reader, count: int) -> list[str]:
+    """Polls until `count` values have come, or the time is up."""
+    found: list[str] = []
+    deadline = time.monotonic() + TIMEOUT_S
+    while len(found) < count and time.monotonic() < deadline:
+        found += [value for _, value in reader.poll()]
+    return found
