@@ -36,6 +36,6 @@ def recorder(bootstrap: str, capture: Path | None = None, on_request: OnRequest 
             writer.close()
 
 
-def replay(capture: Path, bootstrap: str) -> Outcome:
+def replay(capture: Path, bootstrap: str, patience_s: float = 30.0) -> Outcome:
     """Sends the capture's requests to a broker and compares its answers with the recorded ones."""
-    return asyncio.run(Replayer(parse_address(bootstrap)).run(read_capture(capture)))
+    return asyncio.run(Replayer(parse_address(bootstrap), patience_s=patience_s).run(read_capture(capture)))
