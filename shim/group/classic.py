@@ -138,6 +138,7 @@ class ClassicGroup:
         "joining",
         "leader_id",
         "members",
+        "metadata_bytes",
         "new_member_added",
         "pending_joins",
         "pending_syncs",
@@ -164,9 +165,10 @@ class ClassicGroup:
         self.leader_id: str | None = None
         self.members: dict[str, ClassicMember] = {}
         # Follows from the members, so that a join costs the same in a group of any size: who waits for the join phase,
-        # and how many know each protocol.
+        # how many know each protocol, and how much all have said about theirs.
         self.joining: set[str] = set()
         self.protocol_counts: dict[str, int] = {}
+        self.metadata_bytes = 0
         # instance id -> member id
         self.static_members: dict[str, str] = {}
         # Ids given out with MEMBER_ID_REQUIRED that have not come back.
@@ -295,6 +297,7 @@ class ClassicGroup:
     # --- protocols
 
     def _count_protocols(self, member: ClassicMember, change: int) -> None:
+        self.metadata_bytes += change * size_of(member.protocols)
         for name in {name for name, _ in member.protocols}:
             left = self.protocol_counts[name] = self.protocol_counts.get(name, 0) + change
             if not left:
@@ -467,6 +470,11 @@ class ClassicGroup:
         group.leader_id = value.leader
         group.refresh_subscribed_topics()
         return group
+
+
+def size_of(protocols: Iterable[tuple[str, bytes]]) -> int:
+    """Bytes of metadata."""
+    return sum(len(metadata) for _, metadata in protocols)
 
 
 def protocols_of(requested: Iterable[JoinGroupRequestProtocol]) -> Protocols:

@@ -9,7 +9,7 @@ members' metadata. Each function answers a `Decision`, or adds to one.
 from __future__ import annotations
 
 from shim.errors import ErrorCode, KafkaError
-from shim.group.classic import ClassicGroup, ClassicMember, State, protocols_of
+from shim.group.classic import ClassicGroup, ClassicMember, State, protocols_of, size_of
 from shim.group.decision import JOIN, SESSION, SYNC, Decision
 from shim.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from shim.protocol.messages.sync_group_response import SyncGroupResponse
@@ -28,6 +28,9 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 # Ids given out that nobody came back with are forgotten after the session timeout they asked for; more than these at
 # once push out the oldest, so that a flood of first joins costs bounded memory.
 MAX_PENDING_JOINS = 10_000
+# Of all members' metadata for all their protocols. What one generation uses of it must fit one record, 1 MB by default,
+# or the leader's assignment cannot be written; until then it would cost memory as far as members keep coming.
+MAX_METADATA_BYTES = 64 << 20
 
 
 def join(
@@ -46,6 +49,8 @@ def join(
     config = surroundings.config
     if not _accepts(group, request.member_id, config.group_max_size):
         group.remove(request.member_id)
+        decision.reply(token, _refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
+    elif not _has_room(group, request):
         decision.reply(token, _refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
     elif group.state is State.DEAD:
         decision.reply(token, _refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, request.member_id))
@@ -67,6 +72,13 @@ def _accepts(group: ClassicGroup, member_id: str, max_size: int) -> bool:
         # Who already waits stays; the others compete for the places left.
         return member_id in group.joining or len(group.joining) < max_size
     return member_id in group.members or len(group.members) < max_size
+
+
+def _has_room(group: ClassicGroup, request: JoinGroupRequest) -> bool:
+    member = group.members.get(request.member_id)
+    before = 0 if member is None else size_of(member.protocols)
+    after = sum(len(protocol.metadata) for protocol in request.protocols)
+    return after <= before or group.metadata_bytes - before + after <= MAX_METADATA_BYTES
 
 
 def _refusal(code: ErrorCode, member_id: str) -> JoinGroupResponse:

@@ -326,6 +326,26 @@ def test_thousands_of_joins_that_never_sync_leave_the_other_groups_alone(node: N
     assert len(node.timers) == 0
 
 
+def test_a_flood_of_metadata_costs_bounded_memory(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shim.group.classic_join.MAX_METADATA_BYTES", 10_000)
+    large = {"version": 3, "protocols": (("range", subscription("t") + bytes(2900)), ("sticky", subscription("t")))}
+    first = node.join("g", **large)
+    node.sync("g", first, {first.member_id: b"a"})
+    others = [node.join("g", **large) for _ in range(20)]
+    group = node.groups.find("g")
+    refused = [each for each in others if not isinstance(each, Later)]
+    assert (len(group.members), len(refused)) == (3, 18)
+    assert {each.error_code for each in refused} == {E.GROUP_MAX_SIZE_REACHED}
+    assert group.metadata_bytes == sum(len(data) for each in group.members.values() for _, data in each.protocols)
+    assert node.join("g", first.member_id, **large).error_code == 0, "who is in may come again"
+    larger = {"version": 3, "protocols": (("range", subscription("t") + bytes(9900)),)}
+    assert node.join("g", first.member_id, **larger).error_code == E.GROUP_MAX_SIZE_REACHED
+    assert first.member_id in group.members
+    assert node.join("g").error_code == E.MEMBER_ID_REQUIRED, "a small one finds room"
+    node.advance(REBALANCE_MS)
+    assert (group.members, group.metadata_bytes) == ({}, 0)
+
+
 @pytest.mark.parametrize("metadata", [b"", b"\xff", b"\x00\x01\x7f\xff\xff\xff", b"\x00\x00\x00\x00\x00\x01\x00\x05ab"])
 def test_hostile_metadata_makes_every_topic_count_as_used(node: Node, metadata: bytes) -> None:
     me = node.stable("g", protocols=(("range", metadata),))
