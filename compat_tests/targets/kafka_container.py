@@ -9,7 +9,9 @@ from compat_tests.images import kafka_image
 from compat_tests.targets.container import BROKER_PORT, ContainerTarget
 from compat_tests.targets.kafka_native import CLUSTER_ID
 
-CONTROLLER_PORT = 29093
+# Kafka asks its own coordinator for the state of a transaction, at its advertised address: the published port leads
+# nowhere inside, so it has a listener of its own.
+INSIDE_PORT, CONTROLLER_PORT = 29092, 29093
 
 
 class KafkaContainer(ContainerTarget):
@@ -25,7 +27,11 @@ class KafkaContainer(ContainerTarget):
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"{self.settings.get('node.id', '1')}@localhost:{CONTROLLER_PORT}",
-            "listeners": f"PLAINTEXT://0.0.0.0:{BROKER_PORT},CONTROLLER://localhost:{CONTROLLER_PORT}",
+            "listeners": f"PLAINTEXT://0.0.0.0:{BROKER_PORT},INSIDE://localhost:{INSIDE_PORT},"
+            f"CONTROLLER://localhost:{CONTROLLER_PORT}",
+            "advertised.listeners": f"PLAINTEXT://{self.bootstrap},INSIDE://localhost:{INSIDE_PORT}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "INSIDE",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": "/var/lib/kafka/data",
             # A killed broker registers again when its old session has ended: 9 s by default.
@@ -33,7 +39,7 @@ class KafkaContainer(ContainerTarget):
             "broker.heartbeat.interval.ms": "1000",
             # There is no other broker to hand over to.
             "controlled.shutdown.enable": "false",
-            **super().options(),
+            **self.settings,
         }
 
     def environment(self) -> dict[str, str]:
