@@ -136,7 +136,7 @@ def clients() -> list[Step]:
 
 
 def compat() -> list[Step]:
-    return [pytest("compat", *trees("compat_tests/tests/compat"), "-m", "not soak")]
+    return [pytest("compat", *trees("compat_tests/tests/compat", "compat_tests/tests/containers"), "-m", "not soak")]
 
 
 def spark() -> list[Step]:
