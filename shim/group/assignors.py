@@ -8,6 +8,8 @@ Source: `org.apache.kafka.coordinator.group.assignor`.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from shim.group.java_order import copied_table_size, order_ints, order_uuids
 
 TYPE_CHECKING = False
@@ -54,7 +56,7 @@ class GroupSpec:
 
 
 class _Range:
-    """One topic while its partitions are given out in runs."""
+    """Topics that are alike, while their partitions are given out in runs."""
 
     __slots__ = ("count", "extra", "members", "next")
 
@@ -82,20 +84,39 @@ def assign_range(spec: GroupSpec) -> dict[str, Partitions]:
         # Java compares strings by UTF-16 unit.
         return instance_id is None, (member_id if instance_id is None else instance_id).encode("utf-16-be")
 
-    subscribers: dict[bytes, int] = {}
-    for member in spec.members.values():
-        for topic_id in member.topic_ids:
-            subscribers[topic_id] = subscribers.get(topic_id, 0) + 1
-    topics = {topic_id: _Range(spec.partition_counts[topic_id], count) for topic_id, count in subscribers.items()}
+    runs = _runs(spec)
     result: dict[str, Partitions] = {}
     for member_id in sorted(spec.members, key=place):
+        wanted = spec.members[member_id].topic_ids
         mine: Partitions = {}
-        for topic_id in spec.members[member_id].topic_ids:
-            taken = topics[topic_id].take()
+        for run, topic_ids in runs[id(wanted)]:
+            taken = run.take()
             if taken:
-                mine[topic_id] = set(taken)
+                mine.update((topic_id, set(taken)) for topic_id in topic_ids)
+        if len(mine) > 1:
+            mine = {topic_id: mine[topic_id] for topic_id in wanted if topic_id in mine}
         result[member_id] = mine
     return result
+
+
+def _runs(spec: GroupSpec) -> dict[int, list[tuple[_Range, list[bytes]]]]:
+    """By subscription (members mostly share one): its topics, those together that have the same number of partitions
+    and the same subscribers, so that each of these gets the same run of all of them."""
+    wanted = {id(member.topic_ids): member.topic_ids for member in spec.members.values()}
+    subscribers = Counter(id(member.topic_ids) for member in spec.members.values())
+    wanted_by: dict[bytes, list[int]] = {}
+    for key, topic_ids in wanted.items():
+        for topic_id in topic_ids:
+            wanted_by.setdefault(topic_id, []).append(key)
+    alike: dict[tuple[int, ...], list[bytes]] = {}
+    for topic_id, keys in wanted_by.items():
+        alike.setdefault((spec.partition_counts[topic_id], *keys), []).append(topic_id)
+    found: dict[int, list[tuple[_Range, list[bytes]]]] = {key: [] for key in wanted}
+    for (count, *keys), topics in alike.items():
+        run = _Range(count, sum(subscribers[key] for key in keys))
+        for key in keys:
+            found[key].append((run, topics))
+    return found
 
 
 # --- uniform
