@@ -215,7 +215,12 @@ def find_batch(int fd, int64_t position, int64_t end_position, int64_t offset):
     return (found.position, found.size_bytes, found.base_offset, found.last_offset) if outcome else None
 
 
-def lookup_offset(index, Py_ssize_t size_bytes, int64_t relative_offset):
+cdef inline int64_t _key(const uint8_t* entry, Py_ssize_t entry_size) noexcept nogil:
+    return load_i32(entry) if entry_size == OFFSET_ENTRY_SIZE else load_i64(entry)
+
+
+cdef _last_to(index, Py_ssize_t size_bytes, Py_ssize_t entry_size, int64_t target):
+    """The two fields of the last entry whose key is at or below `target`; None when there is none."""
     cdef Py_buffer view
     cdef const uint8_t* entries
     cdef Py_ssize_t low = 0
@@ -226,46 +231,28 @@ def lookup_offset(index, Py_ssize_t size_bytes, int64_t relative_offset):
         if not 0 <= size_bytes <= view.len:
             raise ValueError(f"{size_bytes} bytes are not inside an index of {view.len}")
         entries = <const uint8_t*>view.buf
-        high = size_bytes // OFFSET_ENTRY_SIZE
+        high = size_bytes // entry_size
         # Entries below `low` are at or below the target, those from `high` on are above it.
         while low < high:
             middle = (low + high) // 2
-            if load_i32(entries + middle * OFFSET_ENTRY_SIZE) <= relative_offset:
+            if _key(entries + middle * entry_size, entry_size) <= target:
                 low = middle + 1
             else:
                 high = middle
         if low == 0:
-            return 0, 0
-        entries += (low - 1) * OFFSET_ENTRY_SIZE
-        return load_i32(entries), load_i32(entries + 4)
+            return None
+        entries += (low - 1) * entry_size
+        return _key(entries, entry_size), load_i32(entries + entry_size - 4)
     finally:
         PyBuffer_Release(&view)
+
+
+def lookup_offset(index, Py_ssize_t size_bytes, int64_t relative_offset):
+    return _last_to(index, size_bytes, OFFSET_ENTRY_SIZE, relative_offset) or (0, 0)
 
 
 def lookup_time(index, Py_ssize_t size_bytes, int64_t timestamp_ms):
-    cdef Py_buffer view
-    cdef const uint8_t* entries
-    cdef Py_ssize_t low = 0
-    cdef Py_ssize_t high
-    cdef Py_ssize_t middle
-    PyObject_GetBuffer(index, &view, PyBUF_SIMPLE)
-    try:
-        if not 0 <= size_bytes <= view.len:
-            raise ValueError(f"{size_bytes} bytes are not inside an index of {view.len}")
-        entries = <const uint8_t*>view.buf
-        high = size_bytes // TIME_ENTRY_SIZE
-        while low < high:
-            middle = (low + high) // 2
-            if load_i64(entries + middle * TIME_ENTRY_SIZE) <= timestamp_ms:
-                low = middle + 1
-            else:
-                high = middle
-        if low == 0:
-            return -1, 0
-        entries += (low - 1) * TIME_ENTRY_SIZE
-        return load_i64(entries), load_i32(entries + 8)
-    finally:
-        PyBuffer_Release(&view)
+    return _last_to(index, size_bytes, TIME_ENTRY_SIZE, timestamp_ms) or (-1, 0)
 
 
 # ---- Walk ----

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import mmap
 import os
+from bisect import bisect_left
+from collections.abc import Callable
 from struct import Struct
 
 from cext.segment import lookup_offset, lookup_time
@@ -31,6 +33,17 @@ class IndexFile:
         # What the file holds, preallocation included; -1: there is no file.
         self.file_bytes = -1
         self._map: mmap.mmap | None = None
+
+    def _attach(self) -> bool:
+        """Take all that the file holds for entries; False when there is no file."""
+        try:
+            size_bytes = os.stat(self.path).st_size
+        except FileNotFoundError:
+            return False
+        self.reset()
+        self.file_bytes = size_bytes
+        self.stored_bytes = size_bytes - size_bytes % self.entry.size
+        return True
 
     @property
     def count(self) -> int:
@@ -79,6 +92,10 @@ class IndexFile:
         self.stored_bytes = self.file_bytes = end_bytes
         self.tail = bytearray()
 
+    def first_where(self, is_beyond: Callable[[tuple[int, ...]], bool]) -> int:
+        """The number of the first entry that `is_beyond` a point, by bisection: none is before it, all are after it."""
+        return bisect_left(range(self.count), True, key=lambda number: is_beyond(self.at(number)))
+
     def keep(self, count: int) -> None:
         """Drop all but the first `count` entries."""
         size_bytes = count * self.entry.size
@@ -113,28 +130,12 @@ class OffsetIndex(IndexFile):
 
         Kafka preallocates the file of a segment it writes to with zeros, which a crash leaves behind them: an entry is
         taken only while offsets ascend."""
-        try:
-            size_bytes = os.stat(self.path).st_size
-        except FileNotFoundError:
+        if not self._attach():
             return False
-        self.reset()
-        self.file_bytes = size_bytes
-        self.stored_bytes = size_bytes - size_bytes % self.entry.size
         if not self.stored_bytes or self.at(self.count - 1) > (0, 0):
-            return size_bytes % self.entry.size == 0
-        self.stored_bytes = self._zeros_from() * self.entry.size
+            return self.stored_bytes == self.file_bytes
+        self.stored_bytes = self.first_where(_is_preallocated) * self.entry.size
         return True
-
-    def _zeros_from(self) -> int:
-        """First of the zero entries that end the file, by bisection: entries ascend, then are zero."""
-        low, high = 0, self.count
-        while low < high:
-            middle = (low + high) // 2
-            if self.at(middle) == (0, 0):
-                high = middle
-            else:
-                low = middle + 1
-        return low
 
     def lookup(self, relative_offset: int) -> tuple[int, int]:
         """(relative offset, position) of the last entry at or below; (0, 0) when there is none."""
@@ -146,37 +147,17 @@ class OffsetIndex(IndexFile):
 
     def first_from_position(self, position: int) -> tuple[int, int] | None:
         """The first entry at or after `position` of the log; None when there is none."""
-        low, high = 0, self.count
-        while low < high:
-            middle = (low + high) // 2
-            if self.at(middle)[1] < position:
-                low = middle + 1
-            else:
-                high = middle
-        return (self.at(low)[0], self.at(low)[1]) if low < self.count else None
+        number = self.first_where(lambda entry: entry[1] >= position)
+        return (self.at(number)[0], self.at(number)[1]) if number < self.count else None
 
     def last_position_to(self, position: int) -> int:
         """The greatest indexed position at or below `position`; 0 when there is none."""
-        low, high = 0, self.count
-        while low < high:
-            middle = (low + high) // 2
-            if self.at(middle)[1] <= position:
-                low = middle + 1
-            else:
-                high = middle
-        return self.at(low - 1)[1] if low else 0
+        number = self.first_where(lambda entry: entry[1] > position)
+        return self.at(number - 1)[1] if number else 0
 
     def truncate_to(self, relative_offset: int) -> None:
         """Drop the entries at or above `relative_offset`."""
-        low, high = 0, self.count
-        while low < high:
-            middle = (low + high) // 2
-            if self.at(middle)[0] < relative_offset:
-                low = middle + 1
-            else:
-                high = middle
-        if low < self.count:
-            self.keep(low)
+        self.keep(self.first_where(lambda entry: entry[0] >= relative_offset))
 
 
 class TimeIndex(IndexFile):
@@ -187,21 +168,10 @@ class TimeIndex(IndexFile):
 
     def load(self) -> bool:
         """As `OffsetIndex.load`."""
-        try:
-            size_bytes = os.stat(self.path).st_size
-        except FileNotFoundError:
+        if not self._attach():
             return False
-        self.reset()
-        self.file_bytes = size_bytes
-        self.stored_bytes = size_bytes - size_bytes % self.entry.size
-        low, high = 0, self.count
-        while low < high:  # A zero timestamp after the first entry is preallocation.
-            middle = (low + high) // 2
-            if self.at(middle) == (0, 0):
-                high = middle
-            else:
-                low = middle + 1
-        self.stored_bytes = low * self.entry.size
+        # A zero timestamp after the first entry is preallocation.
+        self.stored_bytes = self.first_where(_is_preallocated) * self.entry.size
         return True
 
     @property
@@ -225,12 +195,8 @@ class TimeIndex(IndexFile):
 
     def truncate_to(self, relative_offset: int) -> None:
         """Drop the entries at or above `relative_offset`."""
-        low, high = 0, self.count
-        while low < high:
-            middle = (low + high) // 2
-            if self.at(middle)[1] < relative_offset:
-                low = middle + 1
-            else:
-                high = middle
-        if low < self.count:
-            self.keep(low)
+        self.keep(self.first_where(lambda entry: entry[1] >= relative_offset))
+
+
+def _is_preallocated(entry: tuple[int, ...]) -> bool:
+    return entry == (0, 0)
