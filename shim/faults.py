@@ -5,7 +5,8 @@ Nothing is armed in normal use, and then a point costs one attribute test: hot p
 KAFKA_SHIM_FAULTS arms points before the broker starts: `point=action[:argument][@nth]`, several joined by commas.
 Actions: `kill` (SIGKILL to this process), `exit` (status 70, no clean-up), `error[:CODE]` (raise KafkaError),
 `oserror[:ERRNO]` (raise OSError, by default ENOSPC), `drop` (close this client's connection: the answer is lost),
-`hold` (only at `gate`, until `release`). `@3` means: at the third time it is reached, once; without it, every time.
+`hold[:MS]` (only at `gate`, until `release`, or for so many milliseconds). `@3` means: at the third time it is
+reached, once; without it, every time.
 
     KAFKA_SHIM_FAULTS="txn.after_prepare=kill@3,log.before_write=oserror:ENOSPC" kafka-shim serve
 """
@@ -157,10 +158,15 @@ class Faults:
             self.reach(point, **facts)
         elif armed.is_due(facts):
             import asyncio
+            import contextlib
 
             future = asyncio.get_running_loop().create_future()
             armed.held.append(future)
-            await future
+            if armed.argument is None:
+                await future
+            else:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(future, int(armed.argument) / 1000)
 
     def release(self, point: str) -> int:
         """Let everyone held at `point` go on; answers how many there were."""

@@ -353,10 +353,14 @@ class Parked:
         """Still after a while that is long for a broker."""
         return not select.select([self._connection._socket], [], [], 0.5)[0]
 
+    def quiet_answer(self) -> Any:
+        """Without a note."""
+        with self._connection:
+            return self._connection.receive(self._message.API_KEY, self._version)[1]
+
     def answer(self) -> Any:
         talk, api = self._talk, type(self._message).__name__.removesuffix("Request")
-        with self._connection:
-            _, answer = self._connection.receive(self._message.API_KEY, self._version)
+        answer = self.quiet_answer()
         talk.note(f"{api} v{self._version}, parked", talk.plain(self._message), talk.plain(answer))
         return answer
 

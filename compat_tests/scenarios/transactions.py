@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from compat_tests.requests import make
+from typing import Any
+
+from compat_tests.requests import fetch, make
 from compat_tests.scenarios import scenario
-from compat_tests.scenarios.talk import NONE, Producer, Talk, name_of
+from compat_tests.scenarios.talk import NONE, Producer, Talk, name_of, records_of
 from compat_tests.targets import Power
 
 FENCED, OLD_EPOCH, MAPPING = "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"
@@ -194,8 +196,6 @@ def states_a_transaction_goes_through(t: Talk) -> None:
 @scenario("B7")
 def the_log_of_transactions_reads_the_same(t: Talk) -> None:
     """__transaction_state holds the state's records in Kafka's versions and fields; here of one id, at TV1 and TV2."""
-    from shim.protocol.record_frames import TRANSACTION
-
     topic = t.topic()
     p = Producer(t, "x")
     p.add(topic)
@@ -204,27 +204,29 @@ def the_log_of_transactions_reads_the_same(t: Talk) -> None:
     p.send(topic, b"newer")
     p.end(commit=False, version=5)
     t.same(state_of(t, p.transactional_id), "CompleteAbort", "state")
-    written = []
-    for partition in range(50):
-        from compat_tests.scenarios.talk import records_of
-
-        answer = t.send(_read("__transaction_state", partition), 12).responses[0].partitions[0]
-        for record, _ in records_of(answer.records or b""):
-            key = TRANSACTION.decode_key(record.key)
-            if getattr(key, "transactional_id", None) == p.transactional_id and record.value is not None:
-                version = int.from_bytes(record.value[:2], "big")
-                written.append(
-                    {"version": version, "value": t.plain(TRANSACTION.decode_value(key.API_KEY, record.value))}
-                )
+    written = [row for row in log_of_transactions(t, p.transactional_id) if row is not None]
     for number, row in enumerate(written):
         t.note(f"record {number}", "__transaction_state", row)
     t.same(len(written) >= 6, True, "number of records")
 
 
-def _read(topic: str, partition: int):  # type: ignore[no-untyped-def]
-    from compat_tests.requests import fetch
+def log_of_transactions(t: Talk, transactional_id: str | None) -> list[dict[str, Any] | None]:
+    """What __transaction_state holds of an id: version and value of each record, None for a tombstone."""
+    from shim.protocol.record_frames import TRANSACTION
 
-    return fetch(topic, partition, 0, max_bytes=1 << 24)
+    written: list[dict[str, Any] | None] = []
+    for partition in range(50):
+        answer = t.send(fetch("__transaction_state", partition, 0, max_bytes=1 << 24), 12).responses[0].partitions[0]
+        for record, _ in records_of(answer.records or b""):
+            key = TRANSACTION.decode_key(record.key)
+            if getattr(key, "transactional_id", None) != transactional_id:
+                continue
+            if record.value is None:
+                written.append(None)
+            else:
+                value = TRANSACTION.decode_value(key.API_KEY, record.value)
+                written.append({"version": int.from_bytes(record.value[:2], "big"), "value": t.plain(value)})
+    return written
 
 
 @scenario("B8")

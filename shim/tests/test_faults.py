@@ -70,6 +70,14 @@ def test_a_held_caller_goes_on_when_it_is_released():
     asyncio.run(main())
 
 
+def test_a_caller_is_held_for_a_time():
+    async def main():
+        faults = Faults(f"{POINT}=hold:1")
+        await asyncio.wait_for(faults.gate(POINT), 10)
+
+    asyncio.run(main())
+
+
 def test_a_gate_does_every_other_action_too():
     async def main():
         faults = Faults(f"{POINT}=error")
