@@ -83,7 +83,7 @@ class Dispatcher:
             if faults.armed:
                 if faults.holds(RECEIVED):
                     self.is_abandonable = False
-                    return self._complete(context, api, request, self._held(context, api, request))
+                    return self._complete(context, api, request, self._held(context, api, request), [])
                 faults.reach(RECEIVED, api_key=api_key, client_id=client_id)
             response = api.handle(context, request)
         except DisconnectError:
@@ -92,12 +92,15 @@ class Dispatcher:
             response = self._fail(context, api, request, error)
         if response is None:
             return None
+        home = broker.logs.home
         if isinstance(response, api.response):
-            if not broker.logs.home.owed_flushes:
+            if not home.owed_flushes:
                 return self._encode(context, response)
             response = _ready(response)
         self.is_abandonable = api.is_abandonable
-        return self._complete(context, api, request, response)
+        # Taken now: the coroutine begins in a later turn, when other requests have made theirs.
+        owed = home.take_owed() if home.owed_flushes else []
+        return self._complete(context, api, request, response, owed)
 
     async def _held(self, context: Context, api: Api, request: Any) -> Any:
         """A request that a test holds back before it is handled."""
@@ -106,12 +109,16 @@ class Dispatcher:
         return response if response is None or isinstance(response, api.response) else await response
 
     async def _complete(
-        self, context: Context, api: Api, request: Any, waiting: Coroutine[Any, Any, Any]
+        self, context: Context, api: Api, request: Any, waiting: Coroutine[Any, Any, Any], owed: list[Any]
     ) -> Parts | None:
+        """`owed`: fsyncs that the answer waits for, besides those of what `waiting` still does."""
+        home = self.broker.logs.home
         try:
             response = await waiting
-            if self.broker.logs.home.owed_flushes:
-                await self.broker.logs.home.flushed()
+            if home.owed_flushes:
+                owed = owed + home.take_owed()
+            if owed:
+                await home.flushed(owed)
         except DisconnectError:
             raise
         except Exception as error:

@@ -25,17 +25,18 @@ REQUEST, RESPONSE = EndTxnRequest, EndTxnResponse
 
 
 def handle(context: Context, request: EndTxnRequest) -> EndTxnResponse | Coroutine[Any, Any, EndTxnResponse]:
-    if context.broker.faults.armed:
+    transactions = context.broker.transactions
+    if transactions.must_wait(request.transactional_id):
         return _handle_stepwise(context, request)
     try:
-        producer_id, producer_epoch = context.broker.transactions.end(*_arguments(context, request))
+        producer_id, producer_epoch = transactions.end(*_arguments(context, request))
     except KafkaError as error:
         return _failed(context, error)
     return EndTxnResponse(producer_id=producer_id, producer_epoch=producer_epoch)
 
 
 async def _handle_stepwise(context: Context, request: EndTxnRequest) -> EndTxnResponse:
-    """A test holds, drops or crashes at the steps of the end."""
+    """A test holds, drops or crashes at the steps of the end, or each of them waits for the disk."""
     try:
         producer_id, producer_epoch = await context.broker.transactions.end_stepwise(*_arguments(context, request))
     except KafkaError as error:

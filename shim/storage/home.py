@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from shim.errors import ErrorCode, KafkaError
 from shim.storage.flusher import Flusher
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from shim.storage.log import PartitionLog
 
 MOST_OWED_FLUSHES = 64
+T = TypeVar("T")
 MarkerHook = Callable[["PartitionLog", int, int, bool, int], None]
 
 
@@ -52,7 +53,8 @@ class Home:
         self.flush_wanted: set[PartitionLog] = set()
         # Called when a partition joins them: only then somebody has to look.
         self.flush_wished: Callable[[], None] = nothing
-        # What `flush.messages` demands for batches that the broker built itself: the request under way waits for it.
+        # What `flush.messages` demands for batches that the broker built itself: the request under way takes and awaits
+        # it. A request that did not take its own in the turn of the loop that made it finds it taken by another.
         self.owed_flushes: list[Future[None]] = []
         # Removals of deleted files that wait for `file.delete.delay.ms`.
         self._removals: dict[Callable[[], None], Timer] = {}
@@ -87,12 +89,29 @@ class Home:
             self.owed_flushes = [flush for flush in self.owed_flushes if not flush.done()]
         self.owed_flushes.append(flushed)
 
-    async def flushed(self) -> None:
-        """Returns when everything owed before this call is on the disk. Raises NOT_COORDINATOR when that fails: what
-        was to be told is not certain, and the partition is offline."""
+    def take_owed(self) -> list[Future[None]]:
+        """What is owed so far, for the caller alone."""
+        owed, self.owed_flushes = self.owed_flushes, []
+        return owed
+
+    def owed_by(self, step: Callable[[], T]) -> tuple[T, list[Future[None]]]:
+        """What `step` answers, and what is owed for it alone; what was owed before stays. What it raises it owes to
+        whoever comes next."""
+        before, self.owed_flushes = self.owed_flushes, []
+        try:
+            outcome = step()
+        except BaseException:
+            self.owed_flushes = before + self.owed_flushes
+            raise
+        owed, self.owed_flushes = self.owed_flushes, before
+        return outcome, owed
+
+    @staticmethod
+    async def flushed(owed: list[Future[None]]) -> None:
+        """Returns when what was owed is on the disk. Raises NOT_COORDINATOR when that fails: what was to be told is not
+        certain, and the partition is offline."""
         from asyncio import wrap_future
 
-        owed, self.owed_flushes = self.owed_flushes, []
         try:
             for flush in owed:
                 await wrap_future(flush)

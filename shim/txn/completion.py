@@ -14,7 +14,9 @@ from shim.txn import state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from asyncio import Task
     from collections.abc import Generator
+    from concurrent.futures import Future
 
     from shim.clock import Clock, Timer
     from shim.faults import Faults
@@ -37,6 +39,13 @@ BEFORE_PREPARE: Step = ("txn.before_prepare", None)
 AFTER_PREPARE: Step = ("txn.after_prepare", None)
 BEFORE_COMPLETE: Step = ("txn.before_complete", None)
 AFTER_COMPLETE: Step = ("txn.after_complete", None)
+# Where `flush.messages` wants the disk to have what was written before anything else is.
+DISK_FIRST = frozenset((AFTER_PREPARE, BEFORE_COMPLETE, AFTER_COMPLETE))
+
+
+def _log_bug(transactional_id: str, error: Exception) -> None:
+    if not isinstance(error, KafkaError):
+        logger.error("%s: cannot be ended, trying on", transactional_id, exc_info=error)
 
 
 def facts_of(step: Step, transactional_id: str) -> dict[str, object]:
@@ -65,10 +74,15 @@ class Completion:
         self._metadata = metadata
         self._faults = faults
         self._explanations = explanations
+        self._home = logs.home
         self._retries: dict[str, Timer] = {}
+        # What waits for the disk; tasks that nobody keeps may vanish.
+        self._tasks: set[Task[None]] = set()
+        self._is_stopped = False
 
     def stop(self) -> None:
         """Nothing is lost: what is prepared is resumed at the next start."""
+        self._is_stopped = True
         for timer in self._retries.values():
             timer.cancel()
         self._retries.clear()
@@ -78,23 +92,61 @@ class Completion:
         self._run(self.steps(slot, prepared), prepared.transactional_id)
 
     def _finish_marking(self, slot: Slot, prepared: Transaction) -> None:
-        """What follows PREPARE, now or later: whatever fails here is tried again, or nobody would ever end it."""
-        try:
-            self._run(self._mark(slot, prepared, self._clock.now_ms()), prepared.transactional_id)
-            self._complete(slot, prepared)
-        except Exception as error:
-            if not isinstance(error, KafkaError):
-                logger.exception("%s: cannot be ended, trying on", prepared.transactional_id)
-            self._retry_later(slot, prepared)
+        """What follows PREPARE, later: whatever fails here is tried again, or nobody would ever end it."""
 
-    def _run(self, steps: Generator[Step, None, object], transactional_id: str) -> None:
-        for step in steps:
+        def steps() -> Steps:
+            try:
+                return (yield from self._rest(slot, prepared, self._clock.now_ms()))
+            except BaseException:
+                self._retry_later(slot, prepared)
+                raise
+
+        try:
+            self._run(steps(), prepared.transactional_id)
+        except Exception as error:
+            _log_bug(prepared.transactional_id, error)
+
+    def _run(self, steps: Steps, transactional_id: str) -> None:
+        """To the end, or to where `flush.messages` wants the disk to have what was written; the rest is a task then."""
+        owed: list[Future[None]] = []
+        while True:
+            try:
+                step, owed_here = self._home.owed_by(steps.__next__)
+            except StopIteration:
+                return
+            owed += owed_here
             if self._faults.armed:
                 try:
                     self._faults.reach(step[0], **facts_of(step, transactional_id))
                 except BaseException as error:
                     steps.throw(error)
                     raise
+            if owed and step in DISK_FIRST and self._run_aside(steps, transactional_id, owed):
+                return
+
+    def _run_aside(self, steps: Steps, transactional_id: str, owed: list[Future[None]]) -> bool:
+        """False where there is no loop to wait in: a start, a test."""
+        import asyncio
+
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return False
+        task = loop.create_task(self._run_on(steps, transactional_id, owed))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return True
+
+    async def _run_on(self, steps: Steps, transactional_id: str, owed: list[Future[None]]) -> None:
+        try:
+            try:
+                await self._home.flushed(owed)
+            except BaseException as error:
+                steps.throw(error)
+                raise
+            self._run(steps, transactional_id)
+        except Exception as error:
+            _log_bug(transactional_id, error)
 
     def steps(self, slot: Slot, prepared: Transaction) -> Steps:
         """Write PREPARE, the markers, COMPLETE; answers the completed value."""
@@ -108,11 +160,15 @@ class Completion:
         slot.unmarked = sorted(prepared.partitions)
         try:
             yield AFTER_PREPARE
-            yield from self._mark(slot, prepared, prepared.last_update_ms)
-            return self._complete(slot, prepared)
+            return (yield from self._rest(slot, prepared, prepared.last_update_ms))
         except BaseException:
             self._retry_later(slot, prepared)
             raise
+
+    def _rest(self, slot: Slot, prepared: Transaction, now_ms: int) -> Steps:
+        """The missing markers, and COMPLETE."""
+        yield from self._mark(slot, prepared, now_ms)
+        return self._complete(slot, prepared)
 
     def _mark(self, slot: Slot, prepared: Transaction, now_ms: int) -> Generator[Step, None, None]:
         """Write the markers that are still missing, stamped with `now_ms`: the decision may be much older, and a marker
@@ -178,6 +234,8 @@ class Completion:
 
     def _retry_later(self, slot: Slot, prepared: Transaction) -> None:
         name = prepared.transactional_id
+        if self._is_stopped:
+            return
 
         def retry() -> None:
             self._retries.pop(name, None)

@@ -1,7 +1,8 @@
 """The transaction coordinator: the shell around the rules of `state`. Decide, append to `__transaction_state`, apply.
 
 Nothing is awaited between a decision and its apply: that is the lock. Only a transaction that is being ended in
-stepwise mode waits between its steps, and then it is `pending`, which every rule refuses with CONCURRENT_TRANSACTIONS.
+stepwise mode, or with `flush.messages`, waits between its steps, and then it is `pending`, which every rule refuses
+with CONCURRENT_TRANSACTIONS.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ import logging
 
 from shim.errors import ErrorCode, KafkaError
 from shim.txn import state
-from shim.txn.completion import AFTER_COMPLETE, Completion, facts_of
+from shim.txn.completion import AFTER_COMPLETE, DISK_FIRST, Completion, facts_of
 from shim.txn.explain import Explanations
 from shim.txn.log import Slot, TransactionLog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from concurrent.futures import Future
 
     from shim.clock import Clock, Timer
     from shim.config import BrokerConfig
@@ -56,6 +58,7 @@ class TransactionCoordinator:
         self._clock = clock
         self._config = config
         self._faults = faults
+        self._home = logs.home
         self._log = TransactionLog(config, logs, metadata, self.explanations)
         self._completion = Completion(self._log, clock, logs, metadata, faults, self.explanations)
         # From start() to stop().
@@ -208,7 +211,8 @@ class TransactionCoordinator:
     def end(
         self, transactional_id: str, producer_id: int, producer_epoch: int, commit: bool, client_version: int
     ) -> tuple[int, int]:
-        """EndTxn: everything is written when this returns (B10). Answers (producer id, epoch) for TV2, else -1s."""
+        """EndTxn: everything is written when this returns (B10). Answers (producer id, epoch) for TV2, else -1s. Where
+        `must_wait`, `end_stepwise` is to be used."""
         steps = self._end(transactional_id, producer_id, producer_epoch, commit, client_version)
         while True:
             try:
@@ -216,18 +220,30 @@ class TransactionCoordinator:
             except StopIteration as done:
                 return done.value  # type: ignore[no-any-return]
 
+    def must_wait(self, transactional_id: str) -> bool:
+        """Whether the end has steps to wait at: a test's, or the disk's."""
+        return self._faults.armed or self._log.wants_flush(transactional_id)
+
     async def end_stepwise(
         self, transactional_id: str, producer_id: int, producer_epoch: int, commit: bool, client_version: int
     ) -> tuple[int, int]:
-        """The same, with a stop at each step for `faults` to hold, to drop or to crash."""
+        """The same, with a stop at each step: for `faults` to hold, to drop or to crash, and, where `flush.messages`
+        wants it, until the disk has what the step wrote. A power cut between two fsyncs must leave neither a marker
+        without its decision nor a completed transaction without its markers."""
+        home = self._home
+        owed: list[Future[None]] = []
         steps = self._end(transactional_id, producer_id, producer_epoch, commit, client_version)
         while True:
             try:
-                step = next(steps)
+                step, owed_here = home.owed_by(steps.__next__)
             except StopIteration as done:
                 return done.value  # type: ignore[no-any-return]
+            owed += owed_here
             try:
                 await self._faults.gate(step[0], **facts_of(step, transactional_id))
+                if owed and step in DISK_FIRST:
+                    waiting, owed = owed, []
+                    await home.flushed(waiting)
             except BaseException as error:
                 steps.throw(error)
                 raise

@@ -13,6 +13,7 @@ from cext import records as cext_records
 from cext.batch import BatchError
 from shim.errors import ErrorCode, KafkaError
 from shim.java_hash import internal_partition
+from shim.storage.log import NEVER
 from shim.txn import records
 from shim.txn.state import TV1
 
@@ -154,6 +155,12 @@ class TransactionLog:
             self._explanations.forget(transactional_id)
 
     # --- where things are
+
+    def wants_flush(self, transactional_id: str) -> bool:
+        """Whether `flush.messages` is set for the partition that holds the transactional id."""
+        slot = self.slots.get(transactional_id)
+        log = None if slot is None else self._logs.find(TOPIC, slot.partition)
+        return log is not None and log.config.flush_messages < NEVER
 
     def partition_log(self, partition: int) -> PartitionLog:
         """Raises NOT_COORDINATOR when there is no such partition here, or not online."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
 from collections.abc import Iterator
 
@@ -69,3 +71,26 @@ def test_an_end_that_cannot_be_flushed_is_not_answered_as_done(broker: Broker, c
     assert client.init() == client.produce(12) == ErrorCode.NONE
     broker.faults.arm("log.before_fsync", "oserror", "EIO")
     assert client.end(5) == ErrorCode.NOT_COORDINATOR
+
+
+def test_answers_that_meet_wait_each_for_its_own_fsync(broker: Broker, client: Client) -> None:
+    """Requests of several connections that come in one turn of the loop: none may take what another waits for."""
+    with contextlib.ExitStack() as stack:
+        clients = [
+            Client(stack.enter_context(Connection(broker.bootstrap_servers)), f"app-{number}") for number in range(4)
+        ]
+        for each in clients:
+            broker.call(broker.state.metadata.create_topic, each.name, 1, 1)
+            each.topic = each.name
+            assert each.init() == ErrorCode.NONE
+        broker.faults.arm("log.before_fsync", lambda **_: time.sleep(FSYNC_S))
+        busy = threading.Thread(target=broker.call, args=(time.sleep, 5 * FSYNC_S))
+        busy.start()
+        for each in clients:
+            request = InitProducerIdRequest(transactional_id=each.name, transaction_timeout_ms=60_000)
+            each.connection.send(request, 4)
+        busy.join()
+        for each in reversed(clients):
+            _, answer = each.connection.receive(InitProducerIdRequest.API_KEY, 4)
+            assert answer.error_code == 0
+            assert unflushed(broker) == []
