@@ -232,6 +232,44 @@ def static_members_come_back(script: Script) -> None:
     script.ask("DescribeGroups", 6, groups=[group])
 
 
+@conversation
+def requests_in_every_state_of_a_classic_group(script: Script) -> None:
+    topic = script.topic("classic-states")
+    for state in ("Empty", "Stable", "PreparingRebalance", "CompletingRebalance"):
+        group, me = stable(script, f"in-{state}")
+        parked = None
+        if state == "Empty":
+            script.ask("LeaveGroup", 5, group_id=group, members=[{"member_id": me.member_id}])
+        elif state != "Stable":
+            second = script.ask("JoinGroup", 9, **join_fields(group))
+            parked = script.park("JoinGroup", 9, **join_fields(group, second.member_id))
+            assert parked.is_waiting
+            if state == "CompletingRebalance":
+                me = script.ask("JoinGroup", 9, **join_fields(group, me.member_id))
+                parked.answer()
+                parked = None
+        script.ask("DescribeGroups", 6, groups=[group])
+        for changes in ({}, {"generation_id": 7}, {"member_id": "stranger"}, {"group_instance_id": "i"}):
+            beat(script, group, me, **changes)
+            if state != "CompletingRebalance" or changes:  # there it would wait, or assign
+                script.ask("SyncGroup", 5, **{**sync_fields(group, me), **changes})
+        for changes in ({}, {"generation_id_or_member_epoch": 7}, {"member_id": "stranger"}):
+            script.ask("OffsetCommit", 9, **commit_fields(group, me, topic, **changes))
+        script.ask("OffsetCommit", 9, **commit_fields(group, None, topic))
+        script.ask("LeaveGroup", 5, group_id=group, members=[{"member_id": "stranger"}])
+        script.ask("JoinGroup", 9, **join_fields(group, "stranger"))
+        script.ask("JoinGroup", 9, **join_fields(group, protocols=protocols("other")))
+        script.ask("ConsumerGroupHeartbeat", 1, group_id=group, member_id=me.member_id, member_epoch=1)
+        script.ask("OffsetDelete", 0, **delete_fields(group, "no such topic", 0))
+        if state != "Empty":
+            script.ask("DeleteGroups", 2, groups_names=[group])
+        if parked is not None:
+            script.ask("JoinGroup", 9, **join_fields(group, me.member_id))
+            parked.answer()
+        script.ask("JoinGroup", 9, **join_fields(group))
+        script.ask("DeleteGroups", 2, groups_names=[group])
+
+
 # --- offsets
 
 
@@ -477,6 +515,64 @@ def wait_for_assignment(script: Script, group: str, member_id: str, epoch: int) 
 
 
 @conversation
+def requests_in_every_state_of_a_consumer_group(script: Script) -> None:
+    topic = script.topic("modern-states", 4)
+    topic_id = script.topic_id(topic)
+    for state in ("Empty", "Reconciling", "Stable"):
+        group = script.group(f"in-{state}")
+        epoch = modern(script, group, subscribed_topic_names=[topic]).member_epoch
+        if state == "Empty":
+            stay(script, group, "member-a", -1)
+        else:
+            modern(script, group, subscribed_topic_names=[topic], member_id="member-b")
+            wait_for_assignment(script, group, "member-b", epoch + 1)
+        if state == "Stable":
+            kept = partitions_of(stay(script, group, "member-a", epoch))
+            owned = [{"topic_id": topic_id, "partitions": kept}]
+            epoch = stay(script, group, "member-a", epoch, topic_partitions=owned).member_epoch
+            stay(script, group, "member-b", epoch)
+        script.ask("ConsumerGroupDescribe", 1, group_ids=[group])
+        _ask_a_consumer_group(script, group, topic, epoch, is_empty=state == "Empty")
+
+
+def _ask_a_consumer_group(script: Script, group: str, topic: str, epoch: int, is_empty: bool) -> None:
+    """Everything that moves nothing, then what does."""
+    stay(script, group, "member-a", epoch + 1)
+    stay(script, group, "member-a", epoch - 1)
+    stay(script, group, "stranger", epoch)
+    stay(script, group, "stranger", -1)
+    stay(script, group, "member-a", -2)
+    stay(script, group, "member-a", epoch, instance_id="i")
+    stay(script, group, "member-a", epoch, server_assignor="mine")
+    stay(script, group, "member-a", epoch, subscribed_topic_regex="(")
+    for member_id, at, version in (
+        ("member-a", epoch, 9),
+        ("member-a", epoch + 1, 9),
+        ("member-a", epoch, 8),
+        ("stranger", epoch, 9),
+        ("", -1, 9),
+    ):
+        fields = commit_fields(group, None, topic, member_id=member_id, generation_id_or_member_epoch=at)
+        script.ask("OffsetCommit", version, **fields)
+    for member, at in (("member-a", epoch), ("member-a", epoch + 1), ("stranger", epoch), (None, -1)):
+        asked = {"group_id": group, "topics": None, "member_id": member, "member_epoch": at}
+        script.ask("OffsetFetch", 9, groups=[asked])
+    who = {"group_id": group, "generation_id": epoch, "member_id": "member-a"}
+    script.ask("Heartbeat", 4, **who)
+    script.ask("SyncGroup", 5, **who, protocol_type="consumer", protocol_name="range")
+    script.ask("LeaveGroup", 5, group_id=group, members=[{"member_id": "stranger"}])
+    script.ask("DescribeGroups", 6, groups=[group])
+    if not is_empty:  # there a classic group comes in place of this one
+        mine = {"protocols": protocols("range", metadata=subscription(topic))}
+        script.ask("JoinGroup", 9, **join_fields(group, **mine))
+        script.ask("JoinGroup", 9, **join_fields(group, protocol_type=""))
+        script.ask("JoinGroup", 9, **join_fields(group, "stranger", group_instance_id="i", **mine))
+    script.ask("OffsetDelete", 0, **delete_fields(group, topic, 0))
+    script.ask("DeleteGroups", 2, groups_names=[group])
+    script.ask("LeaveGroup", 5, group_id=group, members=[{"member_id": "member-a"}])
+
+
+@conversation
 def modern_static_members(script: Script) -> None:
     topic, group = script.topic("mstatic", 2), script.group("mstatic")
     mine = {"instance_id": "one", "subscribed_topic_names": [topic]}
@@ -593,7 +689,7 @@ def offsets_in_a_transaction(script: Script) -> None:
 
     def end(committed: bool) -> None:
         script.ask("EndTxn", 3, **who, committed=committed)
-        time.sleep(0.3)  # Kafka answers before the markers are out
+        script.settle(name)
 
     commit(3, 5)
     commit(4, 5)
