@@ -142,7 +142,7 @@ def offsets_of_a_client_follow_its_transaction(t: Talk, app: App) -> None:
     t.ask("OffsetFetch", 9, groups=[asked], require_stable=True)
 
 
-@client_scenario("B21", "C")
+@client_scenario("B21", "C15")
 def a_client_consumes_transforms_and_produces(t: Talk, app: App) -> None:
     """A member of a group passes records on in transactions with its positions. What was aborted is read again by the
     next member, and each record arrives once."""
@@ -271,7 +271,7 @@ def share(members: list[Reader], done: Callable[[], bool], t: Talk, what: str) -
     return found
 
 
-@client_scenario("C", "D16")
+@client_scenario("C3", "D16")
 def members_share_and_take_over(t: Talk, app: App) -> None:
     """Two members of a group have one partition of two each; when one leaves the other has both and goes on where it
     committed."""

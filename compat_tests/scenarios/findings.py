@@ -209,7 +209,7 @@ def hostile_bytes(t: Talk) -> None:
     t.error(t.quietly("ApiVersions", 3, **named), NONE, "the broker still serves")
 
 
-@scenario("D15", "C")
+@scenario("D15", "C6")
 def metadata_of_commits_comes_back(t: Talk) -> None:
     """Commit metadata round trip: empty, null, unicode, at and over the limit."""
     topic, group = t.topic(partitions=5), t.name("g")

@@ -13,6 +13,31 @@ from compat_tests.scenarios import scenario
 from compat_tests.scenarios.talk import NONE, Talk, name_of, warm_up
 from compat_tests.targets import Power
 
+ROWS = {
+    "refused_joins": ("C1",),
+    "old_versions_join_at_once": ("C1",),
+    "one_member_through_its_life": ("C2",),
+    "strangers_and_old_generations": ("C2",),
+    "requests_in_every_state_of_a_classic_group": ("C2",),
+    "two_members_rebalance": ("C3",),
+    "a_follower_waits_and_the_leader_rejoins": ("C3",),
+    "the_protocol_is_voted_for": ("C4",),
+    "static_members_come_back": ("C5", "D16"),
+    "offsets_without_a_group": ("C6", "C7"),
+    "offsets_of_a_group": ("C7", "C6"),
+    "offsets_of_a_group_of_another_kind": ("C7",),
+    "hostile_metadata": ("C8", "D13"),
+    "refused_heartbeats": ("C9",),
+    "a_modern_member_through_its_life": ("C10",),
+    "requests_in_every_state_of_a_consumer_group": ("C10",),
+    "a_second_modern_member_gets_its_share": ("C11",),
+    "modern_static_members": ("C12", "D16"),
+    "modern_subscriptions_by_expression": ("C13",),
+    "a_classic_group_is_upgraded_and_goes_back": ("C14",),
+    "classic_joins_what_is_left_of_a_modern_group": ("C14",),
+    "offsets_in_a_transaction": ("C15", "B8", "B16"),
+}
+
 
 def _register(name: str, conversation: Callable[[Script], None]) -> None:
     def run(t: Talk) -> None:
@@ -26,14 +51,14 @@ def _register(name: str, conversation: Callable[[Script], None]) -> None:
 
     run.__name__ = name
     run.__doc__ = conversation.__doc__ or f"{name.replace('_', ' ').capitalize()}."
-    scenario("C")(run)
+    scenario(*ROWS[name])(run)
 
 
 for _name, _conversation in CONVERSATIONS.items():
     _register(_name, _conversation)
 
 
-@scenario("C", needs=Power.KILL, is_smoke=False)
+@scenario("C16", needs=Power.KILL, is_smoke=False)
 def offsets_come_back_after_a_kill(t: Talk) -> None:
     """Committed offsets, with their metadata, are back after a kill; so is the group, Empty."""
     topic, group = t.topic(partitions=2), t.name("g")

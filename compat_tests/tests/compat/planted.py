@@ -196,7 +196,7 @@ def require_stable_is_ignored() -> None:
     Offsets.has_pending = lambda offsets, group_id, topic, partition: False  # type: ignore[method-assign]
 
 
-@caught_by("c-strangers-and-old-generations")
+@caught_by("c2-strangers-and-old-generations")
 def strangers_are_members() -> None:
     from shim.group.classic import ClassicGroup
 
@@ -208,7 +208,7 @@ def strangers_are_members() -> None:
     ClassicGroup.check_member = anyone  # type: ignore[method-assign]
 
 
-@caught_by("c-offsets-come-back-after-a-kill")
+@caught_by("c16-offsets-come-back-after-a-kill")
 def offsets_are_only_in_memory() -> None:
     from shim.group import replay
 

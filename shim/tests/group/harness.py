@@ -33,6 +33,15 @@ SESSION_MS = 10_000
 REBALANCE_MS = 20_000
 
 
+def documented(name: str) -> dict[str, list[str]]:
+    """A table of states of docs/SEMANTICS.md: codes by request; the first row, "request", has the states."""
+    text = (Path(__file__).parents[3] / "docs" / "SEMANTICS.md").read_text()
+    begin = text.index(f"<!-- {name} states: begin -->")
+    rows = text[begin : text.index(f"<!-- {name} states: end -->")].splitlines()[1:]
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows if "---" not in row]
+    return {first: rest for first, *rest in cells}
+
+
 def subscription(*topics: str) -> bytes:
     """Bytes of a version 0 subscription."""
     parts = [(0).to_bytes(2, "big"), len(topics).to_bytes(4, "big")]

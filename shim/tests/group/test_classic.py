@@ -13,7 +13,7 @@ from shim.errors import ErrorCode, KafkaError
 from shim.group.classic import ALLOWED_FROM, ClassicGroup, State
 from shim.group.client import Client
 from shim.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
-from shim.tests.group.harness import REBALANCE_MS, SESSION_MS, Later, Node, subscription
+from shim.tests.group.harness import REBALANCE_MS, SESSION_MS, Later, Node, documented, subscription
 
 E = ErrorCode
 STATES = ["Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"]
@@ -100,6 +100,11 @@ def ask(scene: Scene, request: str) -> ErrorCode:
 )
 def test_every_request_in_every_state(node: Node, request_name: str, state: str, expected: ErrorCode) -> None:
     assert ask(Scene(node, state), request_name) is expected
+
+
+def test_the_documented_table_is_this_one() -> None:
+    told = {name: [code.name for code in row] for name, row in TABLE.items()}
+    assert documented("classic") == {"request": STATES, **told}
 
 
 @pytest.mark.parametrize("target", State)

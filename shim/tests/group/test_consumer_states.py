@@ -14,7 +14,7 @@ from shim.protocol.messages.offset_delete_request import (
     OffsetDeleteRequestTopic,
 )
 from shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
-from shim.tests.group.harness import REBALANCE_MS, Later, Node, subscription
+from shim.tests.group.harness import REBALANCE_MS, Later, Node, documented, subscription
 
 E = ErrorCode
 STATES = ["Empty", "Assigning", "Reconciling", "Stable"]
@@ -166,6 +166,11 @@ def test_every_request_in_every_state(node: Node, request_name: str, state: str,
     except KafkaError as error:
         code = error.code
     assert code is expected
+
+
+def test_the_documented_table_is_this_one() -> None:
+    told = {name: [code.name for code in row] for name, row in TABLE.items()}
+    assert documented("consumer") == {"request": STATES, **told}
 
 
 # --- time
