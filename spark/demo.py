@@ -103,7 +103,8 @@ def main(orders: int, audited: int, planted: int, kind: str, page_path: Path) ->
         session = build_session("demo")
         summary = pipeline(session, bootstrap, orders, scratch)
         killed = len(list(scratch.glob("fault.*")))
-        click.echo(f"streaming job, tasks killed inside their transaction: {killed}; {summary.line()}")
+        note = f"streaming job, tasks killed inside their transaction: {killed}; {summary.line()}"
+        click.echo(note)
         log = history.HistoryLog(bootstrap, HISTORY)
         committed = workload.write(bootstrap, AUDITED, PARTITIONS, audited, log)
         workload.read(bootstrap, AUDITED, committed, log)
@@ -116,7 +117,7 @@ def main(orders: int, audited: int, planted: int, kind: str, page_path: Path) ->
     for line in report.lines():
         click.echo(line)
     page_path.parent.mkdir(parents=True, exist_ok=True)
-    page_path.write_text(page.render(report, "kafka-shim: streaming job and audit", rates, summary.triggers))
+    page_path.write_text(page.render(report, f"{kind}: streaming job and audit", rates, summary.triggers, note))
     click.echo(f"{time.monotonic() - began:.0f} s in all; page: {page_path}")
     raise SystemExit(not report.is_clean)
 

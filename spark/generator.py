@@ -8,12 +8,14 @@ is sent twice.
 from __future__ import annotations
 
 import json
+import sys
+import time
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from confluent_kafka import Producer
 
@@ -24,6 +26,7 @@ BEGAN_MS = 1_750_000_000_000
 STEP_MS, PAYS_AFTER_MS = 250, 4_000
 ABORT_EVERY, REPEAT_EVERY, PAID_EVERY = 11, 100, 2
 TRANSACTION_RECORDS = 500
+TOLD_EVERY_RECORDS = 100_000
 
 
 def order(number: int) -> dict[str, object]:
@@ -57,11 +60,18 @@ def records(first: int, end: int, *, repeats: bool = True) -> Iterator[tuple[str
 
 
 def write(
-    bootstrap_servers: str, count: int, *, first: int = 0, repeats: bool = True, prefix: str = "", aborts: bool = True
+    bootstrap_servers: str,
+    count: int,
+    *,
+    first: int = 0,
+    repeats: bool = True,
+    prefix: str = "",
+    aborts: bool = True,
+    echo: Callable[[str], None] | None = None,
 ) -> int:
     """Writes ``count`` orders and what belongs to them in transactions; returns the number of committed records.
 
-    ``prefix`` stands before the names of the topics.
+    ``prefix`` stands before the names of the topics; ``echo`` gets a line for each 100,000 records.
     """
     from confluent_kafka import Producer
 
@@ -87,7 +97,9 @@ def write(
         producer.begin_transaction()
         _send(producer, chunk, prefix)
         producer.commit_transaction(60)
-        written += len(chunk)
+        told, written = written // TOLD_EVERY_RECORDS, written + len(chunk)
+        if echo is not None and written // TOLD_EVERY_RECORDS > told:
+            echo(f"{written:,} records")
     return written
 
 
@@ -103,7 +115,12 @@ def _send(producer: Producer, chunk: list[tuple[str, bytes, bytes]], prefix: str
 @click.option("--first", type=int, default=0, show_default=True)
 @click.option("--prefix", default="", help="Before the names of the topics.")
 def main(bootstrap_servers: str, count: int, first: int, prefix: str) -> None:
-    click.echo(f"{write(bootstrap_servers, count, first=first, prefix=prefix):,} records")
+    began = time.monotonic()
+    written = write(
+        bootstrap_servers, count, first=first, prefix=prefix, echo=lambda line: print(line, file=sys.stderr, flush=True)
+    )
+    seconds = time.monotonic() - began
+    click.echo(f"{written:,} records in {seconds:.1f} s ({written / seconds:,.0f} records/s)")
 
 
 if __name__ == "__main__":

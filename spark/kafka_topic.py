@@ -61,8 +61,22 @@ def parse_offsets(text: str) -> str | Offsets:
     """``earliest``, ``latest`` or JSON ``{"topic": {"0": 17}}``. Raises ValueError."""
     if text in (EARLIEST, LATEST):
         return text
+    return _by_partition(text)
+
+
+def parse_timestamps(text: str | None) -> tuple[int | None, Offsets | None]:
+    """One time for all partitions, or JSON ``{"topic": {"0": 1750000000000}}``: one of the two is None, both for no
+    text. Raises ValueError."""
+    if text is None:
+        return None, None
+    if text.lstrip("-").isdigit():
+        return int(text), None
+    return None, _by_partition(text)
+
+
+def _by_partition(text: str) -> Offsets:
     given = json.loads(text)
-    return {topic: {int(number): int(offset) for number, offset in parts.items()} for topic, parts in given.items()}
+    return {topic: {int(number): int(value) for number, value in parts.items()} for topic, parts in given.items()}
 
 
 @dataclass(frozen=True)

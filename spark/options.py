@@ -21,8 +21,10 @@ SOURCE = (
     click.option("--topics", default="", help="Names with commas."),
     click.option("--from", "starting", default="earliest", help='earliest, latest or {"topic": {"0": offset}}.'),
     click.option("--to", "ending", default="latest", help="The same, exclusive; batches alone."),
-    click.option("--from-timestamp-ms", type=int, help="Instead of --from: from this time on, in every partition."),
-    click.option("--to-timestamp-ms", type=int, help="Instead of --to: before this time."),
+    click.option(
+        "--from-timestamp-ms", help='Instead of --from: from this time on; a number, or {"topic": {"0": time}}.'
+    ),
+    click.option("--to-timestamp-ms", help="Instead of --to: before this time, in the same forms."),
     click.option(
         "--isolation",
         type=click.Choice([kafka_topic.READ_COMMITTED, kafka_topic.READ_UNCOMMITTED]),
@@ -49,14 +51,17 @@ def source(command: Command) -> Command:
     @functools.wraps(command)
     def run(**given: Any) -> Any:
         try:
+            begin_ms, begins_ms = kafka_topic.parse_timestamps(given.pop("from_timestamp_ms"))
+            end_ms, ends_ms = kafka_topic.parse_timestamps(given.pop("to_timestamp_ms"))
             part = Part(
                 kafka_topic.parse_offsets(given.pop("starting")),
                 kafka_topic.parse_offsets(given.pop("ending")),
-                given.pop("from_timestamp_ms"),
-                given.pop("to_timestamp_ms"),
+                *(begin_ms, end_ms, begins_ms, ends_ms),
             )
         except (ValueError, AttributeError) as wrong:
-            raise click.UsageError(f"--from and --to take earliest, latest or JSON: {wrong}") from None
+            raise click.UsageError(
+                f"--from and --to take earliest, latest or JSON, their times a number or JSON: {wrong}"
+            ) from None
         names = ("bootstrap_servers", "topics", "isolation", "headers", "min_partitions", "max_offsets_per_trigger")
         return command(source=Source(part=part, **{name: given.pop(name) for name in names}), **given)
 

@@ -21,11 +21,12 @@ STYLE = """
 body { background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; max-width: 62rem;
   margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2rem; } figure { margin: 1.5rem 0; }
+th:first-child { width: 13rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--faint); vertical-align: top; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
+td.number, th.number { text-align: right; width: 6rem; font-variant-numeric: tabular-nums; }
 .bad { color: var(--bad); font-weight: 600; } .good { color: var(--good); font-weight: 600; }
-svg { max-width: 100%; height: auto; } code { font-size: .85em; overflow-wrap: anywhere; }
+svg { width: 100%; height: auto; } code { font-size: .85em; overflow-wrap: anywhere; }
 summary { cursor: pointer; }
 """
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # Colours that matplotlib writes and the page replaces by its own.
 INK, FIRST, SECOND = "#010203", "#040506", "#070809"
 VARIABLES = {INK: "var(--ink)", FIRST: "var(--first)", SECOND: "var(--second)"}
-SIZE_INCHES = (7.2, 2.6)
+SIZE_INCHES = (9.6, 2.6)
 
 
 def figure(title: str, draw: Callable[[Any], None]) -> str:
@@ -22,7 +22,7 @@ def figure(title: str, draw: Callable[[Any], None]) -> str:
     import matplotlib as mpl
 
     mpl.use("svg")
-    from matplotlib import pyplot
+    from matplotlib import pyplot, ticker
 
     # The page names itself; text stays text.
     style = {
@@ -38,6 +38,7 @@ def figure(title: str, draw: Callable[[Any], None]) -> str:
         drawn, axes = pyplot.subplots(figsize=SIZE_INCHES, layout="constrained")
         axes.set_title(title, loc="left")
         draw(axes)
+        axes.yaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,.0f}"))
         buffer = io.StringIO()
         drawn.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
         pyplot.close(drawn)
@@ -53,8 +54,8 @@ def throughput(triggers: Sequence[Trigger]) -> str:
 
     def draw(axes: Any) -> None:
         axes.bar([t.batch_id for t in triggers], [t.rows_per_s for t in triggers], color=FIRST)
-        axes.set_xlabel("micro-batch")
         axes.set_ylabel("rows/s")
+        _number_batches(axes)
 
     return figure("Throughput by trigger", draw)
 
@@ -63,12 +64,17 @@ def lag(triggers: Sequence[Trigger]) -> str:
     """Offsets between the end of each micro-batch and the end of the topics."""
 
     def draw(axes: Any) -> None:
-        axes.step([t.batch_id for t in triggers], [t.lag for t in triggers], where="mid", color=SECOND)
+        axes.plot([t.batch_id for t in triggers], [t.lag for t in triggers], marker=".", color=SECOND)
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("micro-batch")
         axes.set_ylabel("offsets behind")
+        _number_batches(axes)
 
     return figure("Lag by trigger", draw)
+
+
+def _number_batches(axes: Any) -> None:
+    axes.set_xlabel("micro-batch")
+    axes.xaxis.get_major_locator().set_params(integer=True)
 
 
 def rate(seconds: Sequence[int], counts: Sequence[int], title: str) -> str:
@@ -76,8 +82,9 @@ def rate(seconds: Sequence[int], counts: Sequence[int], title: str) -> str:
 
     def draw(axes: Any) -> None:
         began = min(seconds, default=0)
-        axes.fill_between([second - began for second in seconds], counts, step="mid", color=FIRST, alpha=0.7)
-        axes.set_ylim(bottom=0)
+        axes.bar([second - began for second in seconds], counts, width=1.0, align="edge", color=FIRST)
+        # At least some room: one second alone would fill the picture.
+        axes.set_xlim(0, max(max(seconds, default=0) - began + 1, 10))
         axes.set_xlabel("s")
         axes.set_ylabel("records/s")
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spark import generator, kafka_topic, options, triggers
+from spark import generator, kafka_topic, options, pages, triggers
 from spark.formats import Format
 from spark.session import build_session
 from spark.sink.data_source import KafkaExactlyOnce
@@ -176,6 +176,7 @@ def start(
 @click.option("--interval", help="Go on, with a micro-batch this often ('1 second'); else end when all is read.")
 @click.option("--for-s", type=float, help="End after this many seconds.")
 @click.option("--progress", type=click.Path(path_type=Path), help="Write the triggers there as JSON lines.")
+@click.option("--page", type=click.Path(path_type=Path), help="Plot throughput and lag of each trigger there.")
 def main(
     pipeline: str,
     source: Source,
@@ -187,6 +188,7 @@ def main(
     interval: str | None,
     for_s: float | None,
     progress: Path | None,
+    page: Path | None,
 ) -> None:
     session = build_session(f"stream {pipeline}")
     frame = build(session, pipeline, source, prefix)
@@ -194,6 +196,8 @@ def main(
     summary = triggers.follow(query, timeout_s=for_s)
     if progress is not None:
         summary.write(progress)
+    if page is not None:
+        pages.write_stream(page, f"stream {pipeline} -> {out}", summary)
     click.echo(summary.line())
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spark import kafka_topic, options
+from spark import kafka_topic, options, task_progress
 from spark.formats import Format
 from spark.session import build_session
 
@@ -44,7 +44,8 @@ def copy(
 ) -> int:
     """Writes the whole table; returns its number of rows. ``keep_partition``: each row to the partition it names."""
     frame = session.read.parquet(str(path))
-    kafka_topic.write(encoded(frame, key, value, keep_partition=keep_partition), bootstrap_servers, topic)
+    with task_progress.told(session, f"{path} -> {topic}"):
+        kafka_topic.write(encoded(frame, key, value, keep_partition=keep_partition), bootstrap_servers, topic)
     return frame.count()
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spark import kafka_topic, options, triggers
+from spark import kafka_topic, options, pages, task_progress, triggers
 from spark.formats import Format
 from spark.session import build_session
 
@@ -39,7 +39,8 @@ def decoded(frame: DataFrame, key: Format, value: Format) -> DataFrame:
 
 def copy(session: SparkSession, source: Source, path: Path, key: Format, value: Format, mode: str = "overwrite") -> int:
     """Writes the part as one batch; returns the number of rows of the table."""
-    decoded(kafka_topic.read(session, source), key, value).write.mode(mode).parquet(str(path))
+    with task_progress.told(session, f"{source.topics} -> {path}"):
+        decoded(kafka_topic.read(session, source), key, value).write.mode(mode).parquet(str(path))
     return session.read.parquet(str(path)).count()
 
 
@@ -64,11 +65,16 @@ def append_new(
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory of the table.")
 @click.option("--mode", type=click.Choice(["overwrite", "append", "error"]), default="error", show_default=True)
 @click.option("--checkpoint", type=click.Path(path_type=Path), help="Append only what is new since the last run.")
-def main(source: Source, key: Format, value: Format, out: Path, mode: str, checkpoint: Path | None) -> None:
+@click.option("--page", type=click.Path(path_type=Path), help="With --checkpoint: plot the triggers there.")
+def main(
+    source: Source, key: Format, value: Format, out: Path, mode: str, checkpoint: Path | None, page: Path | None
+) -> None:
     session = build_session("topic to table")
     began = time.monotonic()
     if checkpoint is not None:
         summary = append_new(session, source, out, checkpoint, key, value)
+        if page is not None:
+            pages.write_stream(page, f"{source.topics} -> {out}", summary)
         click.echo(summary.line())
         return
     rows = copy(session, source, out, key, value, mode)

@@ -97,8 +97,8 @@ def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def components(edges: Iterable[tuple[int, ...]]) -> list[set[int]]:
-    """Strongly connected components of more than one node."""
+    """Strongly connected components of more than one node, in the order of their first."""
     graph: dict[int, set[int]] = {}
     for source, target, *_ in edges:
         graph.setdefault(source, set()).add(target)
-    return list(cycles.strong_components(graph))
+    return sorted(cycles.strong_components(graph), key=min)

@@ -19,8 +19,10 @@ def render(
     title: str,
     rates: Sequence[tuple[int, int]] = (),
     triggers: Sequence[Trigger] = (),
+    note: str = "",
 ) -> str:
-    """``rates``: (second, records) of the data topics; ``triggers``: of the streaming job, where there was one."""
+    """``rates``: (second, records) of the data topics; ``triggers``: of the streaming job, where there was one;
+    ``note``: a line of text about what is audited."""
     total = sum(report.errors.values())
     verdict = f'<span class="bad">{total:,} errors</span>' if total else '<span class="good">no errors</span>'
     rows = "".join(_row(name, each.errors, each.tolerated, each.examples) for name, each in report.found.items())
@@ -33,7 +35,8 @@ def render(
         seconds, counted = zip(*rates, strict=True)
         pictures.append(plots.rate(seconds, counted, "Records of the data topics"))
     body = (
-        f"<p>{report.operations:,} operations, {report.sent:,} records sent, {report.polled:,} polled: {verdict}. "
+        (f"<p>{escape(note)}</p>\n" if note else "")
+        + f"<p>{report.operations:,} operations, {report.sent:,} records sent, {report.polled:,} polled: {verdict}. "
         f"The audit took {report.seconds:.1f} s and {report.memory_mb:,.0f} MB of the JVM at most.</p>\n"
         f'<table><thead><tr><th>class</th><th class="number">errors</th><th class="number">tolerated</th>'
         f"<th>examples</th></tr></thead><tbody>{rows}</tbody></table>"

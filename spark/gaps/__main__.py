@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import click
@@ -18,6 +19,12 @@ from spark.session import build_session
 @click.option("--kind", default="shim", show_default=True, help="Broker: shim, kafka-native or external=HOST:PORT.")
 def main(kind: str) -> None:
     wrong: dict[str, dict[str, str]] = {}
+    began = time.monotonic()
+
+    def note(reader: str, found_wrong: dict[str, str]) -> None:
+        wrong[reader] = found_wrong
+        print(f"{time.monotonic() - began:6.1f} s  {reader}: {found_wrong or 'ok'}", file=sys.stderr, flush=True)
+
     session = build_session("gaps")
     with (
         tempfile.TemporaryDirectory(prefix="gaps-") as scratch,
@@ -26,20 +33,24 @@ def main(kind: str) -> None:
         made = shapes.make_all(target)
         found, going = readers.empty(), readers.empty()
         for step in ("first", "second"):
-            wrong[f"batch, {step}"] = readers.differences(made, readers.batch(session, made))
+            note(f"batch, {step}", readers.differences(made, readers.batch(session, made)))
             uncommitted = readers.batch(session, made, READ_UNCOMMITTED)
-            wrong[f"batch uncommitted, {step}"] = readers.differences(made, uncommitted, committed=False)
+            note(f"batch uncommitted, {step}", readers.differences(made, uncommitted, committed=False))
             readers.stream(session, made, Path(scratch) / "now", found)
-            wrong[f"AvailableNow, {step}"] = readers.streamed_differences(made, found)
+            note(f"AvailableNow, {step}", readers.streamed_differences(made, found))
             readers.stream(session, made, Path(scratch) / "going", going, processingTime="100 milliseconds")
-            wrong[f"ProcessingTime, {step}"] = readers.streamed_differences(made, going)
+            note(f"ProcessingTime, {step}", readers.streamed_differences(made, going))
             if step == "first":
                 shapes.finish_all(made, restart=not kind.startswith("external"))
     names = [shape.name for shape in made]
     click.echo(f"{'':28}" + "".join(f"{name:>18}" for name in names))
     for reader, found_wrong in wrong.items():
         click.echo(f"{reader:28}" + "".join(f"{found_wrong.get(name, 'ok'):>18}" for name in names))
-    sys.exit(any(wrong.values()))
+    failed = sum(bool(found_wrong) for found_wrong in wrong.values())
+    click.echo(
+        f"{len(names)} shapes, {len(wrong)} readings on {kind}: {failed} wrong; {time.monotonic() - began:.0f} s"
+    )
+    sys.exit(failed > 0)
 
 
 if __name__ == "__main__":

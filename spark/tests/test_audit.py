@@ -130,6 +130,8 @@ def test_200000_records_are_clean_and_planted_anomalies_among_them_are_found(
     audit_at_size(compiled, shim, name, 200_000)
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_among_200000_records_on_apache_kafka_the_planted_anomalies_and_no_others_are_found(
     compiled: SparkSession, brokers: Callable[[str], Target], name: str
 ) -> None:

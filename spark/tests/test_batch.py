@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from spark import kafka_topic, options, table_to_topic, topic_to_table
+from spark import kafka_topic, table_to_topic, topic_to_table
 from spark import plain_clients as kafka
 from spark.formats import Format
 from spark.kafka_topic import Part, Source
@@ -111,7 +111,7 @@ def test_headers_and_times_survive_the_table_and_the_way_back(
 
 @pytest.mark.parametrize("value", [JSON, AVRO], ids=["json", "avro"])
 def test_values_by_a_schema_survive_both_ways(
-    session: SparkSession, shim: str, name: str, scratch: Path, value: Format
+    session: SparkSession, bootstrap: str, name: str, scratch: Path, value: Format
 ) -> None:
     people = session.createDataFrame(
         [("a", (1, "Ada")), ("b", (2, None)), ("c", None)],
@@ -119,14 +119,14 @@ def test_values_by_a_schema_survive_both_ways(
     )
     table, copy = scratch / "in", scratch / "out"
     people.write.parquet(str(table))
-    topic = kafka.create(shim, f"{name}people")
-    table_to_topic.copy(session, table, shim, topic, STRING, value)
-    sent = {message.key(): message.value() for message in kafka.read(shim, topic)}
+    topic = kafka.create(bootstrap, f"{name}people")
+    table_to_topic.copy(session, table, bootstrap, topic, STRING, value)
+    sent = {message.key(): message.value() for message in kafka.read(bootstrap, topic)}
     # Null is a tombstone, not the text "null".
     assert sent[b"c"] is None
     if value is JSON:
         assert sent[b"a"] == b'{"id":1,"name":"Ada"}'
-    topic_to_table.copy(session, Source(shim, topic), copy, STRING, value)
+    topic_to_table.copy(session, Source(bootstrap, topic), copy, STRING, value)
     rows = {row.key: row.value for row in session.read.parquet(str(copy)).collect()}
     assert (rows["a"].id, rows["a"].name, rows["b"].name, rows["c"]) == (1, "Ada", None, None)
 
@@ -166,7 +166,9 @@ def test_increments_append_only_what_is_new_in_bounded_batches(
 def test_the_command_line_takes_offsets_as_json_and_says_what_is_wrong() -> None:
     assert kafka_topic.parse_offsets('{"t": {"0": 7}}') == {"t": {0: 7}}
     arguments = ["--bootstrap-servers", "127.0.0.1:1", "--topics", "t", "--out", "x"]
-    for wrong in (["--from", "yesterday"], ["--value-format", "json"]):
+    for wrong in (["--from", "yesterday"], ["--to-timestamp-ms", "noon"], ["--value-format", "json"]):
         done = CliRunner().invoke(topic_to_table.main, [*arguments, *wrong])
         assert done.exit_code == 2, done.output
-    assert options.SOURCE
+    assert kafka_topic.parse_timestamps("17") == (17, None)
+    assert kafka_topic.parse_timestamps('{"t": {"0": 17}}') == (None, {"t": {0: 17}})
+    assert kafka_topic.parse_timestamps(None) == (None, None)

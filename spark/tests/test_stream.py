@@ -1,4 +1,5 @@
-"""The streaming pipelines on both brokers, with every sink, against what Python says of the same orders."""
+"""The streaming pipelines against what Python says of the same orders; `test_jobs` holds them on Apache Kafka against
+what comes out here."""
 
 from __future__ import annotations
 
@@ -46,11 +47,11 @@ def expected_windows(count: int) -> dict[tuple[str, int], tuple[int, int]]:
 
 
 def test_map_keeps_repeats_and_drops_what_was_aborted(
-    session: SparkSession, bootstrap: str, name: str, scratch: Path
+    session: SparkSession, shim: str, name: str, scratch: Path
 ) -> None:
-    prepare(bootstrap, name)
-    run(session, bootstrap, name, "map", scratch)
-    found = kafka.values(bootstrap, f"{name}out")
+    prepare(shim, name)
+    run(session, shim, name, "map", scratch)
+    found = kafka.values(shim, f"{name}out")
     numbers = [number for number in range(COUNT) for _ in range(2 if number % generator.REPEAT_EVERY == 0 else 1)]
     assert sorted(row["order_id"] for row in found) == numbers
     assert all(row["tax_cents"] == row["amount_cents"] * 19 // 100 for row in found)
@@ -65,30 +66,32 @@ def test_dedupe_gives_each_order_once(
     assert sorted(row["order_id"] for row in kafka.values(bootstrap, f"{name}out")) == list(range(COUNT))
 
 
-def test_windows_are_the_sums_that_python_gets(session: SparkSession, bootstrap: str, name: str, scratch: Path) -> None:
-    prepare(bootstrap, name)
-    run(session, bootstrap, name, "windows", scratch)
-    rows = kafka.values(bootstrap, f"{name}out")
+def test_windows_are_the_sums_that_python_gets(session: SparkSession, shim: str, name: str, scratch: Path) -> None:
+    prepare(shim, name)
+    run(session, shim, name, "windows", scratch)
+    rows = kafka.values(shim, f"{name}out")
     found = {(row["customer"], row["window_ms"]): (row["orders"], row["amount_cents"]) for row in rows}
     assert len(found) == len(rows)
     assert found == expected_windows(COUNT)
 
 
-def test_join_finds_each_payment_of_an_order(session: SparkSession, bootstrap: str, name: str, scratch: Path) -> None:
-    prepare(bootstrap, name)
-    run(session, bootstrap, name, "join", scratch)
-    rows = kafka.values(bootstrap, f"{name}out")
+def test_join_finds_each_payment_of_an_order(session: SparkSession, shim: str, name: str, scratch: Path) -> None:
+    prepare(shim, name)
+    run(session, shim, name, "join", scratch)
+    rows = kafka.values(shim, f"{name}out")
     assert sorted(row["order_id"] for row in rows) == [n for n in range(COUNT) if generator.is_paid(n)]
     assert {row["paid_after_ms"] for row in rows} == {generator.PAYS_AFTER_MS}
 
 
-def test_a_second_run_goes_on_at_the_checkpoint(session: SparkSession, shim: str, name: str, scratch: Path) -> None:
-    prepare(shim, name, 1_000)
-    run(session, shim, name, "dedupe", scratch)
-    generator.write(shim, 500, first=1_000, prefix=name)
+def test_a_second_run_goes_on_at_the_checkpoint(
+    session: SparkSession, bootstrap: str, name: str, scratch: Path
+) -> None:
+    prepare(bootstrap, name, 1_000)
+    run(session, bootstrap, name, "dedupe", scratch)
+    generator.write(bootstrap, 500, first=1_000, prefix=name)
     # The repeats of the first run are not read again: 500 orders, 5 repeats.
-    assert run(session, shim, name, "dedupe", scratch) == 505
-    assert sorted(row["order_id"] for row in kafka.values(shim, f"{name}out")) == list(range(1_500))
+    assert run(session, bootstrap, name, "dedupe", scratch) == 505
+    assert sorted(row["order_id"] for row in kafka.values(bootstrap, f"{name}out")) == list(range(1_500))
 
 
 def test_processing_time_goes_on_as_records_come(session: SparkSession, shim: str, name: str, scratch: Path) -> None:
