@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from confluent_kafka import Producer
 
 COMMIT_TIMEOUT_S = 60.0
+# The rows of a large batch take longer than the minute of Kafka's clients; brokers allow 15 minutes unless told else.
+TRANSACTION_TIMEOUT_MS = 300_000
 POLL_EVERY_ROWS = 1000
 
 
@@ -105,6 +107,7 @@ def open_producer(options: SinkOptions, query_id: str, task: int) -> Producer:
     settings = {
         **clients.QUIET,
         "linger.ms": "20",
+        "transaction.timeout.ms": str(TRANSACTION_TIMEOUT_MS),
         **dict(options.settings),
         "transactional.id": progress.transactional_id(query_id, task),
     }
@@ -174,7 +177,7 @@ def _fields(row: Any) -> dict[str, Any]:
     if given.get("partition") is not None:
         fields["partition"] = int(given["partition"])
     if given.get("timestamp") is not None:
-        fields["timestamp"] = int(given["timestamp"].timestamp() * 1000)
+        fields["timestamp"] = round(given["timestamp"].timestamp() * 1000)
     if given.get("topic") is not None:
         fields["topic"] = str(given["topic"])
     return fields
