@@ -1,13 +1,13 @@
 """Runs the streaming job in a process of its own and kills things while it works: ``python -m spark.fire --help``.
 
-Kills come in turn: the driver with its JVM (SIGKILL), the worker of a task at a moment inside its transaction
-(SIGKILL), the broker (SIGKILL, restarted on its data). A driver that ended is started again on the same checkpoint
-until it has read everything. What read_committed readers then find must be each order once.
+Each run of the driver meets up to three: a task at a moment before, inside or after its commit (SIGKILL of its worker,
+or an exception), the broker (SIGKILL, restarted on its data), and last the driver itself with its JVM (SIGKILL). It is
+started again on the same checkpoint until it has read everything. What read_committed readers then find must be each
+order once.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import random
 import signal
@@ -19,14 +19,16 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from spark import generator, plain_clients
+from spark import generator, plain_clients, stream
 from spark.sink import faults
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from compat_tests.targets import Target
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,7 +39,7 @@ RUNS_AT_MOST = 100
 
 @dataclass
 class Outcome:
-    """``missing`` and ``doubled``: numbers of orders; both empty when the sink kept its word."""
+    """``missing``, ``doubled`` and ``wrong``: numbers of orders; all empty when the sink kept its word."""
 
     kills: Counter[str] = field(default_factory=Counter)
     driver_runs: int = 0
@@ -45,28 +47,29 @@ class Outcome:
     found: int = 0
     missing: list[int] = field(default_factory=list)
     doubled: list[int] = field(default_factory=list)
+    wrong: list[int] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
     def is_exact(self) -> bool:
-        return not self.missing and not self.doubled
+        return not self.missing and not self.doubled and not self.wrong
 
     def line(self) -> str:
         kills = ", ".join(f"{name} {self.kills[name]}" for name in KINDS)
-        verdict = "exact" if self.is_exact else f"{len(self.missing)} missing, {len(self.doubled)} doubled"
+        verdict = f"{len(self.missing)} missing, {len(self.doubled)} doubled, {len(self.wrong)} wrong"
         return (
             f"{self.found:,} records, kills: {kills}; {self.driver_runs} runs of the driver, {self.batches} batches, "
-            f"{self.seconds:.0f} s: {verdict}"
+            f"{self.seconds:.0f} s: {'exact' if self.is_exact else verdict}"
         )
 
 
 class Driver:
     """One run of the job. Its batches are counted as it reports them."""
 
-    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+    def __init__(self, command: list[str], environment: dict[str, str], cwd: Path) -> None:
         # A session of its own: the JVM is a child of the driver and must die with it.
         self.process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+            command, cwd=cwd, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
         )
         self.batches = 0
         self.tail: list[str] = []
@@ -99,67 +102,117 @@ class Driver:
     def end(self) -> int:
         status = self.process.wait()
         self._reader.join(30)
-        for stream in (self.process.stderr, self.process.stdout):
-            if stream is not None:
-                stream.close()
+        for pipe in (self.process.stderr, self.process.stdout):
+            if pipe is not None:
+                pipe.close()
         return status
 
 
-def run(target: Target, orders: int, kills: int, per_batch: int, checkpoint: Path, *, seed: int = 1) -> Outcome:
-    """Writes ``orders`` orders, runs the job over them with so many kills, and counts. ``target`` is running."""
+class TaskFault:
+    """A failure that the sink's first task to come there meets, once in a run of the driver. The moments and the ways
+    (SIGKILL of the worker, an exception) take turns."""
+
+    def __init__(self, number: int, counter: Path) -> None:
+        self.counter = counter
+        moment = faults.MOMENTS[number % len(faults.MOMENTS)]
+        action = ("kill", "raise")[number // len(faults.MOMENTS) % 2]
+        self.environment = {faults.VARIABLE: f"{moment}:{action}:*:1", faults.COUNTER: str(counter)}
+
+    @property
+    def happened(self) -> bool:
+        return self.counter.with_name(f"{self.counter.name}.0").exists()
+
+
+def plan(kills: Counter[str], left: int) -> set[str]:
+    """The kinds of the next run of the driver: each once, while kills are left; then those that came least often."""
+    return set(sorted(KINDS, key=lambda kind: kills[kind])[: max(left, 0)])
+
+
+def run(
+    target: Target,
+    orders: int,
+    kills: int,
+    per_batch: int,
+    checkpoint: Path,
+    *,
+    sink: str = stream.FOREACH_BATCH,
+    seed: int = 1,
+    echo: Callable[[str], None] | None = None,
+) -> Outcome:
+    """Writes ``orders`` orders, runs the job over them with so many kills, and counts. ``target`` is running; the
+    directory of ``checkpoint`` takes what a killed Spark leaves behind."""
     chance = random.Random(seed)
     outcome = Outcome()
     began = time.monotonic()
+    scratch = checkpoint.parent
+
+    def say(line: str) -> None:
+        if echo is not None:
+            echo(f"{time.monotonic() - began:6.1f} s  {line}")
+
     prefix = "fire-"
     for topic in (generator.ORDERS, "out"):
         plain_clients.create(target.bootstrap, prefix + topic, PARTITIONS)
     generator.write(target.bootstrap, orders, prefix=prefix, repeats=False)
+    say(f"{orders:,} orders are written")
     command = [
         *(sys.executable, "-m", "spark.stream", "--pipeline", "map", "--bootstrap-servers", target.bootstrap),
         *("--prefix", prefix, "--out", f"{prefix}out", "--checkpoint", str(checkpoint)),
-        *("--max-offsets-per-trigger", str(per_batch)),
+        *("--max-offsets-per-trigger", str(per_batch), "--sink", sink),
     ]
-    turns = itertools.cycle(KINDS)
+    surroundings = {**os.environ, "SPARK_LOCAL_DIRS": str(scratch), "PYTHONPATH": str(ROOT)}
     for _ in range(RUNS_AT_MOST):
-        turn = next(turns) if sum(outcome.kills.values()) < kills else None
-        environment = dict(os.environ)
-        if turn == "task":
-            # A moment of its own for each: before, inside and after the commit.
-            moment = faults.MOMENTS[outcome.kills["task"] % len(faults.MOMENTS)]
-            environment[faults.VARIABLE] = f"{moment}:kill:*:1"
-            environment[faults.COUNTER] = str(checkpoint.parent / f"fault-{outcome.driver_runs}")
-            outcome.kills["task"] += 1
-            turn = next(turns) if sum(outcome.kills.values()) < kills else None
-        driver = Driver(command, environment)
+        kinds = plan(outcome.kills, kills - outcome.kills.total())
+        fault = TaskFault(outcome.kills["task"], scratch / f"fault-{outcome.driver_runs}")
+        driver = Driver(command, {**surroundings, **(fault.environment if "task" in kinds else {})}, scratch)
         outcome.driver_runs += 1
-        if turn is not None and driver.wait_for_batches(1):
-            time.sleep(chance.random())
-            outcome.kills[turn] += 1
-            if turn == "driver":
-                driver.kill()
-            else:
+        try:
+            if "broker" in kinds and driver.wait_for_batches(1):
+                time.sleep(chance.random())
+                outcome.kills["broker"] += 1
                 target.kill()
                 target.start()
-                # As many as there are: the next kill of the broker comes with the next run.
-        status = driver.end()
+            # Last: a driver that outlived the broker would go on and read everything.
+            if "driver" in kinds and driver.wait_for_batches(driver.batches + 1):
+                time.sleep(chance.random())
+                outcome.kills["driver"] += 1
+                driver.kill()
+            status = driver.end()
+        except BaseException:
+            driver.kill()
+            raise
         outcome.batches += driver.batches
-        if status == 0 and sum(outcome.kills.values()) >= kills:
+        outcome.kills["task"] += fault.happened
+        say(f"run {outcome.driver_runs}: {driver.batches} batches, kills so far: {dict(outcome.kills)}")
+        if status == 0 and outcome.kills.total() >= kills:
             break
-        if status not in (0, -signal.SIGKILL) and turn != "broker":
+        if status not in (0, -signal.SIGKILL) and "broker" not in kinds:
             raise RuntimeError(f"the job ended with {status}:\n{''.join(driver.tail)}")
         if status == 0:
-            raise RuntimeError(
-                f"everything was read after {sum(outcome.kills.values())} of {kills} kills: more batches"
-            )
+            raise RuntimeError(f"everything was read after {outcome.kills.total()} of {kills} kills: more batches")
+    else:
+        raise RuntimeError(f"the job did not come to its end in {RUNS_AT_MOST} runs")
     count(target.bootstrap, f"{prefix}out", orders, outcome)
     outcome.seconds = time.monotonic() - began
     return outcome
 
 
+def expected(number: int) -> dict[str, object]:
+    """What the job makes of the order of that number."""
+    order: dict[str, Any] = generator.order(number)
+    cents = order["amount_cents"]
+    return {"order_id": number, "amount_cents": cents, "tax_cents": cents * stream.TAX_PERCENT // 100}
+
+
 def count(bootstrap: str, topic: str, orders: int, outcome: Outcome) -> None:
-    """Compares the committed records of the topic with the orders 0 ... orders - 1."""
-    times = Counter(row["order_id"] for row in plain_clients.values(bootstrap, topic))
-    outcome.found = sum(times.values())
+    """Compares the committed records of the topic with what the orders 0 ... orders - 1 give."""
+    times: Counter[int] = Counter()
+    for row in plain_clients.values(bootstrap, topic):
+        number = row["order_id"]
+        times[number] += 1
+        if row != expected(number):
+            outcome.wrong.append(number)
+    outcome.found = times.total()
     outcome.missing = [number for number in range(orders) if number not in times]
     outcome.doubled = [number for number, seen in times.items() if seen > 1 or not 0 <= number < orders]
 
@@ -169,11 +222,20 @@ def count(bootstrap: str, topic: str, orders: int, outcome: Outcome) -> None:
 @click.option("--orders", type=int, default=1_000_000, show_default=True)
 @click.option("--kills", type=int, default=20, show_default=True)
 @click.option("--per-batch", type=int, default=20_000, show_default=True, help="Offsets of a micro-batch.")
-def main(kind: str, orders: int, kills: int, per_batch: int) -> None:
+@click.option(
+    "--sink",
+    type=click.Choice([stream.FOREACH_BATCH, stream.DATA_SOURCE]),
+    default=stream.FOREACH_BATCH,
+    show_default=True,
+)
+def main(kind: str, orders: int, kills: int, per_batch: int, sink: str) -> None:
     from compat_tests.targets import make
 
     with tempfile.TemporaryDirectory(prefix="fire-") as scratch, make(kind) as target:
-        outcome = run(target, orders, kills, per_batch, Path(scratch) / "checkpoint")
+        checkpoint = Path(scratch) / "checkpoint"
+        outcome = run(
+            target, orders, kills, per_batch, checkpoint, sink=sink, echo=lambda line: print(line, file=sys.stderr)
+        )
     click.echo(outcome.line())
     sys.exit(not outcome.is_exact)
 
