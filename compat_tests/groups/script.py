@@ -5,15 +5,19 @@ from __future__ import annotations
 import struct
 import threading
 import time
+from collections.abc import Iterable
+from itertools import count
 from typing import Any
 
 from compat_tests.requests import make
 from shim.errors import ErrorCode
+from shim.java_hash import internal_partition
 from shim.protocol.message import Message
 from shim.wire_client import Connection, WireClientError
 
 # What differs from run to run and says nothing.
 _IGNORED = {"throttle_time_ms", "unknown_tags"}
+OFFSETS_TOPIC = "__consumer_offsets"
 _LOOK_UPS = {"DescribeGroups", "ConsumerGroupDescribe", "OffsetFetch", "ListGroups"}
 
 
@@ -28,6 +32,7 @@ class Script:
         self._names: dict[Any, str] = {}
         self._main = Connection(bootstrap, client_id="script")
         self._threads: list[threading.Thread] = []
+        self._count = 0
 
     def close(self) -> None:
         for thread in self._threads:
@@ -53,10 +58,22 @@ class Script:
         for _ in range(200):
             answer: Any = self.quietly("OffsetCommit", 9, group_id=f"wait-{topic}", topics=[entry])
             if not answer.topics[0].partitions[0].error_code:
-                time.sleep(0.3)
+                break
+            time.sleep(0.02)
+        else:
+            raise AssertionError(f"{topic} does not appear")
+        # What assigns partitions hears of it later still: until a member of another group is given some.
+        for number in range(200):
+            member = {"group_id": f"wait-{number}-{topic}", "member_id": "waits"}
+            first = {"member_epoch": 0, "rebalance_timeout_ms": 10_000, "topic_partitions": []}
+            given: Any = self.quietly("ConsumerGroupHeartbeat", 1, **member, **first, subscribed_topic_names=[topic])
+            if isinstance(given, str) or given.error_code:
+                return  # a broker without this protocol
+            self.quietly("ConsumerGroupHeartbeat", 1, **member, member_epoch=-1)
+            if given.assignment is not None and given.assignment.topic_partitions:
                 return
             time.sleep(0.02)
-        raise AssertionError(f"{topic} does not appear")
+        raise AssertionError(f"{topic} is not assigned")
 
     def topic_id(self, topic: str) -> bytes:
         found: Any = self._main.request(make("Metadata", topics=[{"name": topic}]), 12)
@@ -67,10 +84,30 @@ class Script:
     # --- requests
 
     def ask(self, api: str, version: int, **fields: Any) -> Any:
-        """Send, note and answer. Kafka's look-ups see a change only when its write is complete: they are given time."""
+        """Send, note and answer. Kafka's look-ups see a change only when its write is complete: they are asked behind a
+        write that is."""
         if api in _LOOK_UPS:
-            time.sleep(0.05)
+            self._write_behind(_groups_of(fields))
         return self._note(f"{api} v{version}", self._send(self._main, api, version, fields))
+
+    def _write_behind(self, groups: Iterable[str]) -> None:
+        """Returns when a commit in the partition of each group is complete, and so is what came before it."""
+        if not self._count:
+            found: Any = self.quietly("Metadata", 12, topics=[{"name": OFFSETS_TOPIC}])
+            self._count = len(found.topics[0].partitions)
+        for partition in sorted({internal_partition(group, self._count) for group in groups}):
+            name = next(name for name in map(str, count()) if internal_partition(name, self._count) == partition)
+            entry = {"name": OFFSETS_TOPIC, "partitions": [{"partition_index": 0, "committed_offset": 0}]}
+            self.quietly("OffsetCommit", 9, group_id=name, topics=[entry])
+
+    def settle(self, transactional_id: str) -> None:
+        """Returns when no marker of a transaction is outstanding: Kafka answers its end before."""
+        for _ in range(500):
+            told: Any = self.quietly("DescribeTransactions", 0, transactional_ids=[transactional_id])
+            if not told.transaction_states[0].transaction_state.startswith("Prepare"):
+                return
+            time.sleep(0.02)
+        raise AssertionError(f"the transaction of {transactional_id} does not end")
 
     def quietly(self, api: str, version: int, **fields: Any) -> Any:
         """Send without noting."""
@@ -140,6 +177,13 @@ class Script:
             plain = bytes(value)
             return self._names.get(plain, "an id" if field.endswith("_id") and any(plain) else plain)
         return value
+
+
+def _groups_of(fields: dict[str, Any]) -> list[str]:
+    """The groups that a look-up names."""
+    named = [fields.get("group_id", ""), *fields.get("group_ids", ())]
+    named += [each["group_id"] if isinstance(each, dict) else each for each in fields.get("groups", ())]
+    return [each for each in named if each]
 
 
 class Parked:

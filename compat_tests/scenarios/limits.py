@@ -197,17 +197,10 @@ def a_produce_tries_again_while_the_end_is_under_way(t: Talk) -> None:
     p = Producer(t, "x")
     p.send(topic, b"data")
     strand(t, p, topic)
-    t.produce(
-        other,
-        [b"classic"],
-        version=11,
-        transactional_id=p.transactional_id,
-        producer_id=p.id,
-        producer_epoch=p.epoch,
-        base_sequence=0,
-    )
+    p.epoch += 1  # as the end answered
+    p.send(other, b"classic", version=11, expect="NOT_ENOUGH_REPLICAS")
     rows = [(b"k", b"later", t.epoch_ms, ())]
-    batch = build(rows, producer_id=p.id, producer_epoch=p.epoch + 1, base_sequence=0, transactional=True)
+    batch = build(rows, producer_id=p.id, producer_epoch=p.epoch, base_sequence=0, transactional=True)
     request = produce(other, 0, bytes(batch), transactional_id=p.transactional_id)
     began = time.monotonic()
     parked = t.park(request, 12)
@@ -248,3 +241,30 @@ def a_marker_between_verification_and_append(t: Talk) -> None:
     p.add(topic)
     p.send(topic, b"next", version=11, sequence=0)
     p.end(commit=True, version=4)
+
+
+@scenario(
+    "B9",
+    "A8",
+    needs=Power.INSIDE | Power.KILL,
+    unobservable="Kafka cannot be held between a partition's verification and its append",
+)
+def a_later_batch_does_not_overtake_the_first(t: Talk) -> None:
+    """While the first batch of a transaction is verified and not appended, a later one is out of order: the guard knows
+    the lowest sequence. Sent again behind it, it is right."""
+    topic = t.topic()
+    environment = t.target.environment  # type: ignore[attr-defined]
+    environment["KAFKA_SHIM_FAULTS"] = "produce.verified=hold:1500@1"
+    t.restart()
+    environment.pop("KAFKA_SHIM_FAULTS")
+    p = Producer(t, "x")
+    p.add(topic)
+    rows = [(b"k", b"first", t.epoch_ms, ())]
+    batch = build(rows, producer_id=p.id, producer_epoch=p.epoch, base_sequence=0, transactional=True)
+    held = t.park(produce(topic, 0, bytes(batch), transactional_id=p.transactional_id), 11)
+    t.same(held.is_waiting, True, "it is held")
+    p.send(topic, b"second", version=11, sequence=1, expect="OUT_OF_ORDER_SEQUENCE_NUMBER")
+    t.error(held.quiet_answer().responses[0].partition_responses[0], "NONE")
+    p.send(topic, b"second", version=11, sequence=1)
+    p.end(commit=True, version=4)
+    t.same(t.values(topic, committed=True), [b"first", b"second"], "committed")
