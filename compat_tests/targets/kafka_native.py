@@ -24,7 +24,7 @@ class KafkaNative(ProcessTarget):
         return {
             "process.roles": "broker,controller",
             "node.id": "1",
-            "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
+            "controller.quorum.voters": f"{self.settings.get('node.id', '1')}@127.0.0.1:{self.controller_port}",
             "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://127.0.0.1:{self.controller_port}",
             "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
             "controller.listener.names": "CONTROLLER",
@@ -39,9 +39,9 @@ class KafkaNative(ProcessTarget):
 
     def prepare(self) -> None:
         """Chooses the ports, writes server.properties and formats a new directory; ``start`` calls it."""
-        if not self.bootstrap:
+        if not self.controller_port:
             port, self.controller_port = free_ports(2)
-            self.bootstrap = f"127.0.0.1:{port}"
+            self.bootstrap = self.bootstrap or f"127.0.0.1:{port}"
         path = self.properties_path
         path.write_text("".join(f"{name}={value}\n" for name, value in self.properties().items()))
         if not (self.data_dir / "meta.properties").exists():

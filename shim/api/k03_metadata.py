@@ -1,11 +1,12 @@
 """Metadata (key 3), versions 0-13.
 
 Brokers, controller, and topics: all of them (null list; in v0 an empty one), or those named, or those with the ids
-given (v12; if any id is given, names are ignored, as Kafka does). An unknown name is made on the spot where the client
-and `auto.create.topics.enable` allow it; Kafka makes it behind the answer and says UNKNOWN_TOPIC_OR_PARTITION the first
-time. The address of the broker is the advertised one, else the one that this client dialled. v1 rack, controller,
-internal. v2 cluster id. v4 auto-creation flag. v5 offline replicas: a partition whose disk failed has no leader. v7
-leader epoch. v8-10 cluster operations. v8 topic operations. v9 is flexible. v10 topic ids. v13 a top-level error.
+given (v12; if any id is given, names are ignored, as Kafka does). An unknown name is made where the client and
+`auto.create.topics.enable` allow it, and answered with UNKNOWN_TOPIC_OR_PARTITION all the same: Kafka makes it behind
+the answer, and kafka-go's own tests count on that. The address of the broker is the advertised one, else the one that
+this client dialled. v1 rack, controller, internal. v2 cluster id. v4 auto-creation flag. v5 offline replicas: a
+partition whose disk failed has no leader. v7 leader epoch. v8-10 cluster operations. v8 topic operations. v9 is
+flexible. v10 topic ids. v13 a top-level error.
 """
 
 from __future__ import annotations
@@ -102,14 +103,13 @@ def _by_name(context: Context, name: str, creates: bool) -> MetadataResponseTopi
     if topic is None:
         try:
             if creates:
-                topic = metadata.auto_create_topic(name)
+                metadata.auto_create_topic(name)
             else:
                 check_name(name)
         except KafkaError as error:
             code = error.code
         else:
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if topic is None:
         return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
     return _describe(context, topic)
 

@@ -31,6 +31,7 @@ def test_it_serves_and_leaves_no_thread_file_or_directory_behind(loop_factory):
     threads, files = set(threading.enumerate()), open_files()
     with Broker(num_partitions=3, loop_factory=loop_factory) as broker:
         with Connection(broker.bootstrap_servers) as client:
+            metadata(client, "t")  # makes it
             assert len(metadata(client, "t").topics[0].partitions) == 3
             assert produce(client, "t", 0, batch(b"a")).base_offset == 0
         directory = broker.data_dir

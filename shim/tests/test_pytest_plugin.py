@@ -12,6 +12,7 @@ from shim.wire_client import Connection
 
 def test_plain(kafka_shim):
     with Connection(kafka_shim.bootstrap_servers) as client:
+        metadata(client, "t")  # makes it
         assert len(metadata(client, "t").topics[0].partitions) == 1
 
 @pytest.mark.kafka_shim(num_partitions=4, clock="virtual")
@@ -19,11 +20,13 @@ class TestOptions:
     def test_of_the_class(self, kafka_shim):
         kafka_shim.clock.advance("1d")
         with Connection(kafka_shim.bootstrap_servers) as client:
+            metadata(client, "t")  # makes it
             assert len(metadata(client, "t").topics[0].partitions) == 4
 
     @pytest.mark.kafka_shim(num_partitions=2)
     def test_nearest_marker_wins(self, kafka_shim):
         with Connection(kafka_shim.bootstrap_servers) as client:
+            metadata(client, "t")  # makes it
             assert len(metadata(client, "t").topics[0].partitions) == 2
 
 def test_nothing_was_loaded_early():

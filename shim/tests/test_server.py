@@ -115,6 +115,7 @@ def test_a_properties_file_of_kafka_starts_the_broker(tmp_path: Path):
         assert ready["data"] == f"{tmp_path}/a,{tmp_path}/b"
         assert "CONTROLLER" not in ready["listeners"]
         with Connection(ready["listeners"].removeprefix("PLAINTEXT://")) as client:
+            metadata(client, "t")  # makes it
             response = metadata(client, "t")
         assert len(response.topics[0].partitions) == 5
         assert response.controller_id == response.brokers[0].node_id == 7

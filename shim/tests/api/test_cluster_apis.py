@@ -44,8 +44,10 @@ def test_metadata_names_broker_topic_and_partitions_in_every_version(broker, cli
     assert topic.topic_id == (topic_id if version >= 10 else ZERO_UUID)
 
 
-def test_an_unknown_topic_is_made_where_client_and_broker_allow_it(client):
+def test_an_unknown_topic_is_made_behind_the_answer_where_client_and_broker_allow_it(client):
     assert metadata(client, "no", allow_auto_topic_creation=False).topics[0].error_code == 3
+    first = metadata(client, "yes").topics[0]
+    assert (first.error_code, first.topic_id, first.partitions) == (3, ZERO_UUID, [])
     assert len(metadata(client, "yes").topics[0].partitions) == 2
     assert [topic.name for topic in metadata(client).topics] == ["yes"]
     assert metadata(client, "a b").topics[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
