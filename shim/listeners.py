@@ -64,21 +64,11 @@ def listeners_of(config: BrokerConfig) -> list[Listener]:
 
 
 def bind(listener: Listener, config: BrokerConfig) -> socket.socket:
-    """A listening socket; `listener.port` becomes the one really bound. Raises OSError."""
-    if not listener.host:
-        sock = _bind_everywhere(listener.port)
-        listener.host = "0.0.0.0"
-    else:
-        family, _, _, _, address = socket.getaddrinfo(
-            listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        sock = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.bind(address)
-        except OSError:
-            sock.close()
-            raise
+    """A listening socket; `listener.port` becomes the one really bound. Raises OSError, which names the listener."""
+    try:
+        sock = _bind(listener)
+    except OSError as err:
+        raise OSError(err.errno, f"cannot listen on {printable(listener)}: {err.strerror}") from err
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     # Accepted sockets take these over. Kafka's defaults would only make a local socket slow.
     for name, option, size_bytes in (
@@ -90,6 +80,24 @@ def bind(listener: Listener, config: BrokerConfig) -> socket.socket:
     sock.listen(config.socket_listen_backlog_size)
     sock.setblocking(False)
     listener.port = sock.getsockname()[1]
+    return sock
+
+
+def _bind(listener: Listener) -> socket.socket:
+    if not listener.host:
+        sock = _bind_everywhere(listener.port)
+        listener.host = "0.0.0.0"
+        return sock
+    family, _, _, _, address = socket.getaddrinfo(
+        listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+    except OSError:
+        sock.close()
+        raise
     return sock
 
 
