@@ -1,22 +1,17 @@
-"""A group coordinator over real logs and metadata in a directory, under a virtual clock; crash and come back."""
+"""A group coordinator over real logs and metadata in a directory, and what its clients send."""
 
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
-from shim.clock import VirtualClock
-from shim.config import BrokerConfig
-from shim.faults import Faults
 from shim.group.client import Client
 from shim.group.coordinator import TOPIC, GroupCoordinator
 from shim.group.embedded import PROTOCOL_TYPE
 from shim.group.stored import Stored
 from shim.group.timers import Timers
-from shim.metadata.store import MetadataStore
 from shim.protocol.messages import (
     consumer_group_heartbeat_request,
     heartbeat_request,
@@ -27,7 +22,7 @@ from shim.protocol.messages import (
     sync_group_request,
     txn_offset_commit_request,
 )
-from shim.storage.logs import Logs
+from shim.tests import node
 
 SESSION_MS = 10_000
 REBALANCE_MS = 20_000
@@ -50,56 +45,29 @@ def subscription(*topics: str) -> bytes:
     return b"".join([*parts, b"\xff\xff\xff\xff"])
 
 
-class Node:
-    """One broker's state without its network. `crash()` forgets memory; `start()` comes back from the files."""
+class Node(node.Node):
+    """A node with a group coordinator, and a loop of its own."""
+
+    topic_name = TOPIC
 
     def __init__(self, path: Path, **options: object) -> None:
-        self.path = path / "life-0"
-        self.lives = 0
-        self.clock = VirtualClock()
-        self.options = {"offsets_topic_num_partitions": 2, **options}
         self.loop = asyncio.new_event_loop()
-        self.start()
+        super().__init__(path, **{"offsets_topic_num_partitions": 2, **options})
 
-    def start(self) -> None:
-        self.config = BrokerConfig(log_dirs=(str(self.path),), **self.options)
-        self.faults = Faults()
-        self.logs = Logs(self.config, self.clock, self.faults)
-        self.logs.open_dirs("AAAAAAAAQACAAAAAAAAAAQ")
-        self.metadata = MetadataStore(self.config, self.clock, self.logs, self.faults)
-        self.metadata.start()
-        self.logs.start(self.metadata.lookup)
-        self.metadata.create_missing_logs()
-        self.metadata.ensure_internal_topic(TOPIC)
+    def start_coordinator(self) -> None:
         self.groups = GroupCoordinator(
             clock=self.clock, config=self.config, logs=self.logs, metadata=self.metadata, faults=self.faults
         )
         self.groups.start()
 
-    def stop(self) -> None:
+    def stop_coordinator(self) -> None:
         self.groups.stop()
         self.advance(0)
-        self.metadata.stop()
-        self.logs.stop()
 
     def close(self) -> None:
         self.faults.disarm()
         self.stop()
         self.loop.close()
-
-    def crash(self) -> None:
-        """What the operating system has at this moment is all that is left; the broker comes back on a copy of it."""
-        self.lives += 1
-        copy = self.path.with_name(f"life-{self.lives}")
-        shutil.copytree(self.path, copy)
-        self.faults.disarm()
-        self.stop()
-        shutil.rmtree(self.path)
-        self.path = copy
-        self.start()
-
-    def topic(self, name: str, partitions: int = 2) -> bytes:
-        return self.metadata.create_topic(name, partitions, 1).topic_id
 
     # --- time
 

@@ -1,18 +1,13 @@
-"""A transaction coordinator over real logs and metadata in a directory, under a virtual clock; crash and come back."""
+"""A transaction coordinator over real logs and metadata in a directory, and what its clients send."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from cext import records as cext_records
-from shim.clock import VirtualClock
-from shim.config import BrokerConfig
 from shim.errors import KafkaError
-from shim.faults import Faults
-from shim.metadata.store import MetadataStore
 from shim.storage.log import PartitionLog
-from shim.storage.logs import Logs
+from shim.tests import node
 from shim.txn import admission
 from shim.txn.coordinator import TransactionCoordinator
 from shim.txn.log import TOPIC
@@ -20,28 +15,18 @@ from shim.txn.producer_ids import ProducerIds
 from shim.txn.state import TV2
 
 
-class Node:
-    """One broker's state without its network. `crash()` forgets memory; `start()` comes back from the files."""
+class Node(node.Node):
+    """A node with a transaction coordinator."""
+
+    topic_name = TOPIC
 
     def __init__(self, path: Path, **options: object) -> None:
-        self.path = path / "life-0"
-        self.lives = 0
-        self.clock = VirtualClock()
-        self.options = {"transaction_state_log_num_partitions": 3, "offsets_topic_num_partitions": 2, **options}
         self.sequences: dict[tuple[int, int, str, int], int] = {}
         self.markers: list[tuple[str, int, int, int, bool]] = []
-        self.start()
+        sizes = {"transaction_state_log_num_partitions": 3, "offsets_topic_num_partitions": 2}
+        super().__init__(path, **{**sizes, **options})
 
-    def start(self) -> None:
-        self.config = BrokerConfig(log_dirs=(str(self.path),), **self.options)
-        self.faults = Faults()
-        self.logs = Logs(self.config, self.clock, self.faults)
-        self.logs.open_dirs("AAAAAAAAQACAAAAAAAAAAQ")
-        self.metadata = MetadataStore(self.config, self.clock, self.logs, self.faults)
-        self.metadata.start()
-        self.logs.start(self.metadata.lookup)
-        self.metadata.create_missing_logs()
-        self.metadata.ensure_internal_topic(TOPIC)
+    def start_coordinator(self) -> None:
         self.logs.on_marker.append(self._on_marker)
         self.coordinator = TransactionCoordinator(
             clock=self.clock,
@@ -53,32 +38,11 @@ class Node:
         )
         self.coordinator.start()
 
+    def stop_coordinator(self) -> None:
+        self.coordinator.stop()
+
     def _on_marker(self, log: PartitionLog, producer_id: int, producer_epoch: int, commit: bool, offset: int) -> None:
         self.markers.append((log.topic, log.partition, producer_id, producer_epoch, commit))
-
-    def stop(self) -> None:
-        self.coordinator.stop()
-        self.metadata.stop()
-        self.logs.stop()
-
-    def crash(self) -> None:
-        """What the operating system has at this moment is all that is left; the broker comes back on a copy of it."""
-        self.lives += 1
-        copy = self.path.with_name(f"life-{self.lives}")
-        shutil.copytree(self.path, copy)
-        self.faults.disarm()
-        self.stop()
-        shutil.rmtree(self.path)
-        self.path = copy
-        self.start()
-
-    def restart(self) -> None:
-        """A clean stop and a start."""
-        self.stop()
-        self.start()
-
-    def topic(self, name: str, partitions: int = 2) -> None:
-        self.metadata.create_topic(name, partitions, 1)
 
     # --- a client's requests
 
