@@ -121,6 +121,28 @@ def markers_wake_nobody() -> None:
     PartitionLog.append_marker = asleep  # type: ignore[method-assign]
 
 
+@caught_by("a9-producers-expire")
+def producers_never_expire() -> None:
+    from shim.storage.producers import Producers
+
+    Producers.expire = lambda states, now_ms, expiration_ms: 0  # type: ignore[method-assign]
+
+
+@caught_by("b9-a-marker-between-verification-and-append")
+def markers_leave_guards() -> None:
+    from shim.storage.producers import Producers
+
+    right = Producers.apply_marker
+
+    def leaves(states: Any, marker: Any, offset: int) -> Any:
+        guards = dict(states._verifications)
+        found = right(states, marker, offset)
+        states._verifications = guards
+        return found
+
+    Producers.apply_marker = leaves  # type: ignore[method-assign]
+
+
 @caught_by("b11-markers-from-outside")
 def any_marker_is_taken() -> None:
     from shim.storage.producers import Producers
@@ -136,6 +158,25 @@ def blocks_of_ids_are_not_recorded() -> None:
     from shim.metadata.store import MetadataStore
 
     MetadataStore.next_producer_id_block = lambda store: (store.image.next_producer_id, 1000)  # type: ignore[method-assign]
+
+
+@caught_by("a1-producer-ids-run-out")
+def producer_ids_begin_anew() -> None:
+    from shim.metadata.store import MetadataStore
+
+    right = MetadataStore.next_producer_id_block
+
+    def anew(store: MetadataStore) -> tuple[int, int]:
+        return (0, 1000) if store.image.next_producer_id > 2**62 else right(store)
+
+    MetadataStore.next_producer_id_block = anew  # type: ignore[method-assign]
+
+
+@caught_by("b7-transactional-ids-expire")
+def transactional_ids_never_expire() -> None:
+    from shim.txn.coordinator import TransactionCoordinator
+
+    TransactionCoordinator.remove_expired = lambda coordinator: None  # type: ignore[method-assign]
 
 
 @caught_by("b24-markers-of-kip-890-carry-the-next-epoch")
