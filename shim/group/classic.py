@@ -33,6 +33,7 @@ from enum import Enum
 
 from shim.errors import ErrorCode, KafkaError
 from shim.group import embedded
+from shim.group.classic_member import ClassicMember, size_of
 from shim.group.java_order import order_strings
 from shim.group.records import GROUP_METADATA_VERSION, Record
 from shim.protocol.records.group_metadata_key import GroupMetadataKey
@@ -40,15 +41,11 @@ from shim.protocol.records.group_metadata_value import GroupMetadataValue, Membe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from typing import Literal
 
-    from shim.group.client import Client
+    from shim.group.classic_member import Protocols
     from shim.group.decision import Token
-    from shim.protocol.messages.join_group_request import JoinGroupRequestProtocol
-
-# (name, metadata) in the member's order of preference.
-Protocols = list[tuple[str, bytes]]
 
 
 class State(Enum):
@@ -68,63 +65,6 @@ ALLOWED_FROM = {
     State.STABLE: (State.COMPLETING,),
     State.DEAD: tuple(State),
 }
-
-
-class ClassicMember:
-    """One member. `awaiting_join` and `awaiting_sync` are its parked requests. `protocols` and `awaiting_join` are
-    changed by its group, which counts them."""
-
-    __slots__ = (
-        "assignment",
-        "awaiting_join",
-        "awaiting_sync",
-        "client_host",
-        "client_id",
-        "instance_id",
-        "is_new",
-        "member_id",
-        "protocols",
-        "rebalance_timeout_ms",
-        "session_timeout_ms",
-    )
-
-    def __init__(
-        self,
-        member_id: str,
-        instance_id: str | None,
-        client: Client,
-        rebalance_timeout_ms: int,
-        session_timeout_ms: int,
-        protocols: Protocols,
-        assignment: bytes = b"",
-    ) -> None:
-        # For its life.
-        self.member_id = member_id
-        self.instance_id = instance_id
-        self.client_id = client.client_id
-        self.client_host = client.host
-        # From its last join.
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.session_timeout_ms = session_timeout_ms
-        self.protocols = protocols
-        # Of this generation.
-        self.assignment = assignment
-        self.awaiting_join: Token | None = None
-        self.awaiting_sync: Token | None = None
-        # Until its first join is answered it is removed when its (long) timer ends, although it waits (KAFKA-7610).
-        self.is_new = False
-
-    def metadata(self, protocol: str | None) -> bytes:
-        """What it said for this protocol; empty when it does not know it."""
-        for name, metadata in self.protocols:
-            if name == protocol:
-                return metadata
-        return b""
-
-    @property
-    def is_waiting(self) -> bool:
-        """A parked request stands for a heartbeat."""
-        return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
 
 class ClassicGroup:
@@ -470,13 +410,3 @@ class ClassicGroup:
         group.leader_id = value.leader
         group.refresh_subscribed_topics()
         return group
-
-
-def size_of(protocols: Iterable[tuple[str, bytes]]) -> int:
-    """Bytes of metadata."""
-    return sum(len(metadata) for _, metadata in protocols)
-
-
-def protocols_of(requested: Iterable[JoinGroupRequestProtocol]) -> Protocols:
-    """The protocols of a JoinGroup request, copied out of its buffer."""
-    return [(protocol.name, bytes(protocol.metadata)) for protocol in requested]

@@ -9,7 +9,8 @@ members' metadata. Each function answers a `Decision`, or adds to one.
 from __future__ import annotations
 
 from shim.errors import ErrorCode, KafkaError
-from shim.group.classic import ClassicGroup, ClassicMember, State, protocols_of, size_of
+from shim.group.classic import ClassicGroup, State
+from shim.group.classic_member import ClassicMember, protocols_of, size_of
 from shim.group.decision import JOIN, SESSION, SYNC, Decision
 from shim.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from shim.protocol.messages.sync_group_response import SyncGroupResponse
@@ -17,7 +18,7 @@ from shim.protocol.messages.sync_group_response import SyncGroupResponse
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from shim.config import BrokerConfig
-    from shim.group.classic import Protocols
+    from shim.group.classic_member import Protocols
     from shim.group.client import Client
     from shim.group.decision import Token
     from shim.group.surroundings import Surroundings

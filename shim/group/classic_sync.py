@@ -6,8 +6,9 @@ A follower's sync parks until the leader's brings the assignment, which is recor
 from __future__ import annotations
 
 from shim.errors import ErrorCode, KafkaError
-from shim.group.classic import ClassicGroup, ClassicMember, State
+from shim.group.classic import ClassicGroup, State
 from shim.group.classic_join import complete, prepare_rebalance, rebalance_or_complete
+from shim.group.classic_member import ClassicMember
 from shim.group.decision import SESSION, SYNC, Decision
 from shim.protocol.messages.heartbeat_response import HeartbeatResponse
 from shim.protocol.messages.join_group_response import JoinGroupResponse

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from shim.errors import ErrorCode, KafkaError
 from shim.group import embedded
-from shim.group.classic import protocols_of
+from shim.group.classic_member import protocols_of
 from shim.group.consumer_heartbeat import bump_epoch, known_static, replace_static, step
 from shim.group.consumer_leave import fence_members
 from shim.group.consumer_member import UNRELEASED, UNREVOKED, ConsumerMember

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from shim.errors import ErrorCode, KafkaError
 from shim.group import embedded
-from shim.group.classic import ClassicGroup, ClassicMember, State
+from shim.group.classic import ClassicGroup, State
 from shim.group.classic_join import prepare_rebalance
+from shim.group.classic_member import ClassicMember
 from shim.group.client import Client
 from shim.group.consumer import ConsumerGroup
 from shim.group.consumer_member import STABLE, ConsumerMember
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from shim.config import BrokerConfig
-    from shim.group.classic import Protocols
+    from shim.group.classic_member import Protocols
     from shim.group.consumer_member import Partitions
     from shim.group.surroundings import Surroundings
 
