@@ -20,7 +20,9 @@ from shim.txn import admission
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Coroutine, Iterable
+    from concurrent.futures import Future
+    from typing import Any
 
     from shim.broker import Context
     from shim.storage.verification import Verification
@@ -41,7 +43,9 @@ _AS_COORDINATOR_ERROR = {
 }
 
 
-def handle(context: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+def handle(
+    context: Context, request: TxnOffsetCommitRequest
+) -> TxnOffsetCommitResponse | Coroutine[Any, Any, TxnOffsetCommitResponse]:
     unknown, request.topics = _split(context, request.topics)
     if unknown:
         _explain(context, request, unknown)
@@ -51,12 +55,35 @@ def handle(context: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommit
         refused = _failed(request.topics, ErrorCode.INVALID_GROUP_ID)
         _explain(context, request, refused)
         return _answer(context, unknown, refused)
-    try:
-        verification = _admit(context, request)
-    except KafkaError as error:
-        code = _AS_COORDINATOR_ERROR.get(error.code, error.code)
+    home = context.broker.logs.home
+    admitted = _admit(context, request)
+    if home.owed_flushes and not isinstance(admitted, KafkaError):
+        return _commit_later(context, request, unknown, home.take_owed())
+    return _commit(context, request, unknown, admitted)
+
+
+async def _commit_later(
+    context: Context,
+    request: TxnOffsetCommitRequest,
+    unknown: list[TxnOffsetCommitResponseTopic],
+    owed: list[Future[None]],
+) -> TxnOffsetCommitResponse:
+    """Commit when the disk has what `flush.messages` wants of the coordinator's record: offsets without it would stay
+    pending for ever after a power cut. The transaction may have ended meanwhile."""
+    await context.broker.logs.home.flushed(owed)
+    return _commit(context, request, unknown, _admit(context, request))
+
+
+def _commit(
+    context: Context,
+    request: TxnOffsetCommitRequest,
+    unknown: list[TxnOffsetCommitResponseTopic],
+    admitted: Verification | KafkaError | None,
+) -> TxnOffsetCommitResponse:
+    if isinstance(admitted, KafkaError):
+        code = _AS_COORDINATOR_ERROR.get(admitted.code, admitted.code)
         return _answer(context, unknown, _failed(request.topics, code))
-    response = context.broker.groups.offsets.commit_transactional(request, verification)
+    response = context.broker.groups.offsets.commit_transactional(request, admitted)
     _explain(context, request, response.topics)
     return _answer(context, unknown, response.topics)
 
@@ -80,15 +107,15 @@ def _explain(
         context.broker.transactions.note_refusal("TxnOffsetCommit", request.transactional_id, refusal, producer)
 
 
-def _admit(context: Context, request: TxnOffsetCommitRequest) -> Verification | None:
-    """Check that the offsets partition is in the transaction, or add it (v5)."""
+def _admit(context: Context, request: TxnOffsetCommitRequest) -> Verification | KafkaError | None:
+    """Check that the offsets partition is in the transaction, or add it (v5); the refusal is an answer, too."""
     broker = context.broker
     try:
         log = broker.logs.get(OFFSETS_TOPIC, broker.groups.partition_for(request.group_id))
     except KafkaError as error:
         producer = request.producer_id, request.producer_epoch
         broker.transactions.note_refusal("TxnOffsetCommit", request.transactional_id, error, producer)
-        raise
+        return error
     (outcome,) = admission.admit(
         broker.transactions,
         broker.config.transaction_partition_verification_enable,
@@ -99,8 +126,6 @@ def _admit(context: Context, request: TxnOffsetCommitRequest) -> Verification | 
         admission.operation_of_txn_offset_commit(context.api_version),
         "TxnOffsetCommit",
     )
-    if isinstance(outcome, KafkaError):
-        raise outcome
     return outcome
 
 

@@ -5,15 +5,24 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from shim import memory_dir
+from shim import Broker, memory_dir
 from shim.errors import ErrorCode, KafkaError
+from shim.protocol.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from shim.tests.txn.harness import Node
+from shim.tests.txn.raw import Client
 from shim.txn.state import COMPLETE_ABORT, COMPLETE_COMMIT, TV0, TV2
+from shim.wire_client import Connection
 
 TIMEOUT_MS = 5000
 
@@ -123,3 +132,74 @@ def test_at_any_fsync_of_an_abort_of_the_broker_s_own(directory: Path, how: str)
     node.stop()
     assert check_every_image(disk, ([],)) == {"COMPLETE_ABORT"}
     assert disk.count >= 3
+
+
+class Fsyncs:
+    """The size of each file at each of its fsyncs, which take a while: others write meanwhile."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.seen: list[tuple[str, int]] = []
+        broker.faults.arm("log.before_fsync", self._on_fsync)
+
+    def _on_fsync(self, path: str) -> None:
+        time.sleep(0.03)
+        self.seen.append((Path(path).parent.name, Path(path).stat().st_size))
+
+    def first_above(self, name: str, size_bytes: int) -> int:
+        """The number of the first fsync that made more than this durable of a partition."""
+        return next(at for at, (found, size) in enumerate(self.seen) if found.startswith(name) and size > size_bytes)
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    options = {"transaction_state_log_num_partitions": 1, "offsets_topic_num_partitions": 1, "num_partitions": 1}
+    with Broker(log_flush_interval_messages=1, **options) as started:
+        started.call(started.state.metadata.create_topic, "t", 1, 1)
+        for topic in ("__transaction_state", "__consumer_offsets"):
+            started.call(started.state.metadata.ensure_internal_topic, topic)
+        yield started
+
+
+@pytest.mark.parametrize("what", ["records", "offsets"])
+def test_a_transaction_is_on_the_disk_before_what_it_holds(broker: Broker, what: str) -> None:
+    """Another client's fsync of the same file, asked for just before, would take the batch along, and its coordinator's
+    record would come later: a batch of a transaction that nobody knows of."""
+    with Connection(broker.bootstrap_servers) as first, Connection(broker.bootstrap_servers) as second:
+        plain, client = Client(first, "app-1"), Client(second, "app-2")
+        assert plain.init() == client.init() == ErrorCode.NONE
+        assert plain.produce(12) == plain.commit_offsets(5) == ErrorCode.NONE
+        target = "t-0" if what == "records" else "__consumer_offsets-0"
+        sizes = {log.name: log.size_bytes for log in broker.state.logs.loaded()}
+        fsyncs = Fsyncs(broker)
+        busy = threading.Thread(target=broker.call, args=(time.sleep, 0.1))
+        busy.start()
+        if what == "records":
+            plain.send_produce(12, sequence=1)
+            client.send_produce(12)
+        else:
+            send_offsets(plain)
+            send_offsets(client)
+        busy.join()
+        for each in (plain, client):
+            if what == "records":
+                assert each.receive_produce(12) == ErrorCode.NONE
+            else:
+                _, answer = each.connection.receive(TxnOffsetCommitRequest.API_KEY, 5)
+                assert answer.topics[0].partitions[0].error_code == 0
+        grown = broker.state.logs.get(target[:-2], 0).size_bytes - sizes[target]
+        broker.faults.disarm()
+    began = fsyncs.first_above("__transaction_state-0", sizes["__transaction_state-0"])
+    assert began < fsyncs.first_above(target, sizes[target] + grown // 2)
+
+
+def send_offsets(client: Client) -> None:
+    """TxnOffsetCommit v5, its answer not awaited."""
+    part = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+    request = TxnOffsetCommitRequest(
+        transactional_id=client.name,
+        group_id=client.name,
+        producer_id=client.producer[0],
+        producer_epoch=client.producer[1],
+        topics=[TxnOffsetCommitRequestTopic(name="t", partitions=[part])],
+    )
+    client.connection.send(request, 5)
