@@ -83,6 +83,16 @@ def test_null_records_close_the_connection(client):
         produce(client, "t", 0, None)
 
 
+def test_null_records_of_what_does_not_exist_are_unknown_and_topics_without_partitions_are_passed_over(client):
+    make_topic(client, "t", 1)
+    for name, index in (("nowhere", 0), ("t", 9)):
+        request = produce_request(name, index, None)
+        request.topic_data.append(TopicProduceData(name="t"))
+        (told,) = client.request(request, 9).responses
+        assert (told.name, told.partition_responses[0].error_code) == (name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert client.request(ProduceRequest(acks=-1, topic_data=[TopicProduceData(name="t")]), 9).responses == []
+
+
 def test_of_a_partition_named_twice_the_last_one_counts(client):
     make_topic(client, "t", 2)
     data = [PartitionProduceData(index=0, records=batch(bytes(size))) for size in (10, 500)]
