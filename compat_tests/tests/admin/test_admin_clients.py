@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -73,8 +74,10 @@ def test_kafka_python_makes_grows_describes_and_deletes_topics(target):
         with pytest.raises(TopicAlreadyExistsError):
             admin.create_topics(["kp-a"])
         admin.create_partitions({"kp-a": 3})
-        topic = admin.describe_topics(["kp-a"])[0]
-        assert len(topic["partitions"]) == 3
+        deadline = time.monotonic() + 10
+        while len(admin.describe_topics(["kp-a"])[0]["partitions"]) != 3:
+            assert time.monotonic() < deadline  # Kafka answers before its broker has seen the controller's record
+            time.sleep(0.01)
         described = admin.describe_configs([Resource(ConfigResourceType.TOPIC, "kp-a")])
         assert "7" in repr(described)
         assert "kp-a" in admin.list_topics()

@@ -32,11 +32,12 @@ def begin(java: JavaTransactions, name: str, topic: str, value: str) -> None:
     java.call("flush", name)
 
 
-def settle(java: JavaTransactions, name: str) -> None:
-    """The client answers its caller a moment before its machine has moved on to READY."""
+def settle(java: JavaTransactions, name: str, *states: str) -> None:
+    """Waits until a producer is in one of `states`: the client answers its caller a moment before its machine has
+    moved on."""
     deadline = time.monotonic() + 10
-    while java.state(name) != "READY":
-        assert time.monotonic() < deadline
+    while (state := java.state(name)) not in states:
+        assert time.monotonic() < deadline, f"in {state}, not in {states}"
         time.sleep(0.01)
 
 
@@ -45,16 +46,16 @@ def test_commit_and_abort(
 ) -> None:
     java, topic, name = java_clients, new_topic(), new_name("p")
     java.producer(name, name)
-    assert java.state(name) == "UNINITIALIZED"
+    settle(java, name, "UNINITIALIZED")
     java.call("init", name)
-    assert java.state(name) == "READY"
+    settle(java, name, "READY")
     begin(java, name, topic, "a")
-    assert java.state(name) == "IN_TRANSACTION"
+    settle(java, name, "IN_TRANSACTION")
     java.call("commit", name)
-    assert java.state(name) == "READY"
+    settle(java, name, "READY")
     begin(java, name, topic, "aborted")
     java.call("abort", name)
-    assert java.state(name) == "READY"
+    settle(java, name, "READY")
     begin(java, name, topic, "b")
     java.call("commit", name)
     assert read(java, new_name("c"), topic, 2) == ["a", "b"]
@@ -69,7 +70,7 @@ def test_empty_transactions(java_clients: JavaTransactions, new_name: Callable[[
     for call in ("commit", "abort", "commit"):
         java.call("begin", name)
         java.call(call, name)
-        settle(java, name)
+        settle(java, name, "READY")
     java.call("close-producer", name)
 
 
@@ -89,7 +90,7 @@ def test_a_second_instance_fences_the_first(
         java.send(name, topic, "lost")
     with pytest.raises(JavaClientError, match=r"ProducerFenced|InvalidProducerEpoch"):
         java.call("commit", name)
-    assert java.state(name) in ("FATAL_ERROR", "ABORTABLE_ERROR")
+    settle(java, name, "FATAL_ERROR", "ABORTABLE_ERROR")
     begin(java, other, topic, "kept")
     java.call("commit", other)
     assert read(java, new_name("c"), topic, 1) == ["kept"]
@@ -121,7 +122,7 @@ def test_a_timed_out_transaction(
     java.send(name, topic, "too late")
     with pytest.raises(JavaClientError):
         java.call("commit", name)
-    assert java.state(name) in ("ABORTABLE_ERROR", "FATAL_ERROR")
+    settle(java, name, "ABORTABLE_ERROR", "FATAL_ERROR")
     if java.state(name) == "ABORTABLE_ERROR":
         java.call("abort", name)
         begin(java, name, topic, "again")
@@ -231,6 +232,6 @@ def test_a_producer_survives_a_restart_of_the_broker(
         target.restart(kill=kill)
         java.send(name, topic, f"after-{kill}")
         java.call("commit", name)
-        assert java.state(name) == "READY"
+        settle(java, name, "READY")
     assert read(java, new_name("c"), topic, 4) == ["before-False", "after-False", "before-True", "after-True"]
     java.call("close-producer", name)
