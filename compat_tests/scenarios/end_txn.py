@@ -124,7 +124,7 @@ def markers_from_outside(t: Talk) -> None:
 def a_transaction_times_out(t: Talk) -> None:
     """After its time it is aborted at epoch + 1; a late TV2 producer is told, and recovers by InitProducerId."""
     topic = t.topic()
-    p = Producer(t, "x", transaction_timeout_ms=300)
+    p = Producer(t, "x", transaction_timeout_ms=2000)
     p.send(topic, b"late")
     t.wait(lambda: t.end_offset(topic, committed=True) == 2, "the abort marker")
     t.settle(p.transactional_id or "")
@@ -142,7 +142,7 @@ def a_transaction_times_out(t: Talk) -> None:
 def a_classic_transaction_times_out(t: Talk) -> None:
     """A TV1 client is aborted at the server's level, epoch + 1: EndTxn and AddPartitions are fenced by version."""
     topic = t.topic()
-    p = Producer(t, "x", transaction_timeout_ms=300)
+    p = Producer(t, "x", transaction_timeout_ms=2000)
     p.add(topic)
     p.send(topic, b"late", version=11)
     t.wait(lambda: t.end_offset(topic, committed=True) == 2, "the abort marker")
