@@ -111,16 +111,17 @@ def run(
         note(scenario, kind, outcome)
 
     def in_turn(mine: list[Scenario], kind: str) -> None:
-        """Scenarios that need the same broker for themselves, one after the other; after a failure on a new one."""
+        """Scenarios that need the same broker for themselves, one after the other; after a failure, or one that
+        spoils it, on a new one."""
         target: Target | None = None
-        for scenario in mine:
+        for scenario in sorted(mine, key=lambda each: each.spoils):
             try:
                 if target is None:
                     target = started(kind, {**COMMON, **FEW, **scenario.settings})
                 outcome = run_one(scenario, target, nonces[scenario.name])
             except Exception as error:
                 outcome = Outcome(FAILED, f"{type(error).__name__}: {error}")
-            if outcome.status == FAILED and target is not None:
+            if (outcome.status == FAILED or scenario.spoils) and target is not None:
                 target.close()
                 target = None
             note(scenario, kind, outcome)

@@ -1,9 +1,10 @@
-"""aiokafka. It lives while something of it is awaited: each client has a loop that runs in its calls."""
+"""aiokafka."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Coroutine
 from typing import Any
 
@@ -17,14 +18,16 @@ logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 
 class Looped:
-    """Runs what is awaited in a loop of its own."""
+    """A loop in a thread of its own, as an application has one: heartbeats and rebalances go on between calls."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self._thread.start()
 
     def _await(self, work: Coroutine[Any, Any, Any]) -> Any:
         try:
-            return self.loop.run_until_complete(asyncio.wait_for(work, TIMEOUT_S))
+            return asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, TIMEOUT_S), self.loop).result()
         except KafkaError as raised:
             raise Refused(type(raised).__name__, str(raised)) from raised
 
@@ -32,6 +35,8 @@ class Looped:
         try:
             self._await(work)
         finally:
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self._thread.join(TIMEOUT_S)
             self.loop.close()
 
 

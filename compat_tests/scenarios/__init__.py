@@ -25,7 +25,8 @@ class Scenario:
     """`rows` are ids of docs/SEMANTICS.md; `needs` the powers that a target must have; `settings` broker options over
     the common ones; `is_long`: only in the long form; `is_smoke`: also in the short one of every test run;
     `unobservable`: why it proves nothing on Apache Kafka, for those that need INSIDE; `client`: whose view it is, of
-    ``compat_tests.apps.CLIENTS``, none for single requests; `behaviour`: the same for one function on several clients.
+    ``compat_tests.apps.CLIENTS``, none for single requests; `behaviour`: the same for one function on several clients;
+    `spoils`: what it leaves behind is in the way of others, so its broker is not used again.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Scenario:
     is_smoke: bool = True
     unobservable: str = ""
     client: str = ""
+    spoils: bool = False
 
     @property
     def behaviour(self) -> str:
@@ -51,7 +53,7 @@ class Scenario:
     @property
     def is_alone(self) -> bool:
         """It needs a broker of its own: it stops it, sets options, or acts inside."""
-        return bool(self.settings) or bool(self.needs & (Power.KILL | Power.SEEDED | Power.INSIDE))
+        return bool(self.settings) or self.spoils or bool(self.needs & (Power.KILL | Power.SEEDED | Power.INSIDE))
 
 
 SCENARIOS: dict[str, Scenario] = {}
@@ -65,6 +67,7 @@ def scenario(
     is_smoke: bool = True,
     unobservable: str = "",
     client: str = "",
+    spoils: bool = False,
 ) -> Callable[[Callable[[Talk], None]], Callable[[Talk], None]]:
     """Registers the function under its first row and its name."""
 
@@ -73,7 +76,7 @@ def scenario(
         assert name not in SCENARIOS, f"two scenarios are called {name}"
         assert bool(unobservable) == bool(needs & Power.INSIDE), f"{name}: a reason goes with INSIDE"
         SCENARIOS[name] = Scenario(
-            name, rows, function, needs, settings or {}, is_long, is_smoke and not is_long, unobservable, client
+            name, rows, function, needs, settings or {}, is_long, is_smoke and not is_long, unobservable, client, spoils
         )
         return function
 

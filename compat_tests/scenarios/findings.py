@@ -268,7 +268,7 @@ def offsets_by_time(t: Talk) -> None:
         t.same(offset_at(t, topic, timestamp, committed=False), wanted, f"at {timestamp}")
 
 
-@scenario("D18", "B11", needs=Power.KILL, is_smoke=False)
+@scenario("D18", "B11", needs=Power.KILL, is_smoke=False, spoils=True)
 def an_external_abort_strands_the_coordinator(t: Talk) -> None:
     """A marker from outside with a higher coordinator epoch: EndTxn is answered, and the transaction stays in
     PrepareCommit, also after a restart; unless Kafka's coordinator comes before its metadata, and takes the

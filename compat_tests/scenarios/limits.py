@@ -38,8 +38,7 @@ def seed_next_producer_id(data_dir: Path, next_producer_id: int) -> None:
         os.fsync(file.fileno())
 
 
-# An option that changes nothing here gives it a broker of its own: nobody gets a producer id from it afterwards.
-@scenario("A1", needs=Power.SEEDED | Power.KILL, settings={"num.partitions": "2"}, is_smoke=False)
+@scenario("A1", needs=Power.SEEDED | Power.KILL, is_smoke=False, spoils=True)
 def producer_ids_run_out(t: Talk) -> None:
     """With no whole block left below 2^63 InitProducerId answers COORDINATOR_LOAD_IN_PROGRESS and never wraps; a
     transactional id that has its producer id goes on with it."""
@@ -146,7 +145,7 @@ def strand(t: Talk, p: Producer, topic: str, version: int = 5) -> None:
     t.same(state_of(t, p.transactional_id), "PrepareCommit", "state")
 
 
-@scenario("B6", "B10", "B8", needs=Power.KILL, is_smoke=False)
+@scenario("B6", "B10", "B8", needs=Power.KILL, is_smoke=False, spoils=True)
 def no_way_out_of_prepare_but_its_own(t: Talk) -> None:
     """While the markers of PrepareCommit are under way either end, more partitions or offsets, and InitProducerId are
     CONCURRENT_TRANSACTIONS: it leaves for CompleteCommit alone."""
@@ -189,6 +188,7 @@ def moves_that_no_state_allows(t: Talk) -> None:
     needs=Power.SETTINGS | Power.KILL,
     settings={"add.partitions.to.txn.retry.backoff.max.ms": "1500"},
     is_smoke=False,
+    spoils=True,
 )
 def a_produce_tries_again_while_the_end_is_under_way(t: Talk) -> None:
     """While the transaction before is being ended a Produce v12 is tried again inside the broker, for as long as
