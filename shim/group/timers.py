@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     Key = tuple[str, str, str]
 
 
+# Timers that are due together, as those of a thousand members that did not survive their broker, are called so many a
+# turn of the loop: a few milliseconds.
+CALLS_PER_TURN = 100
+
+
 class _Entry:
     """`armed_ms` is when the clock will call, `due_ms` when it is really meant."""
 
@@ -26,12 +31,15 @@ class _Entry:
 class Timers:
     """Owned by the coordinator, which is called with the key of each timer that is due; a key has one timer."""
 
-    __slots__ = ("_clock", "_entries", "_on_due")
+    __slots__ = ("_called", "_clock", "_entries", "_late", "_on_due")
 
     def __init__(self, clock: Clock, on_due: Callable[[Key], None]) -> None:
         self._clock = clock
         self._on_due = on_due
         self._entries: dict[Key, _Entry] = {}
+        # Of this turn of the loop: how many were called, and which have to wait for the next.
+        self._called = 0
+        self._late: list[tuple[Key, _Entry]] = []
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -56,12 +64,26 @@ class Timers:
         entry.timer = self._clock.call_later(delay_ms, self._call, key, entry)
 
     def _call(self, key: Key, entry: _Entry) -> None:
+        if self._entries.get(key) is not entry:
+            return
         left_ms = entry.due_ms - self._clock.monotonic_ms()
         if left_ms > 0:
             self._arm(key, entry, left_ms)
-        elif self._entries.get(key) is entry:
-            del self._entries[key]
-            self._on_due(key)
+            return
+        if self._called == 0:
+            self._clock.call_later(0, self._next_turn)
+        if self._called >= CALLS_PER_TURN:
+            self._late.append((key, entry))
+            return
+        self._called += 1
+        del self._entries[key]
+        self._on_due(key)
+
+    def _next_turn(self) -> None:
+        self._called = 0
+        late, self._late = self._late, []
+        for key, entry in late:
+            self._call(key, entry)
 
     def cancel(self, key: Key) -> None:
         """Stop a timer; not running is no error."""

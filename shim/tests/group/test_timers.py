@@ -1,0 +1,83 @@
+"""Timers of groups: moved, cancelled, and called a few at a time when many are due together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from shim.clock import VirtualClock
+from shim.group.timers import CALLS_PER_TURN, Timers
+
+Key = tuple[str, str, str]
+
+
+def run(scenario: Callable[[VirtualClock, Timers, list[Key]], object]) -> None:
+    async def inside() -> None:
+        clock, called = VirtualClock(), list[Key]()
+        outcome = scenario(clock, Timers(clock, called.append), called)
+        if asyncio.iscoroutine(outcome):
+            await outcome
+
+    asyncio.run(inside())
+
+
+def key(number: int) -> Key:
+    return "g", "session", f"m{number}"
+
+
+def test_a_timer_moved_later_is_called_once_and_then() -> None:
+    async def scenario(clock: VirtualClock, timers: Timers, called: list[Key]) -> None:
+        timers.schedule(key(1), 100)
+        clock.advance(50)
+        timers.schedule(key(1), 100)
+        clock.advance(99)
+        assert (called, timers.due_in_ms(key(1))) == ([], 1)
+        clock.advance(1)
+        assert (called, len(timers), timers.due_in_ms(key(1))) == ([key(1)], 0, None)
+
+    run(scenario)
+
+
+def test_a_timer_moved_earlier_or_only_if_absent() -> None:
+    async def scenario(clock: VirtualClock, timers: Timers, called: list[Key]) -> None:
+        timers.schedule(key(1), 100)
+        timers.schedule(key(1), 10, only_if_absent=True)
+        clock.advance(10)
+        assert called == []
+        timers.schedule(key(1), 10)
+        clock.advance(10)
+        assert called == [key(1)]
+
+    run(scenario)
+
+
+def test_many_that_are_due_together_are_called_some_a_turn() -> None:
+    async def scenario(clock: VirtualClock, timers: Timers, called: list[Key]) -> None:
+        count = 3 * CALLS_PER_TURN
+        for number in range(count):
+            timers.schedule(key(number), 100)
+        clock.advance(100)
+        assert len(called) == CALLS_PER_TURN
+        timers.cancel(key(count - 1))
+        timers.schedule(key(count - 2), 50)
+        await asyncio.sleep(0)
+        assert len(called) == 2 * CALLS_PER_TURN
+        await clock.advance_and_settle(0)
+        assert called == [key(number) for number in range(count - 2)], "one was cancelled, one moved"
+        await clock.advance_and_settle(50)
+        assert called[-1] == key(count - 2)
+        assert len(timers) == 0
+
+    run(scenario)
+
+
+def test_stopped_timers_are_not_called() -> None:
+    async def scenario(clock: VirtualClock, timers: Timers, called: list[Key]) -> None:
+        for number in range(2 * CALLS_PER_TURN):
+            timers.schedule(key(number), 100)
+        clock.advance(100)
+        timers.stop()
+        await clock.advance_and_settle(1000)
+        assert len(called) == CALLS_PER_TURN
+
+    run(scenario)
