@@ -2,13 +2,15 @@
 
 Who coordinates a group (key type 0), a transactional id (1), a share group's partition (2, v6): on one node, always
 this one. The topic behind it is made before the answer; Kafka makes it after an answer of COORDINATOR_NOT_AVAILABLE
-(B1). v1 key type and a message. v3 is flexible. v4 several keys at once (KIP-699). v5 is for clients that know
-TRANSACTION_ABORTABLE. Not implemented: share groups (COORDINATOR_NOT_AVAILABLE).
+(B1). What is in an offline partition of that topic has no coordinator. v1 key type and a message. v3 is flexible. v4
+several keys at once (KIP-699). v5 is for clients that know TRANSACTION_ABORTABLE. Not implemented: share groups
+(COORDINATOR_NOT_AVAILABLE).
 """
 
 from __future__ import annotations
 
 from shim.errors import MALFORMED_REQUEST, ErrorCode, KafkaError
+from shim.java_hash import internal_partition
 from shim.metadata.store import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from shim.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
@@ -21,6 +23,7 @@ KEY, MIN, MAX = 10, 0, 6
 REQUEST, RESPONSE = FindCoordinatorRequest, FindCoordinatorResponse
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
+_TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTIONS_TOPIC}
 FIRST_WITH_KEYS = 4
 FIRST_WITH_SHARE = 6
 
@@ -61,11 +64,12 @@ def failed(
 
 
 def _check(context: Context, key_type: int, key: str) -> None:
-    metadata = context.broker.metadata
-    if key_type == GROUP:
-        metadata.ensure_internal_topic(OFFSETS_TOPIC)
-    elif key_type == TRANSACTION:
-        metadata.ensure_internal_topic(TRANSACTIONS_TOPIC)
+    broker = context.broker
+    name = _TOPICS.get(key_type)
+    if name is not None:
+        topic = broker.metadata.ensure_internal_topic(name)
+        if broker.logs.is_offline(name, internal_partition(key, len(topic.partitions))):
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
     elif context.api_version < FIRST_WITH_SHARE or not _is_share_key(key):
         raise KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED_REQUEST)
     else:

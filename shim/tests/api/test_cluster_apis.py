@@ -172,6 +172,23 @@ def test_this_node_coordinates_groups_and_transactions(broker, client, version):
     assert names == ({"__consumer_offsets", "__transaction_state"} if version else {"__consumer_offsets"})
 
 
+@pytest.mark.parametrize("kind", [0, 1])
+def test_nobody_coordinates_what_is_in_an_offline_partition(broker, client, kind):
+    def ask(version: int):
+        if version < 4:
+            return client.request(FindCoordinatorRequest(key="k", key_type=kind), version)
+        return client.request(FindCoordinatorRequest(coordinator_keys=["k"], key_type=kind), version).coordinators[0]
+
+    assert ask(3).error_code == 0
+    state = broker.state
+    partition = (state.groups, state.transactions)[kind].partition_for("k")
+    name = ("__consumer_offsets", "__transaction_state")[kind]
+    broker.call(lambda: state.logs.get(name, partition).fail(OSError(5, "the disk")))
+    for version in (3, 6):
+        told = ask(version)
+        assert (told.error_code, told.node_id, told.port) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, -1)
+
+
 def test_unknown_kinds_of_coordinators_are_refused(client):
     told = client.request(FindCoordinatorRequest(key="k", key_type=7), 3)
     assert (told.error_code, told.node_id, told.port) == (ErrorCode.INVALID_REQUEST, -1, -1)
