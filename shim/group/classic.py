@@ -48,6 +48,11 @@ if TYPE_CHECKING:
     from shim.group.decision import Token
 
 
+# Of members' subscriptions, when a generation begins: more would not fit the group's record, and take over 100 ms to
+# read.
+MAX_READ_BYTES = 2 * embedded.MAX_BYTES
+
+
 class State(Enum):
     """The states, by the names that Kafka's tools show."""
 
@@ -298,13 +303,14 @@ class ClassicGroup:
             return frozenset()
         if self.protocol is None:
             return None
-        found: set[str] = set()
-        for member in self.members.values():
-            try:
-                found.update(embedded.read_topics(member.metadata(self.protocol)))
-            except embedded.EmbeddedError:
-                return None
-        return frozenset(found)
+        # Members mostly say the same.
+        said = {member.metadata(self.protocol) for member in self.members.values()}
+        if sum(map(len, said)) > MAX_READ_BYTES:
+            return None
+        try:
+            return frozenset(topic for metadata in said for topic in embedded.read_topics(metadata))
+        except embedded.EmbeddedError:
+            return None
 
     def refresh_subscribed_topics(self) -> None:
         """After members were put in without a generation."""

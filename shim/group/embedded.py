@@ -2,7 +2,8 @@
 
 Two bytes of version, then the fields of that version (0-3); a newer version is read as 3, as clients do. They come from
 clients and are opaque to the classic protocol; the broker looks inside only to know which topics a group uses and to
-move groups between the protocols. `EmbeddedError` for bytes that do not parse: no rule may trust them.
+move groups between the protocols. `EmbeddedError` for bytes that do not parse, or that no record could hold: no rule
+may trust them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 
 PROTOCOL_TYPE = "consumer"
 LAST_VERSION = 3
+
+# More would not fit the group's record, with its default of a message's size.
+MAX_BYTES = 1 << 20
+# Of one subscription: some 10 ms.
+MAX_TOPICS = 50_000
 
 _SHORT = Struct(">h")
 _INT = Struct(">i")
@@ -41,6 +47,8 @@ class _Reader:
     __slots__ = ("at", "data")
 
     def __init__(self, data: bytes) -> None:
+        if len(data) > MAX_BYTES:
+            raise EmbeddedError(f"{len(data)} bytes")
         self.data = bytes(data)
         self.at = 0
 
@@ -78,6 +86,12 @@ class _Reader:
         size = self.int32()
         return None if size < 0 else self.take(size)
 
+    def topics(self) -> list[str]:
+        count = self.count(2)
+        if count > MAX_TOPICS:
+            raise EmbeddedError(f"{count} topics")
+        return [self.string() for _ in range(count)]
+
     def topic_partitions(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
         for _ in range(self.count(6)):
@@ -102,7 +116,7 @@ def read_subscription(data: bytes) -> Subscription:
         version = read_version(data)
         reader = _Reader(data)
         reader.at = 2
-        topics = [reader.string() for _ in range(reader.count(2))]
+        topics = reader.topics()
         reader.nullable_bytes()
         owned = reader.topic_partitions() if version >= 1 else {}
         if version >= 2:
@@ -119,7 +133,7 @@ def read_topics(data: bytes) -> list[str]:
         read_version(data)
         reader = _Reader(data)
         reader.at = 2
-        return [reader.string() for _ in range(reader.count(2))]
+        return reader.topics()
     except (StructError, UnicodeDecodeError) as error:
         raise EmbeddedError(str(error)) from error
 

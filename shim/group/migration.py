@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from shim.group.surroundings import Surroundings
 
 
+# Of all members: it goes into their records, which are written in one batch.
+MAX_METADATA_BYTES = 4 * embedded.MAX_BYTES
+
+
 def classic_metadata(session_timeout_ms: int, protocols: Protocols) -> ClassicMemberMetadata:
     """What is kept of a classic member in a consumer group."""
     return ClassicMemberMetadata(
@@ -53,6 +57,8 @@ def check_upgrade(group: ClassicGroup, config: BrokerConfig) -> None:
         reason = "it is not a group of consumers"
     elif len(group.members) > config.group_consumer_max_size:
         reason = "it has more members than group.consumer.max.size"
+    elif group.metadata_bytes > MAX_METADATA_BYTES:
+        reason = "what its members say about their protocols is too large"
     else:
         return
     raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {group.group_id}: {reason}.")

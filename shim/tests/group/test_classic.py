@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shim.errors import ErrorCode, KafkaError
+from shim.group import embedded
 from shim.group.classic import ALLOWED_FROM, ClassicGroup, State
 from shim.group.client import Client
 from shim.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
@@ -358,6 +361,39 @@ def test_hostile_metadata_makes_every_topic_count_as_used(node: Node, metadata: 
     assert group.subscribed_topics is None
     assert group.is_subscribed("anything")
     assert code_of(node.beat, "g", me) is E.NONE
+
+
+@given(st.binary(max_size=80))
+def test_bytes_of_clients_parse_or_are_refused(data: bytes) -> None:
+    for read in (embedded.read_subscription, embedded.read_topics, embedded.read_assignment):
+        try:
+            read(data)
+        except embedded.EmbeddedError:
+            continue
+    for cut in range(len(OWNED)):
+        with pytest.raises(embedded.EmbeddedError):
+            embedded.read_subscription(OWNED[:cut])
+
+
+OWNED = b"\0\3" + subscription("t", "u")[2:] + b"\0\0\0\1\0\1t\0\0\0\1\0\0\0\5" + b"\0\0\0\7" + b"\0\2r1"
+
+
+def test_a_subscription_of_version_three_is_read_whole() -> None:
+    found = embedded.read_subscription(OWNED)
+    assert (found.topics, found.owned, found.rack_id) == (["t", "u"], {"t": [5]}, "r1")
+    assigned = embedded.write_assignment({"t": [0, 2], "u": []}, 1)
+    assert embedded.read_assignment(assigned) == ({"t": [0, 2], "u": []}, None)
+
+
+def test_a_huge_subscription_is_not_read(node: Node) -> None:
+    many = (b"\0\0" + (400_000).to_bytes(4, "big") + b"\0\1t" * 400_000, b"\0\0\0\0\0\1" + bytes(2_000_000))
+    for number, metadata in enumerate(many):
+        group = f"g{number}"
+        started = time.process_time()
+        me = node.stable(group, protocols=(("range", metadata),))
+        assert node.groups.find(group).subscribed_topics is None
+        assert time.process_time() - started < 1
+        assert me.error_code == 0
 
 
 # --- records
