@@ -53,6 +53,16 @@ def heartbeats(target: Target, count: int) -> tuple[float, float]:
     return _repeat(target, make("Heartbeat", **fields), 3, count)
 
 
+def consumer_heartbeats(target: Target, count: int) -> tuple[float, float]:
+    """(heartbeats a second, CPU in us each) of a stable group of the consumer protocol."""
+    who = {"group_id": f"bench-consumer-{time.monotonic_ns()}", "member_id": "bench"}
+    first = {"member_epoch": 0, "rebalance_timeout_ms": 30_000, "topic_partitions": []}
+    with Connection(target.bootstrap) as client:
+        request = make("ConsumerGroupHeartbeat", **who, **first, subscribed_topic_names=[TOPIC])
+        joined: Any = client.request(request, 1)
+    return _repeat(target, make("ConsumerGroupHeartbeat", **who, member_epoch=joined.member_epoch), 1, count)
+
+
 def _repeat(target: Target, request: Any, version: int, count: int) -> tuple[float, float]:
     with Connection(target.bootstrap) as client:
         client.request(request, version)
@@ -108,6 +118,7 @@ def members(target: Target, count: int) -> tuple[float, float]:
 WORK = (
     ("offset commits", commits, 2000),
     ("classic heartbeats", heartbeats, 2000),
+    ("consumer heartbeats", consumer_heartbeats, 2000),
     (f"{MEMBERS} members at once until they are one generation", members, MEMBERS),
 )
 
