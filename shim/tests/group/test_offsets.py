@@ -13,8 +13,10 @@ from cext import messages
 from cext import records as cext_records
 from shim.errors import ErrorCode, KafkaError
 from shim.group import records
+from shim.group.classic import ClassicGroup
 from shim.group.client import Client
 from shim.group.coordinator import TOPIC
+from shim.group.groups import Groups
 from shim.protocol.messages.heartbeat_request import HeartbeatRequest
 from shim.protocol.messages.join_group_request import JoinGroupRequest
 from shim.protocol.messages.leave_group_request import LeaveGroupRequest
@@ -275,6 +277,59 @@ def test_expiry_stops_every_now_and_then(node: Node, monkeypatch: pytest.MonkeyP
     assert left == sorted(left, reverse=True)
     assert len(left) >= 7
     assert not node.groups.all_groups()
+
+
+def test_compaction_keeps_the_newest_of_each_key_and_nothing_else(node: Node) -> None:
+    node.topic("gone")
+    me = node.stable("g")
+    for offset in range(200):
+        node.commit("g", "t", offset, me.member_id, me.generation_id)
+    node.commit("g", "gone", 1, me.member_id, me.generation_id)
+    node.metadata.delete_topic("gone")
+    for step in range(30):
+        node.modern("modern", f"m{step % 3}", subscribed_topic_names=["t"])
+        node.advance(1000)
+    node.modern("modern", "m2", -1)
+    node.commit_in_transaction("g", "t", 900, PRODUCER)
+    node.end_transaction("g", PRODUCER, True)
+    node.commit_in_transaction("g", "t", 901, (2000, 0))  # stays open: nothing of it may go
+    before = {partition: _state(node.stored.groups(partition)) for partition in range(2)}
+
+    for partition in range(2):
+        log = node.logs.get(TOPIC, partition)
+        log.roll(node.clock.now_ms())
+        node.logs.cleaner.clean_now(log)
+    left = [
+        record.key
+        for partition in range(2)
+        for buffer, batch in node.logs.get(TOPIC, partition).batches()
+        if not batch.is_control
+        for record in cext_records.iterate(buffer)
+    ]
+    assert len(left) < 40, "300 and more were written"
+    assert len(left) - len(set(left)) <= 1, "only the open transaction may repeat a key"
+    node.crash()
+    assert {partition: _state(node.stored.groups(partition)) for partition in range(2)} == before
+    assert node.committed("g", "t", stable=True) == UNSTABLE
+    node.end_transaction("g", (2000, 0), True)
+    assert node.committed("g", "t", stable=True) == (901, 0)
+
+
+def _state(groups: Groups) -> dict[str, object]:
+    """What is stored of each group."""
+    found: dict[str, object] = {}
+    for group_id, group in groups.by_id.items():
+        offsets = {
+            (topic, partition): (each.offset, each.metadata, each.commit_ms)
+            for topic, by_partition in groups.offsets.of_group(group_id).items()
+            for partition, each in by_partition.items()
+        }
+        if isinstance(group, ClassicGroup):
+            members = {name: (each.assignment, each.protocols) for name, each in group.members.items()}
+            found[group_id] = group.generation_id, group.protocol, group.leader_id, members, offsets
+        else:
+            found[group_id] = group.group_epoch, group.assignment_epoch, group.members, group.target, offsets
+    return found
 
 
 # --- transactions
