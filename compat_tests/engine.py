@@ -60,14 +60,13 @@ def unavailable() -> str:
         elif not answers():
             return "no Docker engine answers, and only root can start one"
         return _probe()
-    except EngineError as error:
+    except (EngineError, subprocess.TimeoutExpired) as error:
         return str(error)
 
 
 def answers() -> bool:
     """Whether an engine answers at Docker's address."""
-    line = ["docker", "version", "--format", "{{.Server.Version}}"]
-    return subprocess.run(line, capture_output=True, timeout=60, check=False).returncode == 0
+    return _docker("version", "--format", "{{.Server.Version}}").returncode == 0
 
 
 def leave() -> None:
@@ -149,15 +148,19 @@ def _stop() -> None:
 
 def _probe() -> str:
     """Runs one container with a published port; why that does not work, or nothing."""
-    imported = subprocess.run(
-        ["docker", "import", "-", PROBE], input=_smallest_image(), capture_output=True, timeout=120, check=False
-    )
-    line = ["docker", "run", "--rm", "-p", "127.0.0.1::9", PROBE, "/bin/true"]
-    ran = imported if imported.returncode else subprocess.run(line, capture_output=True, timeout=120, check=False)
+    ran = _docker("image", "inspect", PROBE)
+    if ran.returncode:
+        ran = _docker("import", "-", PROBE, stdin=_smallest_image())
+    if ran.returncode == 0:
+        ran = _docker("run", "--rm", "-p", "127.0.0.1::9", PROBE, "/bin/true")
     if ran.returncode == 0:
         return ""
     last = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2]
     return f"this machine runs no containers: {last[:300]}"
+
+
+def _docker(*words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(["docker", *words], input=stdin, capture_output=True, timeout=120, check=False)
 
 
 def _smallest_image() -> bytes:

@@ -46,7 +46,7 @@ build() {
     shift 3
     run_quietly "building $repository:$tag" docker build -q --network host --label "kafka-shim.image=$kind" \
         -t "$repository:$tag" -t "$repository:latest" "$@"
-    # Yesterday's, which nothing uses.
+    # Those of yesterday that nothing uses, and their build stages.
     docker image prune -a -f --filter "label=kafka-shim.image=$kind" --filter until=24h >/dev/null
 }
 

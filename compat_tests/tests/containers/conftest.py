@@ -1,0 +1,48 @@
+"""Images and containers; where this machine runs none, the tests that need them are skipped with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from compat_tests import engine, runner
+from compat_tests.targets import make
+from compat_tests.targets.container import ContainerTarget
+from compat_tests.targets.kafka_container import KafkaContainer
+
+
+@pytest.fixture(scope="session")
+def containers() -> None:
+    reason = engine.unavailable()
+    if reason:
+        pytest.skip(f"no containers: {reason}")
+
+
+def started(kind: str, **settings: str) -> ContainerTarget:
+    target = make(kind, settings={name.replace("_", "."): value for name, value in settings.items()})
+    assert isinstance(target, ContainerTarget)
+    if isinstance(target, KafkaContainer):
+        target.jvm_options = runner.JVM
+    return target
+
+
+@pytest.fixture(scope="session")
+def shim(containers: None) -> Iterator[ContainerTarget]:
+    """The shim's image, running."""
+    with started("shim-container", num_partitions="3") as target:
+        yield target
+
+
+@pytest.fixture(scope="session")
+def kafka(containers: None) -> Iterator[ContainerTarget]:
+    """Apache Kafka's image, running."""
+    with started("kafka-container", num_partitions="3") as target:
+        yield target
+
+
+@pytest.fixture(params=["shim", "kafka"])
+def broker(request: pytest.FixtureRequest) -> ContainerTarget:
+    """Each of both."""
+    found: ContainerTarget = request.getfixturevalue(request.param)
+    return found

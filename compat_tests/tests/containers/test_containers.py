@@ -1,0 +1,214 @@
+"""Both images: real clients at the published ports, who runs inside, stops, kills and what is left after them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+
+from compat_tests import images
+from compat_tests.clients import Message
+from compat_tests.clients import make as make_client
+from compat_tests.targets import TargetError
+from compat_tests.targets.base import answers, free_ports
+from compat_tests.targets.container import ContainerTarget
+from compat_tests.tests.containers.conftest import started
+
+# The first test builds the images.
+pytestmark = pytest.mark.timeout(900)
+
+COMPOSE = Path(__file__).resolve().parents[3] / "docker" / "compose.yaml"
+
+
+def new_topic(bootstrap: str, partitions: int = 1) -> str:
+    name = f"topic-{os.urandom(4).hex()}"
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(30)
+    return name
+
+
+def write(bootstrap: str, topic: str, *values: str) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    for value in values:
+        producer.produce(topic, value)
+    assert producer.flush(30) == 0
+
+
+def read(bootstrap: str, topic: str, count: int, isolation_level: str = "read_committed") -> list[bytes]:
+    """The first `count` values that a new group gets; fewer when a minute does not bring them."""
+    options = {"bootstrap.servers": bootstrap, "group.id": f"g-{os.urandom(4).hex()}", "auto.offset.reset": "earliest"}
+    consumer = Consumer({**options, "isolation.level": isolation_level})
+    found: list[bytes] = []
+    try:
+        consumer.subscribe([topic])
+        deadline = time.monotonic() + 60
+        while len(found) < count and time.monotonic() < deadline:
+            message = consumer.poll(1.0)
+            if message is not None and message.error() is None:
+                found.append(bytes(message.value() or b""))
+    finally:
+        consumer.close()
+    return found
+
+
+def within(seconds: float, condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def inside(target: ContainerTarget, *command: str) -> str:
+    """The output of a command run in the container."""
+    status, output = target.wrapped.exec_run(list(command))
+    assert status == 0, output
+    return bytes(output).decode()
+
+
+@pytest.mark.parametrize("client", ["kafka-python", "confluent-kafka", "aiokafka"])
+def test_a_client_writes_and_reads_at_the_published_port(broker: ContainerTarget, client: str) -> None:
+    topic = new_topic(broker.bootstrap)
+    sent = [Message(b"value %d" % number, key=b"key", timestamp_ms=1_700_000_000_000) for number in range(20)]
+    stock = make_client(client)
+    try:
+        stock.write(broker.bootstrap, topic, sent, acks="all", codec="gzip")
+        got = stock.read(broker.bootstrap, topic, 1, len(sent))
+    finally:
+        stock.close()
+    assert [message.brief() for message in got] == [message.brief() for message in sent]
+
+
+def test_transactions_commit_and_abort(broker: ContainerTarget) -> None:
+    topic = new_topic(broker.bootstrap)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": f"tx-{os.urandom(4).hex()}"})
+    producer.init_transactions(60)
+    for value, end in (("kept", producer.commit_transaction), ("dropped", producer.abort_transaction)):
+        producer.begin_transaction()
+        producer.produce(topic, value)
+        producer.flush(30)
+        end(30)
+    write(broker.bootstrap, topic, "after")
+    assert read(broker.bootstrap, topic, 2) == [b"kept", b"after"]
+    assert read(broker.bootstrap, topic, 3, "read_uncommitted") == [b"kept", b"dropped", b"after"]
+
+
+def test_options_come_from_the_environment(broker: ContainerTarget) -> None:
+    resource = ConfigResource(ConfigResource.Type.BROKER, "1")
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    found = admin.describe_configs([resource])[resource].result(30)
+    assert found["num.partitions"].value == "3"
+    assert found["offsets.topic.replication.factor"].value == "1"
+
+
+def test_nobody_is_root_inside(broker: ContainerTarget) -> None:
+    assert inside(broker, "id", "-u").strip() == "1000"
+    row = [line.split() for line in inside(broker, "cat", "/proc/1/status").splitlines() if line.startswith("Uid:")]
+    assert row == [["Uid:", "1000", "1000", "1000", "1000"]]
+
+
+def test_the_port_is_published_on_the_loopback_alone(broker: ContainerTarget) -> None:
+    ports = broker.wrapped.attrs["NetworkSettings"]["Ports"]
+    assert ports["9092/tcp"] == [{"HostIp": "127.0.0.1", "HostPort": str(broker.port)}]
+
+
+def test_records_outlive_a_stop_and_a_kill(broker: ContainerTarget) -> None:
+    topic = new_topic(broker.bootstrap)
+    write(broker.bootstrap, topic, "one", "two")
+    broker.stop()
+    assert broker.wrapped.status == "exited"
+    assert not answers(broker.host, broker.port)
+    broker.start()
+    write(broker.bootstrap, topic, "three")
+    broker.restart(kill=True)
+    assert read(broker.bootstrap, topic, 3) == [b"one", b"two", b"three"]
+    write(broker.bootstrap, topic, "four")
+    assert read(broker.bootstrap, topic, 4)[-1] == b"four"
+
+
+def test_the_shim_gets_healthy(shim: ContainerTarget) -> None:
+    assert within(60, lambda: shim.wrapped.attrs["State"]["Health"]["Status"] == "healthy")
+    assert "ready PLAINTEXT://0.0.0.0:9092 node=1" in shim.log()
+
+
+def test_the_shim_stops_cleanly_and_at_once(shim: ContainerTarget) -> None:
+    write(shim.bootstrap, new_topic(shim.bootstrap), "one")
+    began = time.monotonic()
+    shim.stop()
+    seconds = time.monotonic() - began
+    state = shim.wrapped.attrs["State"]
+    assert (state["ExitCode"], state["OOMKilled"]) == (0, False)
+    assert seconds < 10  # Docker's own patience before it kills
+    shim.start()
+
+
+def test_the_check_of_health_fails_where_nobody_answers(shim: ContainerTarget) -> None:
+    program = "/opt/kafka-shim/bin/python", "/opt/kafka-shim/health.py"
+    assert shim.wrapped.exec_run(list(program))[0] == 0
+    elsewhere = {"KAFKA_LISTENERS": "PLAINTEXT://0.0.0.0:9"}
+    assert shim.wrapped.exec_run(list(program), environment=elsewhere)[0] == 1
+
+
+def test_the_image_of_the_shim_has_no_compiler_and_its_other_commands(shim: ContainerTarget) -> None:
+    assert shim.wrapped.exec_run(["sh", "-c", "command -v gcc"])[0] != 0
+    topic = new_topic(shim.bootstrap)
+    assert topic in inside(shim, "kafka-shim", "topics", "list").split()
+
+
+def test_an_unknown_option_stops_the_start_and_is_named(containers: None) -> None:
+    target = started("shim-container", log_retention_msec="5")
+    try:
+        with pytest.raises(TargetError, match=r"log\.retention\.msec"):
+            target.start()
+    finally:
+        target.close()
+
+
+def test_the_tools_of_kafka_are_in_its_image(kafka: ContainerTarget) -> None:
+    topic = new_topic(kafka.bootstrap)
+    listed = inside(kafka, "/opt/kafka/bin/kafka-topics.sh", "--bootstrap-server", "localhost:29092", "--list")
+    assert topic in listed.split()
+
+
+def test_compose_brings_up_both(containers: None, tmp_path: Path) -> None:
+    command = compose_command()
+    if command is None:
+        pytest.skip("neither `docker compose` nor `docker-compose` is installed")
+    ports = free_ports(2)
+    environment = {
+        **os.environ,
+        "KAFKA_SHIM_IMAGE": images.shim_image(),
+        "KAFKA_SHIM_KAFKA_IMAGE": images.kafka_image(),
+        "KAFKA_SHIM_PORT": str(ports[0]),
+        "KAFKA_PORT": str(ports[1]),
+    }
+
+    def compose(*words: str) -> Any:
+        line = [*command, "-p", f"shim-{ports[0]}", "-f", str(COMPOSE), *words]
+        return subprocess.run(line, env=environment, capture_output=True, text=True, check=True, timeout=300)
+
+    with contextlib.ExitStack() as stack:
+        stack.callback(compose, "down", "--volumes")
+        compose("up", "-d", "--no-build")
+        for port in ports:
+            assert within(120, lambda at=port: answers("127.0.0.1", at)), compose("logs").stdout[-3000:]
+            bootstrap = f"127.0.0.1:{port}"
+            topic = new_topic(bootstrap)
+            write(bootstrap, topic, "hello")
+            assert read(bootstrap, topic, 1) == [b"hello"]
+
+
+def compose_command() -> list[str] | None:
+    if subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode == 0:
+        return ["docker", "compose"]
+    return ["docker-compose"] if shutil.which("docker-compose") else None
