@@ -16,7 +16,7 @@ from typing import Any
 
 from compat_tests.scenarios import Scenario
 from compat_tests.scenarios.talk import Disagreement, Talk, warm_up
-from compat_tests.targets import Target, make
+from compat_tests.targets import Power, Target, make
 from compat_tests.targets.kafka_container import KafkaContainer
 from compat_tests.targets.kafka_native import KafkaNative
 from shim.wire_client import WireClientError
@@ -54,7 +54,10 @@ def run_one(scenario: Scenario, target: Target, nonce: str = "") -> Outcome:
     """Runs a scenario on a started target. `nonce` marks the names of this run."""
     if scenario.needs & ~target.powers:
         missing = scenario.needs & ~target.powers
-        return Outcome(NOT_APPLICABLE, f"needs {missing.name or missing}, which {target.kind} has not")
+        reason = f"needs {missing.name or missing}, which {target.kind} has not"
+        if Power.INSIDE in missing:
+            reason = f"not observable: {scenario.unobservable}"
+        return Outcome(NOT_APPLICABLE, reason)
     talk = Talk(target, nonce)
     began = time.monotonic()
     try:

@@ -89,12 +89,13 @@ def client_scenario(
     """Registers the function once for each client, with an application that is closed at its end. `but` says why a
     client has no part; the short form of every test run takes the client `smoke`."""
     from compat_tests import apps
+    from compat_tests.apps.told import ToldApp
 
     def register(function: Callable[[Talk, App], None]) -> Callable[[Talk, App], None]:
         for client in apps.CLIENTS.keys() - (but or {}).keys():
 
             def run(talk: Talk, client: str = client) -> None:
-                app = apps.make(client, talk.target.bootstrap)
+                app = ToldApp(apps.make(client, talk.target.bootstrap), talk.note)
                 try:
                     function(talk, app)
                 finally:

@@ -24,6 +24,12 @@ def refused(act: Callable[[], None]) -> str:
     return ""
 
 
+def sees(t: Talk, app: App, found: object, wanted: object, what: str) -> None:
+    """What the application saw is what it should have seen; noted."""
+    t.note(app.name, what, found)
+    t.same(found, wanted, what)
+
+
 @client_scenario("B10", "B14", "B24")
 def a_client_commits_and_aborts(t: Talk, app: App) -> None:
     """Its readers see what was committed under read_committed, and all under read_uncommitted; each end takes one
@@ -38,8 +44,8 @@ def a_client_commits_and_aborts(t: Talk, app: App) -> None:
         else:
             producer.abort()
     t.settle(t.name("x"))
-    t.same(app.values(topic, 2), ["a", "b"], "committed")
-    t.same(app.values(topic, 3, committed=False), ["a", "aborted", "b"], "uncommitted")
+    sees(t, app, app.values(topic, 2), ["a", "b"], "committed")
+    sees(t, app, app.values(topic, 3, committed=False), ["a", "aborted", "b"], "uncommitted")
     t.same(t.end_offset(topic, committed=True), 6, "offsets taken")
     t.fetch(topic, committed=True)
 
@@ -59,7 +65,7 @@ def a_client_ends_empty_transactions(t: Talk, app: App) -> None:
     producer.send(topic, "after")
     producer.commit()
     t.settle(t.name("x"))
-    t.same(app.values(topic, 1), ["after"], "committed")
+    sees(t, app, app.values(topic, 1), ["after"], "committed")
 
 
 @client_scenario("B2", "B3", "B22")
@@ -70,14 +76,12 @@ def a_second_instance_fences_the_first(t: Talk, app: App) -> None:
     first.begin()
     first.send(topic, "lost")
     second = app.producer(t.name("x"))
-    error = refused(first.commit)
-    t.same(bool(error), True, "the first's commit is refused")
-    t.note(app.name, "the first's commit", error)
+    t.same(bool(refused(first.commit)), True, "the first's commit is refused")
     second.begin()
     second.send(topic, "kept")
     second.commit()
     t.settle(t.name("x"))
-    t.same(app.values(topic, 1), ["kept"], "committed")
+    sees(t, app, app.values(topic, 1), ["kept"], "committed")
     t.fetch(topic)
 
 
@@ -96,11 +100,11 @@ def a_reader_stops_before_an_open_transaction(t: Talk, app: App) -> None:
     other.commit()
     t.settle(t.name("other"))
     reader = app.reader(topic)
-    t.same(read(reader, 1), ["before"], "before the open transaction")
-    t.same(reader.poll(600), [], "behind it")
+    sees(t, app, read(reader, 1), ["before"], "before the open transaction")
+    sees(t, app, reader.poll(600), [], "behind it")
     opened.abort()
-    t.same(read(reader, 1), ["behind"], "after its abort")
-    t.same(reader.poll(300), [], "and no more")
+    sees(t, app, read(reader, 1), ["behind"], "after its abort")
+    sees(t, app, reader.poll(300), [], "and no more")
 
 
 @client_scenario("D7", "B14")
@@ -119,7 +123,7 @@ def a_reader_leaves_out_aborted_batches_of_every_codec(t: Talk, app: App) -> Non
         t.settle(t.name(codec))
         app.drop(producer)
     wanted = [f"{codec} committed" * 20 for codec in ("gzip", "snappy", "lz4", "zstd")]
-    t.same(app.values(topic, 4), wanted, "committed")
+    sees(t, app, app.values(topic, 4), wanted, "committed")
 
 
 @client_scenario("B8", "B16", "B21")
@@ -127,7 +131,7 @@ def offsets_of_a_client_follow_its_transaction(t: Talk, app: App) -> None:
     """sendOffsetsToTransaction for a group without members: the position moves with a commit, not with an abort."""
     topic, group = t.topic(), t.name("g")
     producer = app.producer(t.name("x"))
-    t.same(app.committed(group, topic), None, "before")
+    sees(t, app, app.committed(group, topic), None, "before")
     for offset, commit, wanted in ((3, True, 3), (9, False, 3), (5, True, 5)):
         producer.begin()
         producer.send(topic, f"at {offset}")
@@ -137,7 +141,7 @@ def offsets_of_a_client_follow_its_transaction(t: Talk, app: App) -> None:
         else:
             producer.abort()
         t.settle(t.name("x"))
-        t.same(app.committed(group, topic), wanted, f"after {offset}")
+        sees(t, app, app.committed(group, topic), wanted, f"after {offset}")
     asked = {"group_id": group, "topics": [{"name": topic, "partition_indexes": [0]}]}
     t.ask("OffsetFetch", 9, groups=[asked], require_stable=True)
 
@@ -156,7 +160,7 @@ def a_client_consumes_transforms_and_produces(t: Talk, app: App) -> None:
     for commit in (False, True):
         member = app.reader(source, group=group)
         values = read(member, 4)
-        t.same(values, [str(number) for number in range(4)], "read")
+        sees(t, app, values, [str(number) for number in range(4)], "read")
         worker.begin()
         for value in values:
             worker.send(sink, f"done {value}")
@@ -167,8 +171,8 @@ def a_client_consumes_transforms_and_produces(t: Talk, app: App) -> None:
             worker.abort()
         app.drop(member)
         t.settle(t.name("worker"))
-    t.same(app.values(sink, 4), [f"done {number}" for number in range(4)], "the sink")
-    t.same(app.committed(group, source), 5, "the group's position, behind the feeder's marker")
+    sees(t, app, app.values(sink, 4), [f"done {number}" for number in range(4)], "the sink")
+    sees(t, app, app.committed(group, source), 5, "the group's position, behind the feeder's marker")
 
 
 @client_scenario("B13", "B22")
@@ -190,7 +194,7 @@ def a_client_whose_transaction_is_too_old(t: Talk, app: App) -> None:
     again.send(topic, "again")
     again.commit()
     t.settle(t.name("x"))
-    t.same(app.values(topic, 1), ["again"], "committed")
+    sees(t, app, app.values(topic, 1), ["again"], "committed")
 
 
 @client_scenario("A8", "B10", needs=Power.PROXY)
@@ -221,9 +225,9 @@ def every_request_of_a_transaction_arrives_twice(t: Talk, app: App) -> None:
     t.settle(t.name("twice"))
     # With TV2 the Produce adds the partition.
     t.same(counts[PRODUCE] >= 12 and counts[END_TXN] >= 4, True, "each kind was repeated")
-    t.same(app.values(topic, 6), [f"{number}.{part}" for number in (0, 2) for part in range(3)], "committed")
+    sees(t, app, app.values(topic, 6), [f"{number}.{part}" for number in (0, 2) for part in range(3)], "committed")
     everything = [f"{number}.{part}" for number in range(4) for part in range(3)]
-    t.same(app.values(topic, 12, committed=False), everything, "all that was written")
+    sees(t, app, app.values(topic, 12, committed=False), everything, "all that was written")
 
 
 @client_scenario("D2", "B20", needs=Power.PROXY)
@@ -254,7 +258,7 @@ def a_produce_is_held_across_the_abort(t: Talk, app: App) -> None:
     app.bootstrap = t.target.bootstrap
     t.settle(t.name("late"))
     t.same(released, [1], "the copy was delivered")
-    t.same(app.values(topic, 1), ["committed"], "committed")
+    sees(t, app, app.values(topic, 1), ["committed"], "committed")
     t.same(t.end_offset(topic, committed=True), t.end_offset(topic), "nothing hangs")
 
 
@@ -281,19 +285,25 @@ def members_share_and_take_over(t: Talk, app: App) -> None:
     first = app.reader(topic, group=group)
     found = share([first], lambda: len(first.assigned()) == 2, t, "the first has both")
     found += read(first, 6 - len(found))
-    t.same(sorted(found), [f"{partition}.{number}" for partition in range(2) for number in range(3)], "the first reads")
+    sees(
+        t,
+        app,
+        sorted(found),
+        [f"{partition}.{number}" for partition in range(2) for number in range(3)],
+        "the first reads",
+    )
     first.commit()
     second = app.reader(topic, group=group)
     both = [first, second]
     found = share(both, lambda: [len(each.assigned()) for each in both] == [1, 1], t, "each has one")
-    t.same(sorted([*first.assigned(), *second.assigned()]), [0, 1], "together they have both")
+    sees(t, app, sorted([*first.assigned(), *second.assigned()]), [0, 1], "together they have both")
     t.same(found, [], "what was committed is not read again")
     app.drop(first)
     found = share([second], lambda: len(second.assigned()) == 2, t, "the second has both")
     for partition in range(2):
         t.quietly_produce(topic, [b"%d.later" % partition], partition)
     found += read(second, 2 - len(found))
-    t.same(sorted(found), ["0.later", "1.later"], "the second reads what is new")
+    sees(t, app, sorted(found), ["0.later", "1.later"], "the second reads what is new")
     second.commit()
     app.drop(second)
     asked = {"group_id": group, "topics": [{"name": topic, "partition_indexes": [0, 1]}]}

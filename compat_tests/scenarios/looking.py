@@ -179,6 +179,8 @@ def a_stock_producer_through_its_states(t: Talk) -> None:
     from confluent_kafka import KafkaException
     from confluent_kafka import Producer as Client
 
+    from compat_tests.apps.confluent import QUIET
+
     topic, transactional_id = t.topic(), t.name("stock")
     options = {"bootstrap.servers": t.target.bootstrap, "transactional.id": transactional_id, "log_level": 0}
     told: list[str] = []
@@ -192,7 +194,7 @@ def a_stock_producer_through_its_states(t: Talk) -> None:
             kind = "fatal" if cause.fatal() else "abort" if cause.txn_requires_abort() else "retriable"
             told.append(f"{what}: {kind} {cause.name()}")
 
-    first = Client(options)
+    first = Client(options, logger=QUIET)
     attempt("begin before init", first.begin_transaction)
     attempt("init", lambda: first.init_transactions(20))
     attempt("commit before begin", lambda: first.commit_transaction(20))
@@ -203,7 +205,7 @@ def a_stock_producer_through_its_states(t: Talk) -> None:
     attempt("begin", first.begin_transaction)
     first.produce(topic, "fenced", partition=0)
     first.flush(20)
-    second = Client(options)
+    second = Client(options, logger=QUIET)
     attempt("the second's init", lambda: second.init_transactions(30))
     attempt("the first's commit", lambda: first.commit_transaction(20))
     attempt("the first's abort", lambda: first.abort_transaction(20))
