@@ -58,7 +58,7 @@ async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopics
         made = {topic.name: topic.topic_id for topic in metadata.create_topics(new, later=True)}
         for result in response.topics:
             result.topic_id = made.get(result.name, ZERO_UUID)
-        await metadata.logs_made()
+        await metadata.logs_settled()
         await metadata.flushed()
     for name, times in names.items():
         if times > 1:

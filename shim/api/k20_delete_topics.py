@@ -36,11 +36,12 @@ async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopics
             response.responses.append(_failed(name, topic_id, outcome))
             continue
         try:
-            metadata.delete_topic(outcome)
+            metadata.delete_topic(outcome, later=True)
         except KafkaError as err:
             response.responses.append(_failed(name, topic_id, err))
         else:
             response.responses.append(DeletableTopicResult(name=outcome, topic_id=topic_id))
+    await metadata.logs_settled()
     await metadata.flushed()
     return response
 

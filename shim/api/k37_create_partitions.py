@@ -48,6 +48,6 @@ async def handle(context: Context, request: CreatePartitionsRequest) -> CreatePa
         except KafkaError as err:
             result.error_code = err.code
             result.error_message = err.message
-    await metadata.logs_made()
+    await metadata.logs_settled()
     await metadata.flushed()
     return response

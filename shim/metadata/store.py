@@ -289,7 +289,7 @@ class MetadataStore:
         self, new: Sequence[tuple[str, list[list[int]], Mapping[str, str]]], *, later: bool = False
     ) -> list[Topic]:
         """Create checked topics, (name, replicas of each partition, options), in one batch, and their logs; `later`:
-        the caller awaits `logs_made` for those."""
+        the caller awaits `logs_settled` for those."""
         records: list[Any] = []
         directory_id = self._placement()
         for name, replicas, configs in new:
@@ -353,7 +353,7 @@ class MetadataStore:
         validate_only: bool = False,
         later: bool = False,
     ) -> Topic:
-        """Grow a topic to `total` partitions; `later`: the caller awaits `logs_made`. KafkaError: those of
+        """Grow a topic to `total` partitions; `later`: the caller awaits `logs_settled`. KafkaError: those of
         `topics.decide_growth`."""
         replicas = topics.decide_growth(self.image, name, total, assignments, self.node_id)
         topic = self.image.topics[name]
@@ -368,21 +368,22 @@ class MetadataStore:
             raise failures[0]
         return topic
 
-    def delete_topic(self, name: str) -> None:
-        """Remove the topic, its options and its logs; the name is free when this returns."""
+    def delete_topic(self, name: str, *, later: bool = False) -> None:
+        """Remove the topic, its options and its logs; the name is free when this returns. `later`: the caller awaits
+        `logs_settled`."""
         topic = self.topic(name)
         self.commit([RemoveTopicRecord(topic_id=topic.topic_id)])
         self._topic_configs.pop(name, None)
         for partition in topic.partitions:
             if self.node_id in partition.replicas:
-                self._logs.delete(name, partition.partition)
+                self._logs.delete(name, partition.partition, later=later)
         for hook in self.on_topic_deleted:
             hook(topic)
 
-    async def logs_made(self) -> None:
-        """Returns when the logs that were to be made later are there; others get their turn meanwhile. KafkaError
-        KAFKA_STORAGE_ERROR as from `_create_logs`."""
-        await self._logs.keep_promises()
+    async def logs_settled(self) -> None:
+        """Returns when the directories of logs that were made or deleted `later` are what they should be; others get
+        their turn meanwhile. KafkaError KAFKA_STORAGE_ERROR as from `_create_logs`."""
+        await self._logs.settle()
 
     def _create_logs(self, topic: Topic, partitions: Sequence[Partition], *, later: bool = False) -> list[KafkaError]:
         """Make the logs that are missing. What a disk refuses is answered: the topic exists all the same, and the next

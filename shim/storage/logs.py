@@ -56,10 +56,12 @@ class Logs:
         self.broker_epoch = -1
         self.metadata_log: PartitionLog | None = None
         self._lookup: Lookup | None = None
-        # Loaded partitions; where those are that nobody has used yet; those that get their directories soon.
+        # Loaded partitions; where those are that nobody has used yet; those that get their directories soon; and
+        # deleted ones whose directories are renamed soon: (where, log, delay of their removal).
         self._logs: dict[Partition, PartitionLog] = {}
         self._unused: dict[Partition, DataDir] = {}
         self._promised: dict[Partition, None] = {}
+        self._doomed: dict[Partition, tuple[DataDir, PartitionLog | None, int]] = {}
         self._dir_of: dict[PartitionLog, DataDir] = {}
         # Partitions that exist and are in none of the directories that can be used.
         self._absent: set[Partition] = set()
@@ -340,6 +342,8 @@ class Logs:
         key = (topic, partition)
         if self.has(topic, partition):
             return self.get(topic, partition)
+        if key in self._doomed:
+            self._bury(key)  # an older topic of this name
         data_dir = min(self.dirs, key=_partition_count)  # the first of equals
         try:
             if os.path.isdir(data_dir.partition_path(topic, partition)):
@@ -357,17 +361,19 @@ class Logs:
         return log
 
     def promise(self, partitions: Iterable[Partition]) -> None:
-        """These exist from now on; their directories are made at their first use, or by `keep_promises`. Of a crash
+        """These exist from now on; their directories are made at their first use, or by `settle`. Of a crash
         before that the next start makes up for them, as for those whose directories a crash prevented."""
         self._promised.update(dict.fromkeys(partitions))
 
-    async def keep_promises(self) -> None:
-        """Returns when every promised partition has its directory; the loop gets its turn after every `SLICE`. Raises
-        KafkaError KAFKA_STORAGE_ERROR when one could not be made."""
+    async def settle(self) -> None:
+        """Returns when every promised partition has its directory and those of deleted ones are renamed; the loop gets
+        its turn after every `SLICE`. Raises KafkaError KAFKA_STORAGE_ERROR when a directory could not be made."""
         from asyncio import sleep
 
         failure: KafkaError | None = None
-        while self._promised:
+        while self._promised or self._doomed:
+            for partition in list(islice(self._doomed, SLICE)):
+                self._bury(partition)
             for partition in list(islice(self._promised, SLICE)):
                 try:
                     self._keep_promise(partition)
@@ -388,9 +394,9 @@ class Logs:
             logger.warning("%s", err)
             raise
 
-    def delete(self, topic: str, partition: int) -> None:
-        """Close the log, wake its readers, rename its directory to `-delete`; files go after `file.delete.delay.ms`.
-        The name is free at once. A partition that is not here is no error."""
+    def delete(self, topic: str, partition: int, *, later: bool = False) -> None:
+        """Close the log, wake its readers, rename its directory to `-delete` (`later`: `settle` does); files go after
+        `file.delete.delay.ms`. The name is free at once. A partition that is not here is no error."""
         key = (topic, partition)
         self._absent.discard(key)
         self._promised.pop(key, None)
@@ -401,21 +407,28 @@ class Logs:
         faults = self.home.faults
         if faults.armed:
             faults.reach("log.before_delete", topic=topic, partition=partition)
-        path = data_dir.partition_path(topic, partition)
-        retired = f"{data_dir.path}/{names.retired_name(topic, partition, names.DELETE_DIR)}"
         delay_ms = self.config.log_segment_delete_delay_ms
         if log is not None:
             delay_ms = log.config.file_delete_delay_ms
             log.retire()
             self.home.offline.discard(log)
-        try:
-            os.rename(path, retired)
-        except OSError as err:
-            logger.warning("%s cannot be renamed for deletion: %s", path, err)
         data_dir.partitions.discard(key)
         data_dir.start_offsets.pop(key, None)
         data_dir.recovery_points.pop(key, None)
         data_dir.cleaner_offsets.pop(key, None)
+        self._doomed[key] = data_dir, log, delay_ms
+        if not later:
+            self._bury(key)
+
+    def _bury(self, partition: Partition) -> None:
+        """Rename the directory of a deleted partition, and have it removed in a while."""
+        data_dir, log, delay_ms = self._doomed.pop(partition)
+        path = data_dir.partition_path(*partition)
+        retired = f"{data_dir.path}/{names.retired_name(*partition, names.DELETE_DIR)}"
+        try:
+            os.rename(path, retired)
+        except OSError as err:
+            logger.warning("%s cannot be renamed for deletion: %s", path, err)
         if log is not None:
             log.moved(retired)
         self.home.later(delay_ms, partial(_remove_tree, retired))
@@ -563,6 +576,8 @@ class Logs:
         self._timers.clear()
         self.home.flush_wished = nothing
         self.cleaner.stop()
+        for partition in list(self._doomed):
+            self._bury(partition)
         self.home.cancel_removals()
         logs = [*self._logs.values()] if self.metadata_log is None else [*self._logs.values(), self.metadata_log]
         unsynced: list[str] = []

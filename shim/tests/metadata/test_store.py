@@ -348,7 +348,7 @@ def test_logs_made_later_are_there_at_their_first_use_and_in_slices_for_the_rest
                 await asyncio.sleep(0)
 
         counting = asyncio.ensure_future(count())
-        await store.logs_made()
+        await store.logs_settled()
         counting.cancel()
         return turns
 
@@ -368,7 +368,7 @@ def test_logs_made_later_are_there_at_their_first_use_and_in_slices_for_the_rest
         (tmp_path / "u-1").write_text("in the way")
         store.create_topics([("u", [[1]] * 3, {})], later=True)
         with pytest.raises(KafkaError, match="u-1 cannot be made"):
-            asyncio.run(store.logs_made())
+            asyncio.run(store.logs_settled())
         assert [store._logs.has("u", partition) for partition in range(3)] == [True, False, True]
         assert store._logs.find("u", 1) is None
         (tmp_path / "u-1").unlink()
@@ -376,6 +376,30 @@ def test_logs_made_later_are_there_at_their_first_use_and_in_slices_for_the_rest
     # As after a crash: what had not been made yet is made by the next start.
     with opened(tmp_path) as store:
         assert all(store._logs.get(name, partition) for name in "uv" for partition in range(3))
+
+
+def test_logs_deleted_later_free_their_names_at_once_and_their_directories_in_slices(tmp_path):
+    with opened(tmp_path) as store:
+        logs = store._logs
+        store.create_topic("t", 50)
+        store.create_topic("u", 50)
+        old = logs.get("t", 1)
+        store.delete_topic("t", later=True)
+        assert old.is_closed
+        assert not logs.has("t", 1)
+        assert len(list(tmp_path.glob("t-*-delete"))) == 0
+        topic = store.create_topic("t", 2)
+        assert [logs.get("t", partition).topic_id for partition in range(2)] == [topic.topic_id] * 2
+        assert len(list(tmp_path.glob("t-*-delete"))) == 2
+        asyncio.run(store.logs_settled())
+        assert len(list(tmp_path.glob("t-*-delete"))) == 50
+        assert sorted(path.name for path in tmp_path.glob("t-?")) == ["t-0", "t-1"]
+        store.delete_topic("u", later=True)
+    # A stop leaves none behind that the next start would take for strays.
+    assert len(list(tmp_path.glob("u-*-delete"))) == 50
+    with opened(tmp_path) as store:
+        assert [store._logs.has("t", partition) for partition in range(3)] == [True, True, False]
+    assert list(tmp_path.glob("*-stray")) == []
 
 
 def test_what_was_committed_is_on_the_disk_after_waiting(tmp_path):
