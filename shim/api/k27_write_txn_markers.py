@@ -21,10 +21,17 @@ if TYPE_CHECKING:
     from shim.broker import Broker, Context
 
 KEY, MIN, MAX = 27, 1, 2
+NOBODY = -1
 REQUEST, RESPONSE = WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 
 def handle(context: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    for marker in request.markers:
+        if NOBODY in (marker.producer_id, marker.producer_epoch) and any(
+            topic.partition_indexes for topic in marker.topics
+        ):
+            # Kafka cannot build such a marker, and fails the whole request.
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a marker without producer id or epoch")
     # Results are by producer id: a later marker of the same one overwrites per partition.
     codes: dict[int, dict[str, dict[int, ErrorCode]]] = {}
     for marker in request.markers:

@@ -180,7 +180,7 @@ class Producers:
         """Refuse a marker of an old epoch or an old coordinator (B11). Raises KafkaError with the reason."""
         entry = self.entries.get(marker.producer_id)
         if entry is None:
-            return
+            entry = ProducerEntry(marker.producer_id)
         epoch = marker.producer_epoch
         if transaction_version >= TV2:
             retry = epoch == entry.epoch and (entry.txn_first_offset == NO_OFFSET or epoch == MAX_EPOCH)

@@ -86,6 +86,9 @@ class Completion:
         for timer in self._retries.values():
             timer.cancel()
         self._retries.clear()
+        for task in self._tasks:
+            if not task.get_loop().is_closed():
+                task.cancel()
 
     def finish(self, slot: Slot, prepared: Transaction) -> None:
         """All steps at once; faults that need no waiting act here too."""
@@ -207,7 +210,7 @@ class Completion:
     def _on_marker_refused(
         self, slot: Slot, prepared: Transaction, partition: TopicPartition, error: KafkaError
     ) -> None:
-        text = f"marker for {partition[0]}-{partition[1]} refused with {error.code.name}: {error.message}"
+        text = f"marker for {partition[0]}-{partition[1]} refused with {error}"
         if error.code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED):
             # As Kafka's coordinator: somebody else wrote a marker there, the transaction stays prepared (B11, D18).
             text += "; it stays prepared until `kafka-shim transactions force-terminate`"

@@ -316,11 +316,15 @@ class TransactionCoordinator:
         self.explanations.refused(api, transactional_id, error, self._clock.now_ms(), producer)
 
     def describe(self, transactional_id: str) -> Transaction:
-        """Raises TRANSACTIONAL_ID_NOT_FOUND, INVALID_REQUEST, NOT_COORDINATOR (B19)."""
+        """Of a prepared transaction that cannot be completed the partitions that are left to mark, as Kafka shows them.
+        Raises TRANSACTIONAL_ID_NOT_FOUND, INVALID_REQUEST, NOT_COORDINATOR (B19)."""
         slot = self._log.find(transactional_id)
         if slot is None or slot.transaction is None:
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, "unknown transactional id")
-        return slot.transaction
+        txn = slot.transaction
+        if slot.pending and txn.is_prepared:
+            return state.with_partitions(txn, frozenset(slot.unmarked))
+        return txn
 
     def transactions(self) -> list[Transaction]:
         """All of them, for ListTransactions."""

@@ -457,6 +457,13 @@ def _prepare(
     )
 
 
+def with_partitions(txn: Transaction, partitions: frozenset[TopicPartition]) -> Transaction:
+    """The value with other partitions, to be shown."""
+    fields = {name: getattr(txn, name) for name in Transaction.__slots__}
+    fields["partitions"] = partitions
+    return Transaction(**fields)
+
+
 def complete(txn: Transaction, now_ms: int) -> Transaction:
     """All markers of a prepared transaction are written."""
     target = COMPLETE_COMMIT if txn.state is PREPARE_COMMIT else COMPLETE_ABORT

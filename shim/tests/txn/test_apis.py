@@ -363,6 +363,18 @@ def test_no_markers_at_all(client: Client) -> None:
         assert client.connection.request(WriteTxnMarkersRequest(markers=markers), 1).markers == []
 
 
+@pytest.mark.parametrize("who", [{"producer_id": -1}, {"epoch": -1}])
+def test_a_marker_of_nobody_fails_the_whole_request(client: Client, who: dict[str, int]) -> None:
+    client.init()
+    assert client.produce(12) is NONE
+    before = client.connection.request(DescribeProducersRequest(topics=[TopicRequest(name="t", partition_indexes=[0])]))
+    assert mark(client, **who) is ErrorCode.UNKNOWN_SERVER_ERROR
+    after = client.connection.request(DescribeProducersRequest(topics=[TopicRequest(name="t", partition_indexes=[0])]))
+    assert repr(after) == repr(before)
+    assert mark(client, producer_id=987654322, epoch=-2) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert client.end(5, False) is NONE
+
+
 def test_describe_producers_shows_the_open_transaction(client: Client) -> None:
     client.init()
     client.produce(12, partition=2)
