@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("shim.group")
 
-# A timer whose records could not be written is tried again.
+# A timer whose records could not be written is tried again; expressions, which cost more to match, as seldom as they
+# are looked at without trouble.
 RETRY_MS = 1000
+REGEX_RETRY_MS = 10_000
 
 
 class GroupCoordinator:
@@ -134,9 +136,11 @@ class GroupCoordinator:
             else:
                 decision = self.consumer.decide_timer(group, kind, member_id, now_ms)
             shell.decide(group_id, decision, now_ms)
+            if kind != REGEX:
+                logger.info("group %s, now %s: the %s time of %s is over", group_id, group.state_name, kind, member_id)
         except KafkaError as error:
             logger.warning("timer %s of group %s: %s; it is tried again", kind, group_id, error)
-            shell.timers.schedule(key, RETRY_MS)
+            shell.timers.schedule(key, REGEX_RETRY_MS if kind == REGEX else RETRY_MS)
 
     def _schedule_expiry(self) -> None:
         interval_ms = self._shell.config.offsets_retention_check_interval_ms

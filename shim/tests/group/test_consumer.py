@@ -340,6 +340,23 @@ def test_many_expressions_are_matched_a_step_at_a_time(node: Node, monkeypatch: 
     assert found == {f"log-{number}": [f"log-{number}"] for number in range(3)}
 
 
+def test_an_expression_whose_topics_cannot_be_written_is_tried_again_in_time(node: Node) -> None:
+    first = node.topic("log-1")
+    joined = node.modern("g", "a", subscribed_topic_names=["log-0"])
+    node.faults.arm("group.before_append", "error", "MESSAGE_TOO_LARGE", nth=2)
+    said = {"subscribed_topic_names": [], "subscribed_topic_regex": "log-.*"}
+    epoch = node.modern("g", "a", joined.member_epoch, **said).member_epoch
+    group = node.groups.find("g")
+    for _ in range(9):
+        node.advance(1000)
+        epoch = node.modern("g", "a", epoch).member_epoch
+        assert not group.resolved, "heartbeats do not have it matched over and over"
+    node.faults.disarm()
+    node.advance(1000)
+    assert group.resolved["log-.*"].topics == {"log-1"}
+    assert given(node.modern("g", "a", epoch)) == {first: {0, 1}}
+
+
 def test_a_costly_expression_stops_at_every_name(node: Node) -> None:
     for number in range(20):
         node.topic("t" * 200 + str(number))
