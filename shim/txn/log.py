@@ -15,7 +15,7 @@ from shim.errors import ErrorCode, KafkaError
 from shim.java_hash import internal_partition
 from shim.storage.log import NEVER
 from shim.txn import records
-from shim.txn.state import TV1
+from shim.txn.state import ONGOING, PREPARE_ABORT, PREPARE_COMMIT, TV1, TV2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ TOPIC = "__transaction_state"
 FEATURE = "transaction.version"
 # Tombstones of expired ids that go into one batch.
 TOMBSTONES_PER_BATCH = 500
+# Where a transition may have its level from a client's request.
+_OF_CLIENTS = frozenset({ONGOING, PREPARE_COMMIT, PREPARE_ABORT})
 # What a failed append of a transition is called to the client, which then looks for the coordinator again.
 _APPEND_ERRORS = {
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
@@ -122,8 +124,13 @@ class TransactionLog:
         slot.transaction = txn
 
     def write(self, slot: Slot, txn: Transaction) -> None:
-        """Append one transition, then apply it. Raises NOT_COORDINATOR when the log is gone or offline."""
-        value = records.encode_value(txn, 1 if self.server_version() >= TV1 else 0)
+        """Append one transition, then apply it. Raises NOT_COORDINATOR when the log is gone or offline, and
+        UNSUPPORTED_VERSION for a TV2 client's where transaction.version is finalised at 0: those records have no place
+        for what a restart would need to know of it."""
+        version = 1 if self.server_version() >= TV1 else 0
+        if version == 0 and txn.client_version >= TV2 and txn.state in _OF_CLIENTS:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "a TV2 transition, transaction.version is 0 here")
+        value = records.encode_value(txn, version)
         batch = cext_records.build([(slot.key, value, txn.last_update_ms, ())])
         try:
             self.partition_log(slot.partition).append_batch(batch, now_ms=txn.last_update_ms)

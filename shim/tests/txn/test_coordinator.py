@@ -691,6 +691,24 @@ def test_a_server_below_tv2_fences_with_classic_markers(node: Node, level: int) 
     assert node.init("app") == (producer[0], 2)
 
 
+def test_a_server_at_tv0_has_no_records_for_a_tv2_client(node: Node) -> None:
+    from shim.protocol.records.feature_level_record import FeatureLevelRecord
+
+    begun, idle = node.init("app", None, 15_000), node.init("idle")
+    node.produce("app", begun, "orders", 0, "a")
+    node.metadata.commit([FeatureLevelRecord(name="transaction.version", feature_level=0)])
+    assert code_of(node.end, "app", begun, True) is ErrorCode.UNSUPPORTED_VERSION
+    assert code_of(node.end, "idle", idle, False) is ErrorCode.UNSUPPORTED_VERSION
+    assert code_of(node.produce, "idle", idle, "orders", 1, "b") is ErrorCode.UNSUPPORTED_VERSION
+    assert state_of(node).state is ONGOING
+    assert state_of(node, "idle").state is EMPTY
+    node.clock.advance(30_000)
+    assert state_of(node).state is COMPLETE_ABORT
+    assert node.init("idle") == (idle[0], idle[1] + 1)
+    node.crash()
+    assert node.visible("orders", 0) == []
+
+
 # --- explain
 
 
