@@ -15,6 +15,8 @@ from compat_tests import requests
 from compat_tests.targets.shim_process import ROOT
 from shim.wire_client import Connection
 
+pytestmark = pytest.mark.timeout(900)  # both packages compile: the fixture's time is that of the first test
+
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
@@ -35,7 +37,6 @@ def test_wheel_holds_the_broker_and_no_tests(packages: dict[str, Path]) -> None:
     assert not [name for name in names if "/tests/" in name]
 
 
-@pytest.mark.timeout(900)  # the source distribution compiles
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
 def test_package_serves_from_an_empty_environment(kind: str, packages: dict[str, Path], tmp_path: Path) -> None:
     environment = tmp_path / "env"
