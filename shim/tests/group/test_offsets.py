@@ -293,7 +293,7 @@ def test_compaction_keeps_the_newest_of_each_key_and_nothing_else(node: Node) ->
     node.commit_in_transaction("g", "t", 900, PRODUCER)
     node.end_transaction("g", PRODUCER, True)
     node.commit_in_transaction("g", "t", 901, (2000, 0))  # stays open: nothing of it may go
-    before = {partition: _state(node.stored.groups(partition)) for partition in range(2)}
+    before = {partition: stored_state(node.stored.groups(partition)) for partition in range(2)}
 
     for partition in range(2):
         log = node.logs.get(TOPIC, partition)
@@ -309,13 +309,13 @@ def test_compaction_keeps_the_newest_of_each_key_and_nothing_else(node: Node) ->
     assert len(left) < 40, "300 and more were written"
     assert len(left) - len(set(left)) <= 1, "only the open transaction may repeat a key"
     node.crash()
-    assert {partition: _state(node.stored.groups(partition)) for partition in range(2)} == before
+    assert {partition: stored_state(node.stored.groups(partition)) for partition in range(2)} == before
     assert node.committed("g", "t", stable=True) == UNSTABLE
     node.end_transaction("g", (2000, 0), True)
     assert node.committed("g", "t", stable=True) == (901, 0)
 
 
-def _state(groups: Groups) -> dict[str, object]:
+def stored_state(groups: Groups) -> dict[str, object]:
     """What is stored of each group."""
     found: dict[str, object] = {}
     for group_id, group in groups.by_id.items():
