@@ -33,6 +33,8 @@ WAYS = (
     ("--storage-driver=vfs", "--iptables=false", "--ip6tables=false"),
 )
 PROBE = "kafka-shim-probe"
+# The dockerd that this process started: its parent has to hear of its end.
+_children: list[subprocess.Popen[bytes]] = []
 
 
 class EngineError(Exception):
@@ -122,6 +124,7 @@ def _start() -> None:
             started = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
             )
+        _children.append(started)
         (STATE / "pid").write_text(str(started.pid))
         deadline = time.monotonic() + START_TIMEOUT_S
         while started.poll() is None and time.monotonic() < deadline:
@@ -140,8 +143,8 @@ def _stop() -> None:
         os.kill(pid, signal.SIGTERM)
         deadline = time.monotonic() + STOP_TIMEOUT_S
         while _pid() is not None and time.monotonic() < deadline:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
+            for child in _children:
+                child.poll()
             time.sleep(0.05)
     (STATE / "pid").unlink(missing_ok=True)
 
