@@ -10,7 +10,8 @@ Two things that happened by chance when it was recorded are made certain, so tha
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -20,7 +21,9 @@ from shim.wiretap.capture import Entry, Kind
 from shim.wiretap.compare import PASSING, batches_of
 from shim.wiretap.frames import Request, build_request, error_codes, parse_request, parse_response
 
-PRODUCE, FETCH, JOIN_GROUP, END_TXN = 0, 1, 11, 26
+PRODUCE, FETCH, JOIN_GROUP, SYNC_GROUP, END_TXN = 0, 1, 11, 14, 26
+# A broker may answer these when something else has happened.
+MAY_WAIT = (FETCH, JOIN_GROUP, SYNC_GROUP)
 Partition = tuple[str | bytes, int]
 
 
@@ -35,9 +38,10 @@ class Call:
     identity: bytes
 
 
-def arranged(entries: list[Entry]) -> list[tuple[int, Entry]]:
-    """Entries with their numbers, in the order to send them."""
-    calls = list(calls_of(entries))
+def arranged(entries: list[Entry], owed: Mapping[int, int] | None = None) -> list[tuple[int, Entry]]:
+    """Entries with their numbers, in the order to send them. `owed` counts by connection the answers whose requests
+    came before `entries`."""
+    calls = list(calls_of(entries, owed))
     dropped = {at for call in _sent_again(calls) for at in (call.sent, call.answered)}
     after = _appends_in_order(entries, calls, dropped)
     by_connection: dict[int, deque[int]] = defaultdict(deque)
@@ -64,9 +68,46 @@ def arranged(entries: list[Entry]) -> list[tuple[int, Entry]]:
     return [(number, entries[number]) for number in order]
 
 
-def calls_of(entries: list[Entry]) -> Iterator[Call]:
-    """Every request that was answered, in the order of the answers."""
+async def windows(
+    entries: AsyncIterator[Entry], patience_us: int = 30_000_000
+) -> AsyncIterator[list[tuple[int, Entry]]]:
+    """Entries that arrive while a recording goes on, with their numbers, arranged piece by piece: a piece ends when
+    every request in it is answered, but for those that may wait, and none was refused for the time being that its
+    client has not sent again; or when it has become too long to wait for that."""
+    waiting: dict[int, deque[tuple[Request, bytes]]] = defaultdict(deque)
+    refused: set[bytes] = set()
+    owed: dict[int, int] = {}
+    piece: list[Entry] = []
+    first = 0
+    async for entry in entries:
+        piece.append(entry)
+        queue = waiting[entry.connection]
+        if entry.kind == Kind.REQUEST:
+            with suppress(WireError):
+                request = parse_request(entry.frame)
+                if request.is_answered:
+                    queue.append((request, _identity(entry.frame)))
+        elif entry.kind == Kind.RESPONSE and queue:
+            request, identity = queue.popleft()
+            errors = set(error_codes(parse_response(request, entry.frame))) if request.api_key != FETCH else set()
+            (refused.add if errors and errors <= PASSING else refused.discard)(identity)
+        elif entry.kind == Kind.CLOSED:
+            queue.clear()
+        is_settled = not refused and all(asked.api_key in MAY_WAIT for each in waiting.values() for asked, _ in each)
+        if is_settled or entry.time_us - piece[0].time_us > patience_us:
+            yield [(first + number, each) for number, each in arranged(piece, owed)]
+            first += len(piece)
+            owed = {connection: len(each) for connection, each in waiting.items()}
+            piece = []
+            refused.clear()
+    if piece:
+        yield [(first + number, each) for number, each in arranged(piece, owed)]
+
+
+def calls_of(entries: list[Entry], owed: Mapping[int, int] | None = None) -> Iterator[Call]:
+    """Every request that was answered, in the order of the answers; `owed` as of ``arranged``."""
     waiting: dict[int, deque[tuple[int, Request]]] = defaultdict(deque)
+    before = dict(owed or {})
     for number, entry in enumerate(entries):
         if entry.kind == Kind.REQUEST:
             try:
@@ -75,6 +116,8 @@ def calls_of(entries: list[Entry]) -> Iterator[Call]:
                 continue  # it ends its connection
             if request.is_answered:
                 waiting[entry.connection].append((number, request))
+        elif entry.kind == Kind.RESPONSE and before.get(entry.connection, 0):
+            before[entry.connection] -= 1
         elif entry.kind == Kind.RESPONSE and waiting[entry.connection]:
             sent, request = waiting[entry.connection].popleft()
             yield Call(sent, number, request, parse_response(request, entry.frame), _identity(entries[sent].frame))

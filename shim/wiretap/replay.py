@@ -23,7 +23,7 @@ from shim.wiretap.capture import CaptureWriter, Entry, Kind
 from shim.wiretap.compare import PASSING, Pairs, answers_differ, batches_of, is_invented
 from shim.wiretap.fetched import Fetched
 from shim.wiretap.frames import Request, build_request, error_codes, parse_request, parse_response
-from shim.wiretap.order import END_TXN, FETCH, arranged
+from shim.wiretap.order import END_TXN, FETCH, arranged, windows
 from shim.wiretap.recorder import close, read_frame
 
 API_VERSIONS, DESCRIBE_TRANSACTIONS = 18, 65
@@ -84,13 +84,13 @@ class Replayer:
         self.outcome = Outcome()
 
     async def run(self, entries: Iterable[Entry] | AsyncIterator[Entry]) -> Outcome:
-        """Replays everything, then compares what was fetched. What arrives while it is replayed cannot be arranged."""
+        """Replays everything, then compares what was fetched."""
         number = 0
         try:
             if isinstance(entries, AsyncIterator):
-                async for entry in entries:
-                    await self._step(number, entry)
-                    number += 1
+                async for piece in windows(entries):
+                    for number, entry in piece:
+                        await self._step(number, entry)
             else:
                 for number, entry in arranged(list(entries)):
                     await self._step(number, entry)

@@ -16,20 +16,38 @@ from shim.tests.wiretap.test_replay import converse, new_producer_id
 from shim.wire_client import Connection
 
 
+def recorded(upstream: str, path: Path, *options: str) -> tuple[int, str]:
+    """Runs the command around a short conversation; its status and what it said at the end."""
+    line = [sys.executable, "-m", "shim", "record", "--upstream", upstream, *options, str(path)]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        words = re.fullmatch(r"recording (\S+) to .*\n", process.stdout.readline())
+        assert words is not None
+        converse(words[1])
+        process.send_signal(signal.SIGINT)
+        return process.wait(20), process.stdout.read()
+
+
 @pytest.fixture
 def capture(tmp_path: Path) -> Path:
-    """What the command keeps of a short conversation."""
+    """What the command keeps."""
     path = tmp_path / "capture"
     with Broker() as broker:
-        line = [sys.executable, "-m", "shim", "record", "--upstream", broker.bootstrap_servers, str(path)]
-        with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            words = re.fullmatch(r"recording (\S+) to .*\n", process.stdout.readline())
-            assert words is not None
-            converse(words[1])
-            process.send_signal(signal.SIGINT)
-            assert process.wait(20) == 0
+        assert recorded(broker.bootstrap_servers, path) == (0, "")
     return path
+
+
+def test_a_twin_is_compared_when_the_recording_ends(tmp_path: Path) -> None:
+    with Broker() as broker, Broker() as twin:
+        told = recorded(broker.bootstrap_servers, tmp_path / "capture", "--twin", twin.bootstrap_servers)
+        assert told[0] == 0, told[1]
+        assert "3 records compared, 0 answers that differ" in told[1]
+        told = recorded(broker.bootstrap_servers, tmp_path / "again", "--twin", twin.bootstrap_servers)
+        assert told[0] == 0, told[1]
+        with Broker() as other:
+            told = recorded(broker.bootstrap_servers, tmp_path / "other", "--twin", other.bootstrap_servers)
+    assert told[0] == 1
+    assert "TOPIC_ALREADY_EXISTS recorded, NONE now" in told[1]
 
 
 def test_a_capture_replays_and_the_replay_has_no_difference(

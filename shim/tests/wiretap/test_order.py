@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 from cext.records import build
 from shim.errors import ErrorCode
 from shim.protocol.message import Message
+from shim.protocol.messages.fetch_request import FetchRequest
+from shim.protocol.messages.fetch_response import FetchResponse
 from shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from shim.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from shim.protocol.messages.join_group_request import JoinGroupRequest
@@ -15,7 +19,7 @@ from shim.protocol.messages.produce_request import PartitionProduceData, Produce
 from shim.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from shim.wiretap.capture import Entry, Kind
 from shim.wiretap.frames import Request, build_request, build_response
-from shim.wiretap.order import arranged
+from shim.wiretap.order import arranged, windows
 
 LOADING = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
@@ -99,3 +103,45 @@ def test_a_connection_s_own_order_is_never_changed() -> None:
     told.answer(1, one, produced(1))
     told.answer(1, two, produced(0))
     assert told.order == [0, 1, 2, 3]
+
+
+def pieces(told: Told) -> list[list[int]]:
+    """What is replayed at a time while the recording goes on."""
+
+    async def arriving() -> AsyncIterator[Entry]:
+        for entry in told.entries:
+            yield entry
+
+    async def run() -> list[list[int]]:
+        return [[number for number, _ in piece] async for piece in windows(arriving())]
+
+    return asyncio.run(run())
+
+
+def test_a_twin_gets_each_request_when_it_is_answered() -> None:
+    told = Told()
+    for number in range(2):
+        asked = told.ask(1, InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1), 4, number)
+        told.answer(1, asked, InitProducerIdResponse(producer_id=5))
+    assert pieces(told) == [[0, 1], [2, 3]]
+
+
+def test_a_twin_is_not_asked_twice_what_was_refused_for_the_time_being() -> None:
+    told = Told()
+    for number, error in enumerate((LOADING, 0)):
+        asked = told.ask(1, InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1), 4, number)
+        told.answer(1, asked, InitProducerIdResponse(error_code=error, producer_id=5))
+    assert pieces(told) == [[2, 3]]
+
+
+def test_an_answer_finds_its_request_across_pieces() -> None:
+    told = Told()
+    parked = told.ask(1, FetchRequest(), 4, 1)
+    other = told.ask(2, produce(b"a"), 9)
+    told.answer(2, other, produced(0))
+    refused = told.ask(1, InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1), 4, 2)
+    told.answer(1, parked, FetchResponse())
+    told.answer(1, refused, InitProducerIdResponse(error_code=LOADING))
+    again = told.ask(1, InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1), 4, 3)
+    told.answer(1, again, InitProducerIdResponse(producer_id=5))
+    assert pieces(told) == [[0], [1, 2], [4, 6, 7]]
