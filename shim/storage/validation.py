@@ -22,6 +22,8 @@ CODECS = {"none": 0, "uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd"
 # default size; gzip's own limit, 1,032 times, would let a client make us take a gigabyte.
 EXPANSION_LIMIT = 128
 SHOWN_ERRORS = 3
+# Of the header: what Kafka looks at first, and the least length, that of an empty message of magic 0.
+LENGTH_END, ATTRIBUTES_END, LEAST_OLD_LENGTH = 12, 23, 14
 
 _CORRUPT = frozenset({Verdict.BAD_LENGTH, Verdict.UNKNOWN_MAGIC, Verdict.BAD_CRC})
 # Kafka meets these as exceptions that it has no code for.
@@ -35,22 +37,34 @@ def read_header(records: Buffer, name: str, version: int, config: TopicConfig) -
     try:
         batch = scan(records)
     except BatchError as err:
-        raise _unreadable(err, name, version) from None
-    if version < ZSTD_SINCE_PRODUCE and batch.compression == ZSTD:
+        if err.verdict == Verdict.BAD_CRC:
+            # Kafka looks at the CRC last.
+            header = bytes(memoryview(records)[:ATTRIBUTES_END])
+            size_bytes = LENGTH_END + int.from_bytes(header[8:LENGTH_END])
+            base_offset = int.from_bytes(header[:8], signed=True)
+            _check_frame(records, header[-1] & 7, base_offset, size_bytes, name, version, config)
+        raise _unreadable(records, err, name, version) from None
+    _check_frame(records, batch.compression, batch.base_offset, batch.size_bytes, name, version, config)
+    return batch
+
+
+def _check_frame(
+    records: Buffer, codec: int, base_offset: int, size_bytes: int, name: str, version: int, config: TopicConfig
+) -> None:
+    if version < ZSTD_SINCE_PRODUCE and codec == ZSTD:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             f"Produce requests with version {version} are not allowed to use ZStandard compression",
         )
-    if batch.size_bytes != len(memoryview(records)):
-        _check_rest(records, batch.end_position, version)
-    if batch.base_offset != 0:
+    if size_bytes != len(memoryview(records)):
+        _check_rest(records, size_bytes, version)
+    if base_offset != 0:
         raise KafkaError(
             ErrorCode.INVALID_RECORD,
-            f"The baseOffset of the record batch in the append to {name} should be 0, but it is {batch.base_offset}",
+            f"The baseOffset of the record batch in the append to {name} should be 0, but it is {base_offset}",
         )
-    if batch.size_bytes > config.max_message_bytes:
-        raise too_large(name, batch.size_bytes, config)
-    return batch
+    if size_bytes > config.max_message_bytes:
+        raise too_large(name, size_bytes, config)
 
 
 def too_large(name: str, size_bytes: int, config: TopicConfig) -> KafkaError:
@@ -133,17 +147,24 @@ def _check_rest(records: Buffer, position: int, version: int) -> None:
     try:
         scan(records, position, check_crc=False)
     except BatchError as err:
-        if err.verdict in _NO_BATCH:
+        bad_length = _has_bad_length(records, position)
+        if err.verdict in _NO_BATCH and not bad_length:
             return
-        if err.verdict in (Verdict.BAD_LENGTH, Verdict.UNKNOWN_MAGIC):
+        if bad_length or err.verdict in (Verdict.BAD_LENGTH, Verdict.UNKNOWN_MAGIC):
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "Bytes after the record batch are no record batch") from None
     raise NotOneBatchError(
         f"Produce requests with version {version} are only allowed to contain exactly one record batch per partition"
     )
 
 
-def _unreadable(err: BatchError, name: str, version: int) -> KafkaError:
-    if err.verdict in _CORRUPT:
+def _has_bad_length(records: Buffer, position: int) -> bool:
+    """Whether what is at `position` says its length, and says one that no batch has."""
+    rest = memoryview(records)[position : position + LENGTH_END]
+    return len(rest) == LENGTH_END and int.from_bytes(rest[8:], signed=True) < LEAST_OLD_LENGTH
+
+
+def _unreadable(records: Buffer, err: BatchError, name: str, version: int) -> KafkaError:
+    if err.verdict in _CORRUPT or _has_bad_length(records, 0):
         return KafkaError(
             ErrorCode.CORRUPT_MESSAGE, f"Record is corrupt ({err.verdict.name}) in topic partition {name}."
         )

@@ -97,6 +97,49 @@ def test_no_whole_batch_is_an_invalid_record(log: PartitionLog, data: bytes) -> 
     assert caught.value.code in (ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE)
 
 
+def _damaged(content: bytes, at: int) -> bytes:
+    changed = bytearray(content)
+    changed[at] ^= 1
+    return bytes(changed)
+
+
+AT_BASE_OFFSET, AT_CRC = 7, 17
+GOOD, LARGE, ZSTD = bytes(batch(b"a")), bytes(batch(b"v" * 5000)), bytes(batch(b"a", codec=4))
+SHORTEST = bytes(8) + (14).to_bytes(4) + bytes(4)
+TOO_SHORT = bytes(8) + (13).to_bytes(4) + bytes(4)
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "version"),
+    [
+        (_damaged(GOOD, AT_CRC), ErrorCode.CORRUPT_MESSAGE, 9),
+        (_damaged(_damaged(GOOD, AT_CRC), AT_BASE_OFFSET), ErrorCode.INVALID_RECORD, 9),
+        (_damaged(LARGE, AT_CRC), ErrorCode.MESSAGE_TOO_LARGE, 9),
+        (_damaged(GOOD, AT_CRC) + GOOD, ErrorCode.INVALID_RECORD, 9),
+        (_damaged(GOOD, AT_CRC) + b"x" * 30, ErrorCode.CORRUPT_MESSAGE, 9),
+        (_damaged(GOOD, AT_BASE_OFFSET) + b"x" * 30, ErrorCode.CORRUPT_MESSAGE, 9),
+        (_damaged(ZSTD, AT_CRC), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, 6),
+        *((TOO_SHORT[:size], ErrorCode.CORRUPT_MESSAGE, 9) for size in (12, 13, 16)),
+        *((SHORTEST[:size], ErrorCode.INVALID_RECORD, 9) for size in (11, 12, 16)),
+        *((GOOD + TOO_SHORT[:size], ErrorCode.CORRUPT_MESSAGE, 9) for size in (12, 16)),
+    ],
+)
+def test_of_several_flaws_the_answer_names_the_one_that_kafka_meets_first(
+    make_disk: Callable[..., Disk], content: bytes, code: ErrorCode, version: int
+) -> None:
+    log = make_disk({"max.message.bytes": "1000"}).open()
+    with refused(code):
+        log.append_as_leader(content, now_ms=NOW_MS, version=version)
+    assert log.log_end_offset == 0
+
+
+@pytest.mark.parametrize("rest", [b"x" * 11, SHORTEST[:12], SHORTEST, GOOD[:30]])
+def test_a_part_of_a_batch_behind_a_whole_one_is_left_out(make_disk: Callable[..., Disk], rest: bytes) -> None:
+    log = make_disk().open()
+    log.append_as_leader(GOOD + rest, now_ms=NOW_MS, version=9)
+    assert (log.log_end_offset, log.size_bytes) == (1, len(GOOD))
+
+
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
 def test_data_that_does_not_decompress_is_answered_as_kafka_does(log: PartitionLog, codec: int) -> None:
     data = batch(b"x" * 500, codec=codec)
