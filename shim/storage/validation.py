@@ -28,6 +28,8 @@ LENGTH_END, ATTRIBUTES_END, LEAST_OLD_LENGTH = 12, 23, 14
 _CORRUPT = frozenset({Verdict.BAD_LENGTH, Verdict.UNKNOWN_MAGIC, Verdict.BAD_CRC})
 # Kafka meets these as exceptions that it has no code for.
 _UNEXPECTED = frozenset({Verdict.BAD_CODEC, Verdict.BAD_COMPRESSED_DATA})
+# Of a batch that is whole: Kafka looks at codec, number of batches, first offset and size before it meets these.
+_FOUND_LATER = frozenset({Verdict.BAD_CRC, Verdict.BAD_OFFSET_RANGE, Verdict.BAD_COUNT, Verdict.BAD_CODEC})
 _NO_BATCH = frozenset({Verdict.SHORT, Verdict.TRUNCATED})
 
 
@@ -37,8 +39,7 @@ def read_header(records: Buffer, name: str, version: int, config: TopicConfig) -
     try:
         batch = scan(records)
     except BatchError as err:
-        if err.verdict == Verdict.BAD_CRC:
-            # Kafka looks at the CRC last.
+        if err.verdict in _FOUND_LATER:
             header = bytes(memoryview(records)[:ATTRIBUTES_END])
             size_bytes = LENGTH_END + int.from_bytes(header[8:LENGTH_END])
             base_offset = int.from_bytes(header[:8], signed=True)

@@ -103,6 +103,14 @@ def _damaged(content: bytes, at: int) -> bytes:
     return bytes(changed)
 
 
+def _lying(content: bytes) -> bytes:
+    """A record count that is not the records', under a good CRC."""
+    changed = bytearray(content)
+    changed[57:61] = (9).to_bytes(4)
+    changed[17:21] = crc32c(bytes(changed[21:])).to_bytes(4)
+    return bytes(changed)
+
+
 AT_BASE_OFFSET, AT_CRC = 7, 17
 GOOD, LARGE, ZSTD = bytes(batch(b"a")), bytes(batch(b"v" * 5000)), bytes(batch(b"a", codec=4))
 SHORTEST = bytes(8) + (14).to_bytes(4) + bytes(4)
@@ -119,6 +127,8 @@ TOO_SHORT = bytes(8) + (13).to_bytes(4) + bytes(4)
         (_damaged(GOOD, AT_CRC) + b"x" * 30, ErrorCode.CORRUPT_MESSAGE, 9),
         (_damaged(GOOD, AT_BASE_OFFSET) + b"x" * 30, ErrorCode.CORRUPT_MESSAGE, 9),
         (_damaged(ZSTD, AT_CRC), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, 6),
+        (_lying(ZSTD), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, 6),
+        (_lying(ZSTD), ErrorCode.INVALID_RECORD, 7),
         *((TOO_SHORT[:size], ErrorCode.CORRUPT_MESSAGE, 9) for size in (12, 13, 16)),
         *((SHORTEST[:size], ErrorCode.INVALID_RECORD, 9) for size in (11, 12, 16)),
         *((GOOD + TOO_SHORT[:size], ErrorCode.CORRUPT_MESSAGE, 9) for size in (12, 16)),
