@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-# The same on every target that takes settings: one node, and no waiting for members that will not come.
+# The same on every target that takes settings: one node, no waiting for members that will not come.
 SETTINGS = {
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
@@ -23,6 +23,8 @@ SETTINGS = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
+    # Records of tests have times of long ago, and would go at the next look for what is too old.
+    "log.retention.ms": "-1",
 }
 
 
