@@ -22,8 +22,8 @@ from shim.wiretap.compare import PASSING, batches_of
 from shim.wiretap.frames import Request, build_request, error_codes, parse_request, parse_response
 
 PRODUCE, FETCH, JOIN_GROUP, SYNC_GROUP, END_TXN = 0, 1, 11, 14, 26
-# A broker may answer these when something else has happened.
-MAY_WAIT = (FETCH, JOIN_GROUP, SYNC_GROUP)
+# How long the answer of what a broker may hold back is expected to come at once; other answers come soon.
+HOLDS_BACK_US = {FETCH: 0, JOIN_GROUP: 200_000, SYNC_GROUP: 200_000}
 Partition = tuple[str | bytes, int]
 
 
@@ -72,9 +72,9 @@ async def windows(
     entries: AsyncIterator[Entry], patience_us: int = 30_000_000
 ) -> AsyncIterator[list[tuple[int, Entry]]]:
     """Entries that arrive while a recording goes on, with their numbers, arranged piece by piece: a piece ends when
-    every request in it is answered, but for those that may wait, and none was refused for the time being that its
-    client has not sent again; or when it has become too long to wait for that."""
-    waiting: dict[int, deque[tuple[Request, bytes]]] = defaultdict(deque)
+    every request in it is answered, but for those that the broker holds back, and none was refused for the time being
+    that its client has not sent again; or when that has lasted for `patience_us`."""
+    waiting: dict[int, deque[tuple[Request, bytes, int]]] = defaultdict(deque)
     refused: set[bytes] = set()
     owed: dict[int, int] = {}
     piece: list[Entry] = []
@@ -86,14 +86,18 @@ async def windows(
             with suppress(WireError):
                 request = parse_request(entry.frame)
                 if request.is_answered:
-                    queue.append((request, _identity(entry.frame)))
+                    queue.append((request, _identity(entry.frame), entry.time_us))
         elif entry.kind == Kind.RESPONSE and queue:
-            request, identity = queue.popleft()
+            request, identity, _ = queue.popleft()
             errors = set(error_codes(parse_response(request, entry.frame))) if request.api_key != FETCH else set()
             (refused.add if errors and errors <= PASSING else refused.discard)(identity)
         elif entry.kind == Kind.CLOSED:
             queue.clear()
-        is_settled = not refused and all(asked.api_key in MAY_WAIT for each in waiting.values() for asked, _ in each)
+        is_settled = not refused and all(
+            entry.time_us - sent_us >= HOLDS_BACK_US.get(asked.api_key, patience_us)
+            for each in waiting.values()
+            for asked, _, sent_us in each
+        )
         if is_settled or entry.time_us - piece[0].time_us > patience_us:
             yield [(first + number, each) for number, each in arranged(piece, owed)]
             first += len(piece)
