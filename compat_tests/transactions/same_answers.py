@@ -1,0 +1,238 @@
+"""Three transactional producers of one topic send random requests, right and wrong ones in all versions, to two
+brokers; after each request the answer and everything that can be seen from outside must be the same on both.
+
+What is compared: the answer's code, epoch and id; state, epoch and partitions of the transactional id; the stored
+batches, the last stable offsets and the aborted transactions of both isolation levels; the producers that the log
+remembers; the group's offset, stable and not. Producer ids are told by the order in which they were handed out.
+"""
+
+from __future__ import annotations
+
+import time
+from random import Random
+from typing import Any
+
+from cext.batch import scan_all
+from compat_tests.requests import create_topic, make
+from shim.tests.txn.raw import Client
+from shim.wire_client import Connection
+
+PRODUCERS = 3
+PARTITIONS = 2
+# Kafka writes markers behind its answer.
+SETTLE_S, SETTLE_PAUSE_S = 10.0, 0.01
+
+# A request: its name and arguments. `shift` is added to the (producer id, epoch) that the producer holds.
+Request = tuple[Any, ...]
+SHIFTS = ((0, 0), (0, -1), (0, 1), (1, 0))
+
+
+def random_request(chance: Random, *, markers: bool) -> Request:
+    """The next request; `markers`: also WriteTxnMarkers, as an administrator sends them."""
+    shift = chance.choices(SHIFTS, (8, 2, 1, 1))[0]
+    kinds = ("init", "add", "verify", "add_offsets", "produce", "commit_offsets", "end", "mark")
+    kind = chance.choices(kinds, (2, 3, 1, 1, 7, 2, 5, 2 if markers else 0))[0]
+    partition = chance.randrange(PARTITIONS)
+    if kind == "init":
+        return kind, chance.choice((3, 4, 5)), chance.choice((None, None, *SHIFTS))
+    if kind == "add":
+        return kind, chance.randrange(4), shift, partition
+    if kind == "verify":
+        return kind, partition, chance.random() < 0.6
+    if kind == "add_offsets":
+        return kind, chance.randrange(5), shift
+    if kind == "produce":
+        sequence = chance.choice((0, 0, 1, 2, 3, 4, 5, 2**31 - 1))
+        return kind, chance.choice((9, 10, 11, 12, 12, 12)), shift, partition, sequence, chance.randint(1, 2)
+    if kind == "commit_offsets":
+        return kind, chance.choice((0, 2, 3, 4, 5)), shift, chance.choice((-1, -1, 0, 5)), chance.randrange(100)
+    if kind == "end":
+        return kind, chance.choice((0, 1, 2, 3, 4, 5, 5, 5, 5)), chance.random() < 0.6, shift
+    level, commits, coordinator_epoch = chance.randrange(3), chance.random() < 0.5, chance.choice((0, 0, 1, -1))
+    return kind, chance.choice((1, 2)), chance.choice(SHIFTS), level, commits, partition, coordinator_epoch
+
+
+class Side:
+    """One broker: its producers, and what is seen of them."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._connection = Connection(bootstrap)
+        self._topic = topic
+        self._producer_ids: list[int] = []
+        for key_type in (0, 1):  # Kafka makes the coordinators' topics on the first request
+            self._ask("FindCoordinator", 4, key_type=key_type, coordinator_keys=["any"])
+        create_topic(self._connection, topic, PARTITIONS)
+        self._until(self._is_served)
+        self._clients = [Client(self._connection, f"{topic}-{number}") for number in range(PRODUCERS)]
+        for client in self._clients:
+            client.topic = topic
+            self._until(lambda client=client: client.init() == 0)  # type: ignore[misc]
+            self._until(lambda client=client: self._committed(client.name, False) == (-1, 0))  # type: ignore[misc]
+            self._know(client)
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
+
+    def _ask(self, name: str, version: int, **fields: Any) -> Any:
+        return self._connection.request(make(name, **fields), version)
+
+    @staticmethod
+    def _until(condition: Any) -> None:
+        deadline = time.monotonic() + 30
+        while not condition():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    def _is_served(self) -> bool:
+        """Kafka answers before the new topic's partitions are led."""
+        asked = [{"partition_index": partition, "timestamp": -1} for partition in range(PARTITIONS)]
+        answer = self._ask("ListOffsets", 5, topics=[{"name": self._topic, "partitions": asked}])
+        return not any(part.error_code for part in answer.topics[0].partitions)
+
+    def _know(self, client: Client) -> None:
+        if client.producer[0] not in self._producer_ids:
+            self._producer_ids.append(client.producer[0])
+
+    def _number(self, producer_id: int) -> int:
+        return self._producer_ids.index(producer_id) if producer_id in self._producer_ids else -1
+
+    # --- a request
+
+    def send(self, number: int, request: Request) -> Any:
+        """What the producer of this number is answered."""
+        client, (kind, *arguments) = self._clients[number], request
+
+        def who(shift: tuple[int, int]) -> tuple[int, int]:
+            return client.producer[0] + shift[0], client.producer[1] + shift[1]
+
+        if kind == "init":
+            version, shift = arguments
+            code: Any = client.init(version, (-1, -1) if shift is None else who(shift))
+        elif kind == "add":
+            version, shift, partition = arguments
+            code = client.add(version, who(shift), (self._topic, partition))
+        elif kind == "verify":
+            partition, verify_only = arguments
+            code = client.verify((self._topic, partition), verify_only=verify_only)
+        elif kind == "add_offsets":
+            version, shift = arguments
+            code = client.add_offsets(version, who(shift))
+        elif kind == "produce":
+            version, shift, partition, sequence, records = arguments
+            code = client.produce(version, who(shift), partition, sequence, records)
+        elif kind == "commit_offsets":
+            version, shift, generation, offset = arguments
+            code = client.commit_offsets(version, who(shift), generation, self._topic, offset)
+        elif kind == "end":
+            version, commit, shift = arguments
+            code = client.end(version, commit, who(shift))
+        else:
+            code = self._mark(who(arguments[1]), arguments)
+        self._know(client)
+        return code, client.producer[1], self._number(client.producer[0])
+
+    def _mark(self, producer: tuple[int, int], arguments: list[Any]) -> int:
+        version, _, level, commit, partition, coordinator_epoch = arguments
+        marker = {
+            "producer_id": producer[0],
+            "producer_epoch": producer[1],
+            "transaction_result": commit,
+            "coordinator_epoch": coordinator_epoch,
+            "topics": [{"name": self._topic, "partition_indexes": [partition]}],
+        }
+        if version >= 2:
+            marker["transaction_version"] = level
+        answer = self._ask("WriteTxnMarkers", version, markers=[marker])
+        return int(answer.markers[0].topics[0].partitions[0].error_code)
+
+    # --- what is seen
+
+    def seen(self, number: int) -> dict[str, Any]:
+        """Everything from outside, when the transaction of this producer has come to rest."""
+        name = self._clients[number].name
+        return {
+            "transaction": self._settled(name),
+            "log": [self._fetched(isolation) for isolation in (0, 1)],
+            "producers": self._remembered(),
+            "offsets": [self._committed(name, require_stable) for require_stable in (False, True)],
+        }
+
+    def _settled(self, name: str) -> tuple[Any, ...]:
+        deadline = time.monotonic() + SETTLE_S
+        while True:
+            (found,) = self._ask("DescribeTransactions", 0, transactional_ids=[name]).transaction_states
+            if not found.transaction_state.startswith("Prepare") or time.monotonic() > deadline:
+                break
+            time.sleep(SETTLE_PAUSE_S)
+        # The partition of the offsets topic depends on the group's name alone.
+        partitions = sorted((topic.topic, sorted(topic.partitions)) for topic in found.topics)
+        return found.transaction_state, found.producer_epoch, self._number(found.producer_id), partitions
+
+    def _fetched(self, isolation: int) -> list[Any]:
+        asked = [
+            {"partition": partition, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
+            for partition in range(PARTITIONS)
+        ]
+        answer = self._ask(
+            "Fetch",
+            11,
+            max_wait_ms=0,
+            min_bytes=0,
+            isolation_level=isolation,
+            topics=[{"topic": self._topic, "partitions": asked}],
+        )
+        found = []
+        for part in sorted(answer.responses[0].partitions, key=lambda part: part.partition_index):
+            aborted = part.aborted_transactions
+            batches = [
+                (batch.base_offset, batch.last_offset, batch.is_control, *self._producer_of(batch), batch.base_sequence)
+                for batch in scan_all(bytes(part.records or b""))
+            ]
+            told = None if aborted is None else [(self._number(txn.producer_id), txn.first_offset) for txn in aborted]
+            found.append((part.high_watermark, part.last_stable_offset, told, batches))
+        return found
+
+    def _remembered(self) -> list[Any]:
+        topics = [{"name": self._topic, "partition_indexes": list(range(PARTITIONS))}]
+        answer = self._ask("DescribeProducers", 0, topics=topics)
+        return [
+            sorted(
+                (*self._producer_of(one), one.last_sequence, one.coordinator_epoch, one.current_txn_start_offset)
+                for one in part.active_producers
+            )
+            for part in sorted(answer.topics[0].partitions, key=lambda part: part.partition_index)
+        ]
+
+    def _producer_of(self, what: Any) -> tuple[int, int]:
+        return self._number(what.producer_id), what.producer_epoch
+
+    def _committed(self, group: str, require_stable: bool) -> tuple[int, int]:
+        topics = [{"name": self._topic, "partition_indexes": [0]}]
+        answer = self._ask("OffsetFetch", 7, group_id=group, require_stable=require_stable, topics=topics)
+        if answer.error_code:
+            return -1, answer.error_code
+        part = answer.topics[0].partitions[0]
+        return part.committed_offset, part.error_code
+
+
+def compare(ours: str, theirs: str, topic: str, seed: int, steps: int, *, markers: bool) -> int:
+    """Send `steps` requests to both; answers how many were sent: a stranded transaction (D18) ends it early. Raises
+    AssertionError at the first difference, with the requests before it."""
+    chance = Random(seed)
+    sides = [Side(bootstrap, topic) for bootstrap in (ours, theirs)]
+    sent: list[tuple[int, Request]] = []
+    try:
+        for _ in range(steps):
+            number, request = chance.randrange(PRODUCERS), random_request(chance, markers=markers)
+            sent.append((number, request))
+            told = [{"answer": side.send(number, request), **side.seen(number)} for side in sides]
+            for what, one in told[0].items():
+                other = told[1][what]
+                assert one == other, f"seed {seed}, {what} after {sent[-6:]}:\n  ours {one}\ntheirs {other}"
+            if told[0]["transaction"][0].startswith("Prepare"):
+                break
+    finally:
+        for side in sides:
+            side.close()
+    return len(sent)
