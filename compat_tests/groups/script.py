@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import struct
-import threading
 import time
 from collections.abc import Iterable
 from itertools import count
 from typing import Any
 
+from compat_tests import parked
 from compat_tests.requests import make
 from shim.errors import ErrorCode
 from shim.java_hash import internal_partition
@@ -23,7 +23,7 @@ _LOOK_UPS = {"DescribeGroups", "ConsumerGroupDescribe", "OffsetFetch", "ListGrou
 
 class Script:
     """One conversation with one broker. Every answer is noted with random ids replaced by the order of their
-    appearance; `said` of two brokers must be equal. Requests that park get a connection and a thread of their own."""
+    appearance; `said` of two brokers must be equal. Requests that park get a connection of their own."""
 
     def __init__(self, bootstrap: str, suffix: str) -> None:
         self.bootstrap = bootstrap
@@ -31,12 +31,12 @@ class Script:
         self.said: list[Any] = []
         self._names: dict[Any, str] = {}
         self._main = Connection(bootstrap, client_id="script")
-        self._threads: list[threading.Thread] = []
+        self._parked: list[Parked] = []
         self._count = 0
 
     def close(self) -> None:
-        for thread in self._threads:
-            thread.join(30)
+        for each in self._parked:
+            each.connection.close()
         self._main.close()
 
     def group(self, name: str) -> str:
@@ -115,20 +115,8 @@ class Script:
 
     def park(self, api: str, version: int, **fields: Any) -> Parked:
         """Send something that may wait; `Parked.answer()` notes it."""
-        parked = Parked(self, f"{api} v{version}")
-        connection = Connection(self.bootstrap, client_id="script")
-
-        def run() -> None:
-            try:
-                parked.response = self._send(connection, api, version, fields)
-            finally:
-                connection.close()
-                parked.done.set()
-
-        thread = threading.Thread(target=run, daemon=True)
-        self._threads.append(thread)
-        thread.start()
-        return parked
+        self._parked.append(Parked(self, make(api, **fields), version, f"{api} v{version}"))
+        return self._parked[-1]
 
     def _send(self, connection: Connection, api: str, version: int, fields: dict[str, Any]) -> Any:
         try:
@@ -186,25 +174,21 @@ def _groups_of(fields: dict[str, Any]) -> list[str]:
     return [each for each in named if each]
 
 
-class Parked:
+class Parked(parked.Parked):
     """A request that may wait."""
 
-    def __init__(self, script: Script, what: str) -> None:
-        self.done = threading.Event()
-        self.response: Any = None
+    def __init__(self, script: Script, message: Message, version: int, what: str) -> None:
+        super().__init__(script.bootstrap, message, version, client_id="script", timeout_s=20)
         self._script = script
         self._what = what
 
-    @property
-    def is_waiting(self) -> bool:
-        """Still after a while that is long for a broker."""
-        return not self.done.wait(0.3)
-
     def answer(self) -> Any:
         """The response, noted when it is there."""
-        if not self.done.wait(20):
-            raise AssertionError(f"{self._what} is not answered")
-        return self._script._note(self._what, self.response)
+        try:
+            response = self.receive()
+        except WireClientError as error:
+            response = str(error)
+        return self._script._note(self._what, response)
 
 
 def subscription(*topics: str, owned: dict[str, list[int]] | None = None, version: int = 1) -> bytes:

@@ -203,9 +203,9 @@ def a_produce_tries_again_while_the_end_is_under_way(t: Talk) -> None:
     batch = build(rows, producer_id=p.id, producer_epoch=p.epoch, base_sequence=0, transactional=True)
     request = produce(other, 0, bytes(batch), transactional_id=p.transactional_id)
     began = time.monotonic()
-    parked = t.park(request, 12)
-    t.same(parked.is_waiting, True, "it is tried again")
-    answer = parked.quiet_answer()
+    tried = t.park(request, 12)
+    t.same(tried.is_waiting, True, "it is tried again")
+    answer = tried.receive()
     part = answer.responses[0].partition_responses[0]
     t.error(part, CONCURRENT)
     t.same(1.3 < time.monotonic() - began < 15, True, "for as long as the option says")
@@ -232,7 +232,7 @@ def a_marker_between_verification_and_append(t: Talk) -> None:
     held = t.park(produce(topic, 0, bytes(batch), transactional_id=p.transactional_id), 11)
     t.same(held.is_waiting, True, "it is held")
     p.end(commit=False, version=4)
-    part = held.quiet_answer().responses[0].partition_responses[0]
+    part = held.receive().responses[0].partition_responses[0]
     t.error(part, INVALID)
     t.same(t.end_offset(topic), 1, "the marker alone")
     t.same(t.end_offset(topic, committed=True), 1, "nothing is open")
@@ -264,7 +264,7 @@ def a_later_batch_does_not_overtake_the_first(t: Talk) -> None:
     held = t.park(produce(topic, 0, bytes(batch), transactional_id=p.transactional_id), 11)
     t.same(held.is_waiting, True, "it is held")
     p.send(topic, b"second", version=11, sequence=1, expect="OUT_OF_ORDER_SEQUENCE_NUMBER")
-    t.error(held.quiet_answer().responses[0].partition_responses[0], "NONE")
+    t.error(held.receive().responses[0].partition_responses[0], "NONE")
     p.send(topic, b"second", version=11, sequence=1)
     p.end(commit=True, version=4)
     t.same(t.values(topic, committed=True), [b"first", b"second"], "committed")

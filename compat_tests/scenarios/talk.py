@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import os
 import re
-import select
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from cext.records import build, iterate, parse_marker
+from compat_tests import parked
 from compat_tests.requests import fetch, make, produce
 from compat_tests.targets import Target
 from shim.errors import ErrorCode
@@ -340,28 +340,17 @@ class Talk:
         return told | {name: None if raw is None else raw.decode(errors="replace")[:60] for name, raw in text.items()}
 
 
-class Parked:
+class Parked(parked.Parked):
     """A request that may wait. `answer()` notes it."""
 
     def __init__(self, talk: Talk, message: Message, version: int) -> None:
-        self._talk, self._message, self._version = talk, message, version
-        self._connection = Connection(talk.target.bootstrap, client_id="scenario", timeout_s=PATIENCE_S)
-        self._connection.send(message, version)
-
-    @property
-    def is_waiting(self) -> bool:
-        """Still after a while that is long for a broker."""
-        return not select.select([self._connection._socket], [], [], 0.5)[0]
-
-    def quiet_answer(self) -> Any:
-        """Without a note."""
-        with self._connection:
-            return self._connection.receive(self._message.API_KEY, self._version)[1]
+        super().__init__(talk.target.bootstrap, message, version, client_id="scenario", timeout_s=PATIENCE_S)
+        self._talk = talk
 
     def answer(self) -> Any:
-        talk, api = self._talk, type(self._message).__name__.removesuffix("Request")
-        answer = self.quiet_answer()
-        talk.note(f"{api} v{self._version}, parked", talk.plain(self._message), talk.plain(answer))
+        talk, answer = self._talk, self.receive()
+        api = type(self.message).__name__.removesuffix("Request")
+        talk.note(f"{api} v{self.version}, parked", talk.plain(self.message), talk.plain(answer))
         return answer
 
 
