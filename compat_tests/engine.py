@@ -54,7 +54,11 @@ def unavailable() -> str:
     try:
         if shutil.which("docker") is None:
             return "there is no docker command"
-        if os.geteuid() == 0:
+        address = os.environ.get("DOCKER_HOST")
+        if address:
+            if not answers():
+                return f"no Docker engine answers at {address}, which DOCKER_HOST names"
+        elif os.geteuid() == 0:
             with _locked():
                 if not answers():
                     _start()

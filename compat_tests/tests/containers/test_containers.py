@@ -178,6 +178,7 @@ def test_the_tools_of_kafka_are_in_its_image(kafka: ContainerTarget) -> None:
     topic = new_topic(kafka.bootstrap)
     listed = inside(kafka, "/opt/kafka/bin/kafka-topics.sh", "--bootstrap-server", "localhost:29092", "--list")
     assert topic in listed.split()
+    assert "INFO" not in listed
 
 
 def test_compose_brings_up_both(containers: None, tmp_path: Path) -> None:

@@ -60,3 +60,24 @@ def test_without_docker_the_reason_is_one_line(monkeypatch: pytest.MonkeyPatch, 
         patch.setattr(engine, "unavailable", lambda: "there is no docker command")
         with pytest.raises(engine.EngineError, match="no docker command"):
             engine.ensure()
+
+
+def test_an_engine_of_another_address_is_not_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
+    monkeypatch.setattr(engine, "_start", lambda: pytest.fail("started one"))
+    monkeypatch.setattr(engine, "_docker", lambda *_: subprocess.CompletedProcess((), 1))
+    monkeypatch.setattr("shutil.which", lambda _: "docker")
+    assert "DOCKER_HOST" in engine.unavailable.__wrapped__()
+
+
+def test_a_daemon_that_does_not_start_is_told_by_its_last_line(
+    state: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "dockerd"
+    program.write_text("#!/bin/sh\necho starting >&2\necho no overlays here: $1 >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(engine, "answers", lambda: False)
+    with pytest.raises(engine.EngineError, match="does not start here: no overlays here: --storage-driver=vfs"):
+        engine._start()
+    assert not (state / "pid").exists()
