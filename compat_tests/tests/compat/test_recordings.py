@@ -12,7 +12,8 @@ from compat_tests.targets import make
 from compat_tests.tests.compat.planted import PlantedShim
 from compat_tests.transactions import java_pipeline
 
-pytestmark = pytest.mark.java
+# Four JVMs start in the first test.
+pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
 KINDS = ("shim", "kafka-native")
 ROUNDS, RECORDS = 3, 6

@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from cext.records import build
+from cext.records import build, build_marker
 from shim.errors import ErrorCode
 from shim.protocol.message import Message
+from shim.protocol.messages.end_txn_request import EndTxnRequest
+from shim.protocol.messages.end_txn_response import EndTxnResponse
 from shim.protocol.messages.fetch_request import FetchRequest
-from shim.protocol.messages.fetch_response import FetchResponse
+from shim.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from shim.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from shim.protocol.messages.join_group_request import JoinGroupRequest
@@ -85,6 +87,24 @@ def test_appends_that_crossed_go_in_the_order_of_their_offsets() -> None:
     told.answer(2, early, produced(0))
     # The second connection's request and answer, then the first's.
     assert told.order == [1, 3, 0, 2]
+
+
+def test_a_marker_stays_behind_the_batch_that_it_was_written_behind() -> None:
+    told = Told()
+    batch = bytes(build([(None, b"a", 1, ())], producer_id=5, producer_epoch=0, base_sequence=0, transactional=True))
+    data = PartitionProduceData(index=0, records=batch)
+    inside = ProduceRequest(acks=-1, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
+    told.answer(1, told.ask(1, inside, 9), produced(0))
+    end = told.ask(1, EndTxnRequest(transactional_id="x", producer_id=5, producer_epoch=0, committed=True), 3)
+    other = told.ask(2, produce(b"b"), 9)
+    told.answer(1, end, EndTxnResponse())
+    told.answer(2, other, produced(1))
+    # Only a reader knows where the marker is.
+    written = bytes(build_marker(5, 0, 0, True, 1, base_offset=2))
+    part = PartitionData(partition_index=0, records=written)
+    fetched = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[part])])
+    told.answer(3, told.ask(3, FetchRequest(), 12), fetched)
+    assert told.order == [0, 1, 3, 5, 2, 4, 6, 7]
 
 
 def test_appends_to_different_partitions_stay_where_they_are() -> None:
