@@ -11,7 +11,7 @@ run: build   ; @.venv/bin/python -m shim serve $(ARGS)
 test:        ; @scripts/bootstrap test && $(SUITE) test
 lint:        ; @scripts/bootstrap test && $(SUITE) lint
 bench:       ; @scripts/bootstrap java && .venv/bin/python -m bench $(ARGS)
-compat:      ; @scripts/bootstrap compat && .venv/bin/python -m compat_tests --long --readme $(ARGS)
+compat:      ; @scripts/bootstrap compat && .venv/bin/python -m compat_tests --long --readme $(ARGS)$(if $(ARGS),, && .venv/bin/python -m compat_tests.upstream --long --findings)
 soak:        ; @scripts/bootstrap compat && $(SUITE) soak
 spark-demo:  ; @scripts/bootstrap java && .venv/bin/python -m spark.demo $(ARGS)
 clean:       ; rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*

@@ -136,7 +136,8 @@ def clients() -> list[Step]:
 
 
 def compat() -> list[Step]:
-    return [pytest("compat", *trees("compat_tests/tests/compat", "compat_tests/tests/containers"), "-m", "not soak")]
+    names = ("compat", "containers", "upstream")
+    return [pytest("compat", *trees(*(f"compat_tests/tests/{name}" for name in names)), "-m", "not soak")]
 
 
 def spark() -> list[Step]:

@@ -1,0 +1,23 @@
+"""Clients' own integration tests, taken at test time from their packages and run against the shim and Apache Kafka.
+
+A suite is a folder here: what it is (``__init__.py``), the tests that must pass (``tests.allow``), and what they showed
+(``FINDINGS.md``). No test of others lies in this tree: ``packages`` fetches the client's source distribution or Go
+module into ``.cache/upstream``, ``pytest_suite`` and ``go_suite`` run it in a child process, ``runner`` starts the
+broker and compares what came out with the list.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from compat_tests.upstream.base import Suite
+
+SUITES = ("kafka_python", "arroyo", "franz_go", "kafka_go")
+
+
+def load(name: str) -> Suite:
+    """The suite of one of SUITES. Raises KeyError for another name."""
+    if name not in SUITES:
+        raise KeyError(name)
+    suite: Suite = import_module(f"compat_tests.upstream.{name}").SUITE
+    return suite

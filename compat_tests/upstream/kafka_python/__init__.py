@@ -1,0 +1,39 @@
+"""kafka-python's integration tests, from its source distribution."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from compat_tests.kafka_jars import KAFKA_VERSION
+from compat_tests.upstream.pytest_suite import PytestSuite
+
+
+class KafkaPython(PytestSuite):
+    name = "kafka_python"
+    title = "kafka-python, its source distribution on PyPI"
+    folder = Path(__file__).resolve().parent
+    package = "kafka-python"
+    unpacked = ("test",)
+    root = "test/integration"
+    plugin = "compat_tests.upstream.kafka_python.plugin"
+    # As its own server.properties has it: topics that a producer makes have several partitions, assignments name
+    # broker 0, and sessions are short.
+    settings: ClassVar[Mapping[str, str]] = {
+        "num.partitions": "4",
+        "node.id": "0",
+        "group.min.session.timeout.ms": "1000",
+    }
+
+    def environment(self, bootstrap: str) -> dict[str, str]:
+        # KAFKA_URI makes its broker fixture an external one; the other two are read before that is looked at.
+        return {
+            "KAFKA_URI": f"kafka://{bootstrap or '127.0.0.1:1'}",
+            "KAFKA_VERSION": KAFKA_VERSION,
+            "KAFKA_ROOT": os.fspath(self.folder),
+        }
+
+
+SUITE = KafkaPython()
