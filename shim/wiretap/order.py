@@ -44,28 +44,91 @@ def arranged(entries: list[Entry], owed: Mapping[int, int] | None = None) -> lis
     calls = list(calls_of(entries, owed))
     dropped = {at for call in _sent_again(calls) for at in (call.sent, call.answered)}
     after = _appends_in_order(entries, calls, dropped)
-    by_connection: dict[int, deque[int]] = defaultdict(deque)
-    for number, entry in enumerate(entries):
-        if number not in dropped:
-            by_connection[entry.connection].append(number)
-    order: list[int] = []
-    under_way: set[int] = set()
+    answer_of = {call.sent: call.answered for call in calls}
+    return [(number, entries[number]) for number in _Order(entries, dropped, after, answer_of).run()]
 
-    def emit(connection: int, last: int) -> None:
-        """Everything of a connection up to `last` that is not there yet, and before it what it has to wait for."""
-        if connection in under_way:
-            return  # two that would wait for each other
-        under_way.add(connection)
-        left = by_connection[connection]
-        while left and left[0] <= last:
-            for answer in after.get(left[0], ()):
-                emit(entries[answer].connection, answer)
-            order.append(left.popleft())
-        under_way.remove(connection)
 
-    for number, entry in enumerate(entries):
-        emit(entry.connection, number)
-    return [(number, entries[number]) for number in order]
+class _Order:
+    """Entries as they were recorded, but for requests that wait for answers (`after`), with all that follows on their
+    connections. Whatever else was recorded behind the answer of one that waits does not pass it: what it waits for is
+    awaited then."""
+
+    def __init__(
+        self, entries: list[Entry], dropped: set[int], after: dict[int, list[int]], answer_of: dict[int, int]
+    ) -> None:
+        self._entries = entries
+        self._after = after
+        self._answer_of = answer_of
+        self._request_of = {answered: (sent,) for sent, answered in answer_of.items()}
+        self._order: list[int] = []
+        self._done = set(dropped)
+        # By connection: what is kept back, the request that waits first.
+        self._held: dict[int, deque[int]] = {}
+        self._awaiting: set[int] = set()
+
+    def run(self) -> list[int]:
+        for number, entry in enumerate(self._entries):
+            if number in self._done:
+                continue
+            held = self._held.get(entry.connection)
+            if held is None:
+                self._pass(number)
+                continue
+            held.append(number)
+            if number == self._answer_of.get(held[0]):
+                self._await(entry.connection)
+        while self._held:
+            self._release(next(iter(self._held)))
+        return self._order
+
+    def _pass(self, number: int) -> None:
+        """Puts an entry into the order, or keeps its connection back."""
+        connection = self._entries[number].connection
+        if not self._done.issuperset(self._after.get(number, ())):
+            self._held[connection] = deque([number])
+            return
+        self._done.add(number)
+        self._order.append(number)
+        if self._entries[number].kind == Kind.RESPONSE:
+            for other, held in list(self._held.items()):
+                if held and self._done.issuperset(self._after[held[0]]):
+                    self._release(other)
+
+    def _await(self, connection: int) -> None:
+        """Puts the answers that a connection waits for here, and lets it go on."""
+        if connection in self._awaiting:
+            return  # two that wait for each other
+        self._awaiting.add(connection)
+        for answer in self._after[self._held[connection][0]]:
+            self._pull(answer)
+        self._awaiting.remove(connection)
+        self._release(connection)
+
+    def _pull(self, answer: int) -> None:
+        """Every answer up to this one on its connection, for as far as their requests are there."""
+        connection = self._entries[answer].connection
+        if connection in self._held:
+            self._await(connection)
+        for number in range(answer + 1):
+            entry = self._entries[number]
+            is_here = entry.connection == connection and entry.kind == Kind.RESPONSE
+            if is_here and number not in self._done:
+                if connection in self._held or not self._done.issuperset(self._request_of.get(number, ())):
+                    return
+                self._pass(number)
+
+    def _release(self, connection: int) -> None:
+        """Lets a connection go on, whether or not it got what it waited for."""
+        held = self._held.pop(connection, deque())
+        if held:
+            first = held.popleft()
+            self._done.add(first)
+            self._order.append(first)
+        while held:
+            if connection in self._held:  # it waits again
+                self._held[connection] += held
+                return
+            self._pass(held.popleft())
 
 
 async def windows(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 from typing import Any
+
+import pytest
 
 from cext.records import build, build_marker
 from shim.errors import ErrorCode
@@ -21,7 +24,7 @@ from shim.protocol.messages.produce_request import PartitionProduceData, Produce
 from shim.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from shim.wiretap.capture import Entry, Kind
 from shim.wiretap.frames import Request, build_request, build_response
-from shim.wiretap.order import arranged, windows
+from shim.wiretap.order import arranged, calls_of, windows
 
 LOADING = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
@@ -105,6 +108,53 @@ def test_a_marker_stays_behind_the_batch_that_it_was_written_behind() -> None:
     fetched = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[part])])
     told.answer(3, told.ask(3, FetchRequest(), 12), fetched)
     assert told.order == [0, 1, 3, 5, 2, 4, 6, 7]
+
+
+def test_what_a_request_was_recorded_behind_stays_before_it() -> None:
+    """librdkafka adds partitions on another connection than it produces on."""
+    told = Told()
+    late = told.ask(1, produce(b"second"), 9)
+    adding = told.ask(3, InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1), 4)
+    told.answer(3, adding, InitProducerIdResponse(producer_id=5))
+    early = told.ask(2, produce(b"first"), 9)
+    told.answer(2, early, produced(0))
+    told.answer(1, late, produced(1))
+    after = told.ask(3, InitProducerIdRequest(transactional_id="y", transaction_timeout_ms=1), 4)
+    told.answer(3, after, InitProducerIdResponse(producer_id=6))
+    assert told.order == [1, 2, 3, 4, 0, 5, 6, 7]
+
+
+def test_a_chain_of_appends_that_crossed() -> None:
+    told = Told()
+    asked = [told.ask(connection, produce(b"x"), 9) for connection in range(4)]
+    for connection, request in enumerate(asked):
+        told.answer(connection, request, produced(3 - connection))
+    assert told.order == [3, 7, 2, 6, 1, 5, 0, 4]
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_whatever_crossed_nothing_is_lost_and_connections_keep_their_order(seed: int) -> None:
+    chance, told = random.Random(seed), Told()
+    offsets = list(range(12))
+    chance.shuffle(offsets)
+    waiting: dict[int, list[Request]] = {connection: [] for connection in range(4)}
+    left = 12
+    while left or any(waiting.values()):
+        connection = chance.randrange(4)
+        if left and chance.random() < 0.5:
+            waiting[connection].append(told.ask(connection, produce(b"x", left % 2), 9))
+            left -= 1
+        elif waiting[connection]:
+            request = waiting[connection].pop(0)
+            partition = request.message.topic_data[0].partition_data[0].index
+            told.answer(connection, request, produced(offsets.pop(), partition))
+    assert sorted(told.order) == list(range(len(told.entries)))
+    place = {number: at for at, number in enumerate(told.order)}
+    for connection in range(4):
+        for kind in (Kind.REQUEST, Kind.RESPONSE):
+            mine = [n for n, entry in enumerate(told.entries) if (entry.connection, entry.kind) == (connection, kind)]
+            assert mine == sorted(mine, key=place.__getitem__)
+    assert all(place[call.sent] < place[call.answered] for call in calls_of(told.entries))
 
 
 def test_appends_to_different_partitions_stay_where_they_are() -> None:
