@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from spark.gaps.shapes import Shape
 
 # Small, so that a micro-batch may hold nothing but a hole.
-PER_TRIGGER = 60
+PER_TRIGGER = 120
 TIMEOUT_S = 240.0
 
 # Topic -> values with how often they came.

@@ -193,7 +193,8 @@ class PartitionGrowth(Shape):
 
 
 class EpochJump(Shape):
-    """The leader epoch goes up between records: the broker was restarted. `restart` is called once for all shapes."""
+    """The leader epoch goes up between records: the broker was killed and started, once for all shapes. (After a clean
+    stop the shim keeps leaders and their epochs.)"""
 
     def first(self) -> None:
         self.plain()
@@ -241,8 +242,9 @@ def make_all(target: Target, prefix: str = "gaps-") -> list[Shape]:
 
 
 def finish_all(shapes: list[Shape], *, restart: bool) -> None:
-    """Brings every shape to its second state; ``restart`` restarts the broker, on its data, for a new leader epoch."""
+    """Brings every shape to its second state; ``restart`` kills the broker and starts it on its data, for a new leader
+    epoch."""
     if restart:
-        shapes[0].target.restart()
+        shapes[0].target.restart(kill=True)
     for shape in shapes:
         shape.finish()

@@ -36,3 +36,4 @@ def test_every_reader_gets_every_shape_right_before_and_after_it_grows(
     messages = sorted(plain_clients.read(target.bootstrap, jumped.topic), key=lambda message: message.offset())
     epochs = [message.leader_epoch() for message in messages]
     assert epochs == sorted(epochs)
+    assert len(set(epochs)) > 1
