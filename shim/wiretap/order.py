@@ -75,7 +75,9 @@ class _Order:
                 self._pass(number)
                 continue
             held.append(number)
-            if number == self._answer_of.get(held[0]):
+            # What a late marker has to wait for comes only later.
+            needed = self._after[held[0]]
+            if number == self._answer_of.get(held[0]) and all(self._request_of[each][0] < number for each in needed):
                 self._await(entry.connection)
         while self._held:
             self._release(next(iter(self._held)))
@@ -215,7 +217,8 @@ def _sent_again(calls: list[Call]) -> Iterator[Call]:
 
 def _appends_in_order(entries: list[Entry], calls: list[Call], dropped: set[int]) -> dict[int, list[int]]:
     """By the place of a request: the places of answers that must be there before it is sent. Only requests that were
-    under way at the same time need this; between others the order is clear."""
+    under way at the same time need this, and ends of transactions whose markers came late; between others the order is
+    clear."""
     appends: dict[Partition, dict[int, Call]] = defaultdict(dict)
     ends: dict[int, list[Call]] = defaultdict(list)
     markers: set[tuple[Partition, int, int]] = set()
@@ -245,7 +248,9 @@ def _appends_in_order(entries: list[Entry], calls: list[Call], dropped: set[int]
         inline = [by_offset[offset] for offset in sorted(by_offset)]
         for one, next_one in pairwise(inline):
             is_together = one.sent < next_one.answered and next_one.sent < one.answered
-            if is_together and entries[one.sent].connection != entries[next_one.sent].connection:
+            # Kafka answers an end before its markers are written.
+            is_late = next_one.request.api_key == END_TXN and next_one.answered < one.sent
+            if (is_together or is_late) and entries[one.sent].connection != entries[next_one.sent].connection:
                 after[next_one.sent].append(one.answered)
     return after
 

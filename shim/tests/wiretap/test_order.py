@@ -92,22 +92,26 @@ def test_appends_that_crossed_go_in_the_order_of_their_offsets() -> None:
     assert told.order == [1, 3, 0, 2]
 
 
-def test_a_marker_stays_behind_the_batch_that_it_was_written_behind() -> None:
+@pytest.mark.parametrize("is_late", [False, True], ids=["under way", "Kafka's late marker"])
+def test_a_marker_stays_behind_the_batch_that_it_was_written_behind(is_late: bool) -> None:
     told = Told()
     batch = bytes(build([(None, b"a", 1, ())], producer_id=5, producer_epoch=0, base_sequence=0, transactional=True))
     data = PartitionProduceData(index=0, records=batch)
     inside = ProduceRequest(acks=-1, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
     told.answer(1, told.ask(1, inside, 9), produced(0))
     end = told.ask(1, EndTxnRequest(transactional_id="x", producer_id=5, producer_epoch=0, committed=True), 3)
+    if is_late:
+        told.answer(1, end, EndTxnResponse())
     other = told.ask(2, produce(b"b"), 9)
-    told.answer(1, end, EndTxnResponse())
+    if not is_late:
+        told.answer(1, end, EndTxnResponse())
     told.answer(2, other, produced(1))
     # Only a reader knows where the marker is.
     written = bytes(build_marker(5, 0, 0, True, 1, base_offset=2))
     part = PartitionData(partition_index=0, records=written)
     fetched = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[part])])
     told.answer(3, told.ask(3, FetchRequest(), 12), fetched)
-    assert told.order == [0, 1, 3, 5, 2, 4, 6, 7]
+    assert told.order == ([0, 1, 4, 5, 2, 3, 6, 7] if is_late else [0, 1, 3, 5, 2, 4, 6, 7])
 
 
 def test_what_a_request_was_recorded_behind_stays_before_it() -> None:
