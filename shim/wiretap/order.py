@@ -13,7 +13,6 @@ from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from cext.wire import WireError
@@ -24,6 +23,9 @@ from shim.wiretap.frames import Request, build_request, error_codes, parse_reque
 PRODUCE, FETCH, JOIN_GROUP, SYNC_GROUP, END_TXN = 0, 1, 11, 14, 26
 # How long the answer of what a broker may hold back is expected to come at once; other answers come soon.
 HOLDS_BACK_US = {FETCH: 0, JOIN_GROUP: 200_000, SYNC_GROUP: 200_000}
+# How many appends before one are looked at: more are hardly under way at a time.
+CROSSING = 50
+
 Partition = tuple[str | bytes, int]
 
 
@@ -246,12 +248,13 @@ def _appends_in_order(entries: list[Entry], calls: list[Call], dropped: set[int]
     after: dict[int, list[int]] = defaultdict(list)
     for by_offset in appends.values():
         inline = [by_offset[offset] for offset in sorted(by_offset)]
-        for one, next_one in pairwise(inline):
-            is_together = one.sent < next_one.answered and next_one.sent < one.answered
-            # Kafka answers an end before its markers are written.
-            is_late = next_one.request.api_key == END_TXN and next_one.answered < one.sent
-            if (is_together or is_late) and entries[one.sent].connection != entries[next_one.sent].connection:
-                after[next_one.sent].append(one.answered)
+        for at, call in enumerate(inline):
+            for back, one in enumerate(reversed(inline[max(0, at - CROSSING) : at])):
+                # Kafka answers an end before its markers are written: it may have to wait for what was sent later.
+                is_possible = one.sent < call.answered or call.request.api_key == END_TXN
+                is_open = one.answered > call.sent or back == 0
+                if is_possible and is_open and entries[one.sent].connection != entries[call.sent].connection:
+                    after[call.sent].append(one.answered)
     return after
 
 

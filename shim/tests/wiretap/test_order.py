@@ -114,6 +114,24 @@ def test_a_marker_stays_behind_the_batch_that_it_was_written_behind(is_late: boo
     assert told.order == ([0, 1, 4, 5, 2, 3, 6, 7] if is_late else [0, 1, 3, 5, 2, 4, 6, 7])
 
 
+def test_a_batch_stays_behind_a_late_marker() -> None:
+    told = Told()
+    batch = bytes(build([(None, b"a", 1, ())], producer_id=5, producer_epoch=0, base_sequence=0, transactional=True))
+    data = PartitionProduceData(index=0, records=batch)
+    inside = ProduceRequest(acks=-1, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
+    told.answer(1, told.ask(1, inside, 9), produced(0))
+    end = told.ask(1, EndTxnRequest(transactional_id="x", producer_id=5, producer_epoch=0, committed=True), 3)
+    told.answer(1, end, EndTxnResponse())
+    behind = told.ask(2, produce(b"behind"), 9)
+    before = told.ask(4, produce(b"before"), 9)
+    told.answer(4, before, produced(1))
+    told.answer(2, behind, produced(3))
+    part = PartitionData(partition_index=0, records=bytes(build_marker(5, 0, 0, True, 1, base_offset=2)))
+    fetched = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[part])])
+    told.answer(3, told.ask(3, FetchRequest(), 12), fetched)
+    assert told.order == [0, 1, 5, 6, 2, 3, 4, 7, 8, 9]
+
+
 def test_what_a_request_was_recorded_behind_stays_before_it() -> None:
     """librdkafka adds partitions on another connection than it produces on."""
     told = Told()
