@@ -7,7 +7,8 @@
 Spark does not tell a Python stream writer its batch id, but every task carries it as a local property
 (``streaming.sql.batchId``) beside the query's id; a Spark that stops setting them is refused, not guessed. The number
 of tasks is not among them, so the option ``tasks`` states it: a task whose number does not fit and a batch that had
-another count stop the query. Speculation is refused before the query starts.
+another count stop the query. Change it only while no worker of a killed run is alive: a task fences itself and those
+above its number, not its siblings. Speculation is refused by the tasks, before they write.
 
 Repartition directly before the sink. When an operator in the sink's own stage fails, Spark closes the worker's input,
 which looks like its end, and the task could commit too few rows; the foreachBatch form counts rows first and is safe.
