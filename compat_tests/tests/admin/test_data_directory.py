@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,7 +22,7 @@ from shim.protocol.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from shim.protocol.messages.metadata_request import MetadataRequest
+from shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from shim.wire_client import Connection, check
 
 if TYPE_CHECKING:
@@ -35,11 +36,20 @@ def create(connection: Connection, name: str, partitions: int, **options: str) -
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=configs)
     answer = connection.request(CreateTopicsRequest(topics=[topic], timeout_ms=30000))
     check(answer.topics[0].error_code, answer.topics[0].error_message, name)
+    await_topic(connection, name, is_there=True)
 
 
 def delete(connection: Connection, name: str) -> None:
     answer = connection.request(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=30000))
     check(answer.responses[0].error_code, answer.responses[0].error_message, name)
+    await_topic(connection, name, is_there=False)
+
+
+def await_topic(connection: Connection, name: str, *, is_there: bool) -> None:
+    """Kafka answers before its broker has seen the controller's record."""
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
+    while (connection.request(request).topics[0].error_code == ErrorCode.NONE) != is_there:
+        time.sleep(0.01)
 
 
 def set_cluster_option(connection: Connection, name: str, value: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from shim.metadata.image import RESOURCE_GROUP
 from shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from shim.protocol.records.config_record import ConfigRecord
 from shim.tests.group.harness import REBALANCE_MS, Node, subscription
+from shim.tests.work import calls_of
 
 E = ErrorCode
 SESSION_848_MS = 45_000
@@ -143,15 +143,9 @@ def test_what_is_counted_is_what_the_members_say(node: Node, topic_id: bytes) ->
 
 
 def test_a_thousand_members_disturb_nobody(node: Node) -> None:
-    """Joins cost what a heartbeat costs; the assignment, once a second at most, some ms."""
+    """A join costs the same in a group of any size; the assignment, once a second at most, some calls a member."""
     node.topic("many", 1000)
     count = 1000
-
-    def seconds(call: Any, *arguments: Any, **fields: Any) -> tuple[Any, float]:
-        started = time.process_time()
-        answer = call(*arguments, **fields)
-        return answer, time.process_time() - started
-
     client = Client("c", "/127.0.0.1")
 
     def join_many(member_id: str) -> Any:
@@ -165,15 +159,15 @@ def test_a_thousand_members_disturb_nobody(node: Node) -> None:
         )
         return node.groups.consumer.heartbeat(request, 1, client)
 
-    took = [seconds(join_many, f"m{number}")[1] for number in range(count)]
-    assert min(took[-100:]) < 5 * min(took[1:100]), "a join costs the same in a group of any size"
+    made = [calls_of(join_many, f"m{number}")[1] for number in range(count)]
+    assert min(made[-100:]) < 1.1 * min(made[1:100])
     node.advance(1000)
-    _, assigning_s = seconds(join_many, "last")
-    assert assigning_s < 0.2
+    _, assigning = calls_of(join_many, "last")
+    assert assigning < 60 * count
     group = node.groups.find("g")
     assert sum(len(found) for target in group.target.values() for found in target.values()) == 1000
-    _, over_s = seconds(node.advance, SESSION_848_MS)
-    assert over_s < 1
+    _, ending = calls_of(node.advance, SESSION_848_MS)
+    assert ending < 600 * count
     assert node.state("g") == "Empty"
     assert (group.topic_counts, group.owners, len(node.timers)) == ({}, {}, 0)
 
@@ -365,16 +359,10 @@ def test_a_costly_expression_stops_at_every_name(node: Node) -> None:
     group = node.groups.find("g")
     group.matching = None
     surroundings = node.groups.surroundings
-    slowest_s, steps = 0.0, 0
-    while True:
+    steps = 1
+    while not consumer_regex.resolve(group, surroundings, 0).records:
         steps += 1
-        started = time.process_time()
-        decision = consumer_regex.resolve(group, surroundings, 0)
-        slowest_s = max(slowest_s, time.process_time() - started)
-        if decision.records:
-            break
-    assert steps > 20
-    assert slowest_s < 0.2, "a step is one compilation or one match, not all"
+    assert steps > 20, "a step is one compilation or one match, not all"
 
 
 # --- offsets
