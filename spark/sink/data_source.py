@@ -10,8 +10,11 @@ of tasks is not among them, so the option ``tasks`` states it: a task whose numb
 another count stop the query. Change it only while no worker of a killed run is alive: a task fences itself and those
 above its number, not its siblings. Speculation is refused by the tasks, before they write.
 
-Repartition directly before the sink. When an operator in the sink's own stage fails, Spark closes the worker's input,
-which looks like its end, and the task could commit too few rows; the foreachBatch form counts rows first and is safe.
+Repartition by a column directly before the sink: started again, Spark may deal out Kafka's partitions to the tasks in
+another order, and only rows that are dealt out by what is in them come to the same task. A task that has committed
+other rows of a batch than it has now stops the query (RowsChangedError) before it loses or doubles any. When an
+operator in the sink's own stage fails, Spark closes the worker's input, which looks like its end, and the task could
+commit too few rows; the foreachBatch form counts rows first, knows them again in any order, and is safe.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
 
 from spark.sink import progress
-from spark.sink.task_writer import SinkOptions, TaskAddress, fence, write_task
+from spark.sink.task_writer import NEEDS_VALUE, SinkOptions, TaskAddress, fence, write_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,9 +59,7 @@ class KafkaExactlyOnce(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         if "value" not in schema.fieldNames():
-            raise progress.SinkError(
-                "the sink needs a column `value` (and takes key, headers, topic, partition, timestamp)"
-            )
+            raise progress.SinkError(NEEDS_VALUE)
         return ExactlyOnceWriter(dict(self.options))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spark.sink import progress
-from spark.sink.task_writer import SinkOptions, TaskAddress, fence, write_task
+from spark.sink.task_writer import NEEDS_VALUE, SinkOptions, TaskAddress, fence, write_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 QUERY_ID_PROPERTY = "sql.streaming.queryId"
+COLUMNS = ("key", "value", "headers", "topic", "partition", "timestamp")
 
 
 def exactly_once(
@@ -56,6 +57,8 @@ def write_batch(
     """
     session = batch.sparkSession
     refuse_speculation(session)
+    if "value" not in batch.columns:
+        raise progress.SinkError(NEEDS_VALUE)
     name = query_id or session.sparkContext.getLocalProperty(QUERY_ID_PROPERTY)
     if not name:
         raise progress.SinkError("no streaming query id here: call this from foreachBatch, or give query_id")
@@ -70,24 +73,37 @@ def write_batch(
 
 
 def _write_counted(batch: DataFrame, batch_id: int, options: SinkOptions, name: str, *, fence_first: bool) -> int:
-    from pyspark.sql import functions
-
-    counted = batch.groupBy(functions.spark_partition_id().alias("task")).count().collect()
-    expected = {row["task"]: row["count"] for row in counted}
     rdd = batch.rdd
     tasks = rdd.getNumPartitions()
+    shares = shares_of(batch, tasks)
     settings = options.settings
     progress.ensure_progress_topic(settings, name, max(tasks, 1))
     ever = range(progress.task_count_ever(settings, name))
     if fence_first:
         fence(options, name, ever)
-    progress.check_task_count(progress.read_progress(settings, name, ever, stable=True), batch_id, tasks)
+    done = progress.read_progress(settings, name, ever, stable=True)
+    progress.check_task_count(done, batch_id, tasks)
+    numbers = progress.assign(shares, done, batch_id)
 
-    def write_one(task: int, rows: Iterable[Any]) -> Iterator[int]:
-        address = TaskAddress(name, batch_id, task, tasks)
-        yield write_task(rows, address, options, expected_rows=expected.get(task, 0)).rows
+    def write_one(partition: int, rows: Iterable[Any]) -> Iterator[int]:
+        address = TaskAddress(name, batch_id, numbers[partition], tasks)
+        yield write_task(rows, address, options, share=shares[partition]).rows
 
     return int(rdd.mapPartitionsWithIndex(write_one).sum())
+
+
+def shares_of(batch: DataFrame, tasks: int) -> list[progress.Share]:
+    """The rows of each of Spark's partitions, counted and summed up."""
+    from pyspark.sql import functions
+
+    # As a decimal: a sum of 64-bit hashes overflows.
+    row_hash = functions.xxhash64(*[functions.col(name) for name in COLUMNS if name in batch.columns]).cast(
+        "decimal(20)"
+    )
+    partition = functions.spark_partition_id().alias("task")
+    found = batch.groupBy(partition).agg(functions.count("*").alias("rows"), functions.sum(row_hash).alias("sum"))
+    shares = {row["task"]: progress.Share(int(row["rows"]), f"{int(row['sum']):x}") for row in found.collect()}
+    return [shares.get(task, progress.Share(0, "0")) for task in range(tasks)]
 
 
 def refuse_speculation(session: SparkSession) -> None:

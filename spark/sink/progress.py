@@ -2,8 +2,8 @@
 
 The offset of (progress topic, task) is the number of micro-batches that this task has written, so *batch id + 1* after
 batch *batch id*. It is committed by ``sendOffsetsToTransaction`` inside the transaction that carries the rows, hence
-moves with them or not at all. Its metadata says of which batch and of how many tasks it speaks, so that a re-run with
-another number of tasks is seen.
+moves with them or not at all. Its metadata says of which batch, of how many tasks and of which rows it speaks, so that
+a re-run with another number of tasks, or with the rows dealt out to the tasks in another way, is seen.
 """
 
 from __future__ import annotations
@@ -35,6 +35,19 @@ class TaskCountChangedError(SinkError):
     """A batch that was written in part is run again with another number of tasks."""
 
 
+class RowsChangedError(SinkError):
+    """A batch that was written in part is run again with other rows, or with its rows dealt out to its tasks in another
+    way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The rows of one task of one batch: how many, and a sum over them that does not depend on their order."""
+
+    rows: int
+    fingerprint: str
+
+
 @dataclass(frozen=True, slots=True)
 class TaskProgress:
     """What one task has committed. ``written_batches`` is exclusive: the next batch id to write."""
@@ -42,6 +55,7 @@ class TaskProgress:
     written_batches: int
     batch_id: int
     tasks: int
+    share: Share | None = None
 
 
 def progress_topic(query_id: str) -> str:
@@ -56,8 +70,9 @@ def transactional_id(query_id: str, task: int) -> str:
     return f"spark-exactly-once-{query_id}-{task}"
 
 
-def encode_metadata(batch_id: int, tasks: int) -> str:
-    return json.dumps({"batch": batch_id, "tasks": tasks}, separators=(",", ":"))
+def encode_metadata(batch_id: int, tasks: int, share: Share) -> str:
+    facts = {"batch": batch_id, "tasks": tasks, "rows": share.rows, "sum": share.fingerprint}
+    return json.dumps(facts, separators=(",", ":"))
 
 
 def ensure_progress_topic(settings: Settings, query_id: str, tasks: int, *, replication_factor: int = -1) -> None:
@@ -133,6 +148,7 @@ def read_progress(settings: Settings, query_id: str, tasks: Iterable[int], *, st
             written_batches=partition.offset,
             batch_id=int(facts.get("batch", partition.offset - 1)),
             tasks=int(facts.get("tasks", 0)),
+            share=Share(int(facts["rows"]), str(facts["sum"])) if "sum" in facts else None,
         )
     return found
 
@@ -177,3 +193,36 @@ def check_task_count(progress: dict[int, TaskProgress], batch_id: int, tasks: in
                 f"again with {tasks}; run it with {done.tasks} tasks (same spark.sql.shuffle.partitions, minPartitions "
                 f"and repartition) until it is complete"
             )
+
+
+def check_same_rows(done: TaskProgress, batch_id: int, task: int, share: Share) -> None:
+    """Refuses to skip a task that has committed other rows of this batch than it has now."""
+    if done.batch_id == batch_id and done.share not in (None, share):
+        raise RowsChangedError(
+            f"batch {batch_id}: task {task} has committed {done.share.rows if done.share else 0} rows and has "
+            f"{share.rows} others now, so rows would be lost and doubled; the same rows must come to the same task in "
+            f"every run: repartition by a column directly before the sink"
+        )
+
+
+def assign(shares: list[Share], done: dict[int, TaskProgress], batch_id: int) -> list[int]:
+    """The task number of each of Spark's partitions: the one that has committed these rows, else one that is free.
+
+    Spark deals out a batch of Kafka's partitions in any order when a query is started again. Raises RowsChangedError
+    when rows that some task has committed are in no partition as they were.
+    """
+    numbers: list[int | None] = [None] * len(shares)
+    free = set(range(len(shares)))
+    for task, made in sorted(done.items()):
+        if made.batch_id != batch_id or made.share is None:
+            continue
+        equal = [index for index, share in enumerate(shares) if numbers[index] is None and share == made.share]
+        if not equal:
+            raise RowsChangedError(
+                f"batch {batch_id}: the {made.share.rows} rows that task {task} has committed are not together in this "
+                f"run; the query must give the same batch the same rows in the same partitions every time"
+            )
+        numbers[task if task in equal else equal[0]] = task
+        free.discard(task)
+    rest = iter(sorted(free))
+    return [next(rest) if number is None else number for number in numbers]

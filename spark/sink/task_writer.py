@@ -4,7 +4,7 @@ Order matters and is the whole guarantee:
 
 1. ``init_transactions`` on the transactional id of (query, task): an earlier attempt that is still alive is fenced, its
    open transaction aborted, a prepared one completed. After this nobody else can move this task's progress.
-2. Read the committed progress. Written already: nothing to do.
+2. Read the committed progress. Written already: nothing to do, provided that the rows are those that were written.
 3. Begin, send the rows, add *batch id + 1* as the offset of the task, commit. Rows and progress move together.
 
 Each task has a producer of its own: Spark gives a task to any of its worker processes, so a producer that is kept for
@@ -13,6 +13,7 @@ the next batch would be fenced by the worker that has that batch, every time.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ COMMIT_TIMEOUT_S = 60.0
 # The rows of a large batch take longer than the minute of Kafka's clients; brokers allow 15 minutes unless told else.
 TRANSACTION_TIMEOUT_MS = 300_000
 POLL_EVERY_ROWS = 1000
+NEEDS_VALUE = "the sink needs a column `value` (and takes key, headers, topic, partition, timestamp)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +65,13 @@ class TaskOutcome:
 
 
 def write_task(
-    rows: Iterable[Any], address: TaskAddress, options: SinkOptions, *, expected_rows: int | None = None
+    rows: Iterable[Any], address: TaskAddress, options: SinkOptions, *, share: progress.Share | None = None
 ) -> TaskOutcome:
     """Writes ``rows`` (Row or mapping with ``value`` and optionally ``key``, ``headers``, ``topic``, ``partition``,
     ``timestamp``) exactly once.
 
-    ``expected_rows``: commit only when there were so many, because an input that broke off looks like one that ended.
+    ``share``: what the driver has counted; commits only so many rows, because an input that broke off looks like one
+    that ended. Without it the task counts for itself.
     Raises `progress.SinkError` when writing could double or lose rows, and confluent_kafka's KafkaException when the
     broker cannot be reached within its time-outs; Spark then retries the task, which is safe.
     """
@@ -80,23 +83,23 @@ def write_task(
     done = mine | progress.read_progress(settings, address.query_id, others, stable=False)
     progress.check_task_count(done, address.batch_id, address.tasks)
     if address.task in mine and mine[address.task].written_batches > address.batch_id:
+        progress.check_same_rows(mine[address.task], address.batch_id, address.task, share or _share(rows))
         return TaskOutcome(address.task, 0, skipped=True)
     producer.begin_transaction()
     try:
-        count = _send(producer, rows, options)
-        if expected_rows is not None and count != expected_rows:
-            raise progress.SinkError(  # noqa: TRY301
-                f"batch {address.batch_id}, task {address.task}: the input broke off at {count} of {expected_rows} rows"
-            )
+        sent = _send(producer, rows, options)
+        if share is not None and sent.rows != share.rows:
+            place = f"batch {address.batch_id}, task {address.task}"
+            raise progress.SinkError(f"{place}: the input broke off at {sent.rows} of {share.rows} rows")  # noqa: TRY301
         faults.reach("after_send", address.batch_id, address.task)
-        _send_progress(producer, address, settings)
+        _send_progress(producer, address, share or sent, settings)
         faults.reach("after_offsets", address.batch_id, address.task)
         producer.commit_transaction(COMMIT_TIMEOUT_S)
     except BaseException:
         _abandon(producer)
         raise
     faults.reach("after_commit", address.batch_id, address.task)
-    return TaskOutcome(address.task, count, skipped=False)
+    return TaskOutcome(address.task, sent.rows, skipped=False)
 
 
 def open_producer(options: SinkOptions, query_id: str, task: int) -> Producer:
@@ -132,21 +135,44 @@ def _abandon(producer: Producer) -> None:
         producer.purge()
 
 
-def _send(producer: Producer, rows: Iterable[Any], options: SinkOptions) -> int:
+class _Counter:
+    """Makes a share of rows, one at a time."""
+
+    def __init__(self) -> None:
+        self._rows = 0
+        self._sum = 0
+
+    def add(self, fields: Mapping[str, Any]) -> None:
+        self._rows += 1
+        digest = hashlib.blake2b(repr(sorted(fields.items())).encode(), digest_size=8).digest()
+        self._sum += int.from_bytes(digest, "big")
+
+    def share(self) -> progress.Share:
+        return progress.Share(self._rows, f"{self._sum:x}")
+
+
+def _share(rows: Iterable[Any]) -> progress.Share:
+    counter = _Counter()
+    for row in rows:
+        counter.add(_fields(row))
+    return counter.share()
+
+
+def _send(producer: Producer, rows: Iterable[Any], options: SinkOptions) -> progress.Share:
     failures: list[Any] = []
 
     def on_delivery(error: Any, _message: Any) -> None:
         if error is not None:
             failures.append(error)
 
-    count = 0
-    for row in rows:
+    counter = _Counter()
+    for count, row in enumerate(rows, 1):
         fields = _fields(row)
+        counter.add(fields)
         topic = fields.pop("topic", None) or options.topic
         if topic is None:
             raise progress.SinkError("a row has no topic and the sink has no `topic` option")
         _produce(producer, topic, fields, on_delivery)
-        count += 1
         if count % POLL_EVERY_ROWS == 0:
             producer.poll(0)
     producer.flush(COMMIT_TIMEOUT_S)
@@ -154,7 +180,7 @@ def _send(producer: Producer, rows: Iterable[Any], options: SinkOptions) -> int:
         from confluent_kafka import KafkaException
 
         raise KafkaException(failures[0])
-    return count
+    return counter.share()
 
 
 def _produce(producer: Producer, topic: str, fields: Mapping[str, Any], on_delivery: Callable[..., None]) -> None:
@@ -193,14 +219,14 @@ def _bytes(value: Any) -> bytes | None:
     raise progress.SinkError(f"key, value and header values are strings or binary, not {type(value).__name__}")
 
 
-def _send_progress(producer: Producer, address: TaskAddress, settings: clients.Settings) -> None:
+def _send_progress(producer: Producer, address: TaskAddress, share: progress.Share, settings: clients.Settings) -> None:
     from confluent_kafka import TopicPartition
 
     position = TopicPartition(
         progress.progress_topic(address.query_id),
         address.task,
         address.batch_id + 1,
-        metadata=progress.encode_metadata(address.batch_id, address.tasks),
+        metadata=progress.encode_metadata(address.batch_id, address.tasks, share),
     )
     group = clients.group_metadata(settings, progress.progress_group(address.query_id))
     producer.send_offsets_to_transaction([position], group, COMMIT_TIMEOUT_S)

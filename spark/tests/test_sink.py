@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from spark import generator, stream, triggers
 from spark import plain_clients as kafka
 from spark.kafka_topic import Source
 from spark.sink import foreach_batch, progress, task_writer
-from spark.sink.task_writer import SinkOptions, TaskAddress
+from spark.sink.task_writer import SinkOptions, TaskAddress, write_task
 from spark.tests.probe import BatchIdProbe
 
 COUNT = 1_000
@@ -115,17 +116,76 @@ def test_a_batch_run_again_with_other_tasks_is_refused_before_its_first_row(
     assert len(kafka.read(bootstrap, topic)) == 90
 
 
+def parts(session: SparkSession, *ranges: tuple[int, int]) -> DataFrame:
+    """Numbers as values, each range a partition; one may be empty."""
+    frames = [
+        session.range(start, end + 1, numPartitions=1).where(f"id < {end}").selectExpr("cast(id as string) as value")
+        for start, end in ranges
+    ]
+    return reduce(DataFrame.union, frames)
+
+
+def test_a_batch_run_again_in_another_order_is_known_by_its_rows(
+    session: SparkSession, bootstrap: str, name: str
+) -> None:
+    """Spark deals out Kafka's partitions to tasks in another order when a query is started again."""
+    topic, query_id = kafka.create(bootstrap, f"{name}out"), f"{name}query"
+    options = SinkOptions(bootstrap, topic)
+    first, again = parts(session, (0, 60), (60, 100), (100, 100)), parts(session, (60, 100), (100, 100), (0, 60))
+    progress.ensure_progress_topic(options.settings, query_id, 3)
+    share = foreach_batch.shares_of(first, 3)[0]
+    rows = [{"value": str(number)} for number in range(60)]
+    assert write_task(rows, TaskAddress(query_id, 0, 0, 3), options, share=share).rows == 60  # then the driver died
+    assert foreach_batch.write_batch(again, 0, options, query_id=query_id) == 40
+    assert foreach_batch.write_batch(first, 0, options, query_id=query_id) == 0
+    assert Counter(kafka.values(bootstrap, topic)) == Counter(range(100))
+
+
+def test_a_batch_run_again_with_other_rows_is_refused(session: SparkSession, bootstrap: str, name: str) -> None:
+    topic, query_id = kafka.create(bootstrap, f"{name}out"), f"{name}query"
+    options = SinkOptions(bootstrap, topic)
+    foreach_batch.write_batch(parts(session, (0, 60), (60, 100)), 0, options, query_id=query_id)
+    with pytest.raises(progress.RowsChangedError, match="the 60 rows that task 0 has committed"):
+        foreach_batch.write_batch(parts(session, (0, 50), (50, 100)), 0, options, query_id=query_id)
+    address = TaskAddress(f"{query_id}-2", 0, 0, 1)
+    progress.ensure_progress_topic(options.settings, address.query_id, 1)
+    rows = [{"value": "1", "key": None}, {"value": "2", "key": None}]
+    assert not write_task(rows, address, options).skipped
+    assert write_task(rows[::-1], address, options).skipped
+    for changed in (rows[:1], [rows[0], rows[0]], [*rows, rows[0]]):
+        with pytest.raises(progress.RowsChangedError, match="task 0 has committed 2 rows"):
+            write_task(changed, address, options)
+    assert len(kafka.read(bootstrap, topic)) == 102
+
+
+def test_partitions_get_the_numbers_of_the_tasks_that_wrote_them() -> None:
+    a, b, empty = progress.Share(2, "a"), progress.Share(2, "b"), progress.Share(0, "0")
+
+    def done(**shares: progress.Share | None) -> dict[int, progress.TaskProgress]:
+        return {int(task[1:]): progress.TaskProgress(6, 5, 3, share) for task, share in shares.items()}
+
+    assert progress.assign([a, b, empty], {}, 5) == [0, 1, 2]
+    assert progress.assign([a, b, empty], done(t1=b), 5) == [0, 1, 2]
+    assert progress.assign([b, empty, a], done(t0=a), 5) == [1, 2, 0]
+    assert progress.assign([empty, a, empty], done(t1=empty, t2=empty), 5) == [1, 0, 2]
+    assert progress.assign([a, a, b], done(t2=a), 5) == [2, 0, 1]
+    assert progress.assign([b, a], done(t0=a), 6) == [0, 1], "another batch's rows mean nothing"
+    assert progress.assign([b, a], done(t0=None), 5) == [0, 1]
+    with pytest.raises(progress.RowsChangedError):
+        progress.assign([a, b], done(t0=a, t1=a), 5)
+
+
 def test_a_task_itself_refuses_a_batch_that_had_another_number_of_tasks(bootstrap: str, name: str) -> None:
     topic = kafka.create(bootstrap, f"{name}out")
     options = SinkOptions(bootstrap, topic)
     progress.ensure_progress_topic(options.settings, f"{name}query", 3)
     rows = [{"value": "0"}]
-    assert task_writer.write_task(rows, TaskAddress(f"{name}query", 5, 1, 2), options).rows == 1
+    assert write_task(rows, TaskAddress(f"{name}query", 5, 1, 2), options).rows == 1
     for task in range(3):
         with pytest.raises(progress.TaskCountChangedError, match=r"batch 5 was partly written with 2 tasks \(task 1 "):
-            task_writer.write_task(rows, TaskAddress(f"{name}query", 5, task, 3), options)
+            write_task(rows, TaskAddress(f"{name}query", 5, task, 3), options)
     # The batch after it may have any number.
-    assert task_writer.write_task(rows, TaskAddress(f"{name}query", 6, 2, 3), options).rows == 1
+    assert write_task(rows, TaskAddress(f"{name}query", 6, 2, 3), options).rows == 1
     assert kafka.values(bootstrap, topic) == [0, 0]
 
 
@@ -172,7 +232,7 @@ def test_a_zombie_of_a_task_is_fenced_and_leaves_nothing(kind: str) -> None:
         zombie.begin_transaction()
         zombie.produce("out", b'"zombie"')
         zombie.flush(30)
-        outcome = task_writer.write_task([{"value": '"alive"'}], TaskAddress(f"zombie-{kind}", 0, 0, 1), options)
+        outcome = write_task([{"value": '"alive"'}], TaskAddress(f"zombie-{kind}", 0, 0, 1), options)
         assert (outcome.rows, outcome.skipped) == (1, False)
         with pytest.raises(Exception, match=r"(?i)fenced|epoch"):
             zombie.commit_transaction(30)
