@@ -11,6 +11,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
+from compat_tests.apps import python_names
 from compat_tests.apps.base import TIMEOUT_S, App, Producer, Reader, Refused
 
 # Refusals are what scenarios ask for; they come as exceptions, too.
@@ -112,25 +113,10 @@ class Aiokafka(App):
     name = "aiokafka"
 
     def _producer(self, transactional_id: str, timeout_ms: int, codec: str) -> Producer:
-        settings = {
-            "bootstrap_servers": self.bootstrap,
-            "transactional_id": transactional_id,
-            "transaction_timeout_ms": timeout_ms,
-            "compression_type": None if codec == "none" else codec,
-        }
-        return AiokafkaProducer(settings)
+        return AiokafkaProducer(python_names.producer(self.bootstrap, transactional_id, timeout_ms, codec))
 
     def _reader(self, topic: str, group: str | None, committed: bool) -> Reader:
-        settings = {
-            "bootstrap_servers": self.bootstrap,
-            "group_id": group,
-            "isolation_level": "read_committed" if committed else "read_uncommitted",
-            "enable_auto_commit": False,
-            "auto_offset_reset": "earliest",
-            "session_timeout_ms": 10_000,
-            "heartbeat_interval_ms": 300,
-        }
-        return AiokafkaReader(settings, topic, group)
+        return AiokafkaReader(python_names.reader(self.bootstrap, group, committed), topic, group)
 
     def committed(self, group: str, topic: str) -> int | None:
         reader = self._reader(topic, group, committed=True)

@@ -11,6 +11,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
+from compat_tests.apps import python_names
 from compat_tests.apps.base import TIMEOUT_S, App, Producer, Reader, Refused
 
 # Refusals are what scenarios ask for; they come as exceptions, too.
@@ -98,25 +99,10 @@ class KafkaPython(App):
     name = "kafka-python"
 
     def _producer(self, transactional_id: str, timeout_ms: int, codec: str) -> Producer:
-        settings = {
-            "bootstrap_servers": self.bootstrap,
-            "transactional_id": transactional_id,
-            "transaction_timeout_ms": timeout_ms,
-            "compression_type": None if codec == "none" else codec,
-        }
-        return KafkaPythonProducer(settings)
+        return KafkaPythonProducer(python_names.producer(self.bootstrap, transactional_id, timeout_ms, codec))
 
     def _reader(self, topic: str, group: str | None, committed: bool) -> Reader:
-        settings = {
-            "bootstrap_servers": self.bootstrap,
-            "group_id": group,
-            "isolation_level": "read_committed" if committed else "read_uncommitted",
-            "enable_auto_commit": False,
-            "auto_offset_reset": "earliest",
-            "session_timeout_ms": 10_000,
-            "heartbeat_interval_ms": 300,
-        }
-        return KafkaPythonReader(settings, topic, group)
+        return KafkaPythonReader(python_names.reader(self.bootstrap, group, committed), topic, group)
 
     def committed(self, group: str, topic: str) -> int | None:
         client = KafkaConsumer(bootstrap_servers=self.bootstrap, group_id=group, isolation_level="read_committed")

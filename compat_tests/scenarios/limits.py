@@ -9,7 +9,7 @@ from pathlib import Path
 from cext.records import build
 from compat_tests.requests import produce
 from compat_tests.scenarios import scenario
-from compat_tests.scenarios.talk import Producer, Talk, records_of
+from compat_tests.scenarios.talk import Parked, Producer, Talk, records_of
 from compat_tests.scenarios.transactions import MAPPING, log_of_transactions, state_of
 from compat_tests.targets import Power
 
@@ -212,6 +212,21 @@ def a_produce_tries_again_while_the_end_is_under_way(t: Talk) -> None:
     t.note("Produce v12", "parked", t.plain(part))
 
 
+def _held_before_its_append(t: Talk, topic: str, value: bytes) -> tuple[Producer, Parked]:
+    """A producer of a classic transaction whose first batch is verified, and held."""
+    environment = t.target.environment  # type: ignore[attr-defined]
+    environment["KAFKA_SHIM_FAULTS"] = "produce.verified=hold:1500@1"
+    t.restart()
+    environment.pop("KAFKA_SHIM_FAULTS")
+    p = Producer(t, "x")
+    p.add(topic)
+    rows = [(b"k", value, t.epoch_ms, ())]
+    batch = build(rows, producer_id=p.id, producer_epoch=p.epoch, base_sequence=0, transactional=True)
+    held = t.park(produce(topic, 0, bytes(batch), transactional_id=p.transactional_id), 11)
+    t.same(held.is_waiting, True, "it is held")
+    return p, held
+
+
 @scenario(
     "B9",
     needs=Power.INSIDE | Power.KILL,
@@ -221,16 +236,7 @@ def a_marker_between_verification_and_append(t: Talk) -> None:
     """A batch that was verified, and held until the marker of its transaction was written, is INVALID_TXN_STATE: the
     marker has dropped its guard, and nothing of it stays behind."""
     topic = t.topic()
-    environment = t.target.environment  # type: ignore[attr-defined]
-    environment["KAFKA_SHIM_FAULTS"] = "produce.verified=hold:1500@1"
-    t.restart()
-    environment.pop("KAFKA_SHIM_FAULTS")
-    p = Producer(t, "x")
-    p.add(topic)
-    rows = [(b"k", b"held", t.epoch_ms, ())]
-    batch = build(rows, producer_id=p.id, producer_epoch=p.epoch, base_sequence=0, transactional=True)
-    held = t.park(produce(topic, 0, bytes(batch), transactional_id=p.transactional_id), 11)
-    t.same(held.is_waiting, True, "it is held")
+    p, held = _held_before_its_append(t, topic, b"held")
     p.end(commit=False, version=4)
     part = held.receive().responses[0].partition_responses[0]
     t.error(part, INVALID)
@@ -253,16 +259,7 @@ def a_later_batch_does_not_overtake_the_first(t: Talk) -> None:
     """While the first batch of a transaction is verified and not appended, a later one is out of order: the guard knows
     the lowest sequence. Sent again behind it, it is right."""
     topic = t.topic()
-    environment = t.target.environment  # type: ignore[attr-defined]
-    environment["KAFKA_SHIM_FAULTS"] = "produce.verified=hold:1500@1"
-    t.restart()
-    environment.pop("KAFKA_SHIM_FAULTS")
-    p = Producer(t, "x")
-    p.add(topic)
-    rows = [(b"k", b"first", t.epoch_ms, ())]
-    batch = build(rows, producer_id=p.id, producer_epoch=p.epoch, base_sequence=0, transactional=True)
-    held = t.park(produce(topic, 0, bytes(batch), transactional_id=p.transactional_id), 11)
-    t.same(held.is_waiting, True, "it is held")
+    p, held = _held_before_its_append(t, topic, b"first")
     p.send(topic, b"second", version=11, sequence=1, expect="OUT_OF_ORDER_SEQUENCE_NUMBER")
     t.error(held.receive().responses[0].partition_responses[0], "NONE")
     p.send(topic, b"second", version=11, sequence=1)

@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
 from cext import records as cext_records
-from shim import memory_dir
 from shim.errors import ErrorCode, KafkaError
 from shim.tests.txn.harness import Node
 from shim.txn.log import TOPIC
 from shim.txn.state import COMPLETE_ABORT, COMPLETE_COMMIT, ONGOING, PREPARE_COMMIT, TV2
 
 HOUR_MS = 3_600_000
-
-
-@pytest.fixture
-def node() -> Iterator[Node]:
-    directory = memory_dir.make()
-    made = Node(directory)
-    made.topic("orders")
-    yield made
-    made.faults.disarm()
-    made.stop()
-    memory_dir.remove(directory)
 
 
 def fail_as_a_bug(**facts: object) -> None:

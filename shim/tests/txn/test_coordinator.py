@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
 from cext import records as cext_records
-from shim import memory_dir
 from shim.errors import ErrorCode, KafkaError
 from shim.tests.txn.harness import Node
 from shim.txn.state import COMPLETE_ABORT, COMPLETE_COMMIT, EMPTY, ONGOING, PREPARE_ABORT, PREPARE_COMMIT, TV0, TV2
 
 A0, A1 = ("orders", 0), ("orders", 1)
-
-
-@pytest.fixture
-def node() -> Iterator[Node]:
-    directory = memory_dir.make()
-    made = Node(directory)
-    made.topic("orders")
-    yield made
-    made.faults.disarm()
-    made.stop()
-    memory_dir.remove(directory)
 
 
 def code_of(call, *args, **options) -> ErrorCode:
