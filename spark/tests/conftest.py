@@ -47,6 +47,14 @@ def compiled(session: SparkSession) -> Iterator[SparkSession]:
         session.conf.set(name, SETTINGS[name])
 
 
+BROKER_SETTINGS = {
+    "log.cleaner.backoff.ms": "200",
+    # Kafka writes every minute which records were deleted; one that is killed before that has them again.
+    "log.initial.task.delay.ms": "1000",
+    "log.flush.start.offset.checkpoint.interval.ms": "1000",
+}
+
+
 @pytest.fixture(scope="session")
 def brokers() -> Iterator[Callable[[str], Target]]:
     """The broker of a kind, started when it is first asked for."""
@@ -54,7 +62,7 @@ def brokers() -> Iterator[Callable[[str], Target]]:
 
     def get(kind: str) -> Target:
         if kind not in started:
-            started[kind] = make(kind, settings={"log.cleaner.backoff.ms": "200"}).start()
+            started[kind] = make(kind, settings=BROKER_SETTINGS).start()
         return started[kind]
 
     yield get
