@@ -20,7 +20,7 @@ from shim.wiretap.capture import Entry, Kind
 from shim.wiretap.compare import PASSING, batches_of
 from shim.wiretap.frames import Request, build_request, error_codes, parse_request, parse_response
 
-PRODUCE, FETCH, JOIN_GROUP, SYNC_GROUP, END_TXN = 0, 1, 11, 14, 26
+PRODUCE, FETCH, METADATA, JOIN_GROUP, SYNC_GROUP, CREATE_TOPICS, END_TXN = 0, 1, 3, 11, 14, 19, 26
 # How long the answer of what a broker may hold back is expected to come at once; other answers come soon.
 HOLDS_BACK_US = {FETCH: 0, JOIN_GROUP: 200_000, SYNC_GROUP: 200_000}
 # How many appends before one are looked at: more are hardly under way at a time.
@@ -40,12 +40,16 @@ class Call:
     identity: bytes
 
 
-def arranged(entries: list[Entry], owed: Mapping[int, int] | None = None) -> list[tuple[int, Entry]]:
+def arranged(
+    entries: list[Entry], owed: Mapping[int, int] | None = None, names: dict[bytes, str] | None = None
+) -> list[tuple[int, Entry]]:
     """Entries with their numbers, in the order to send them. `owed` counts by connection the answers whose requests
-    came before `entries`."""
+    came before `entries`; `names` are those of topic ids, and are added to."""
     calls = list(calls_of(entries, owed))
     dropped = {at for call in _sent_again(calls) for at in (call.sent, call.answered)}
-    after = _appends_in_order(entries, calls, dropped)
+    names = {} if names is None else names
+    names |= _named(calls)
+    after = _appends_in_order(entries, calls, dropped, names)
     answer_of = {call.sent: call.answered for call in calls}
     return [(number, entries[number]) for number in _Order(entries, dropped, after, answer_of).run()]
 
@@ -144,6 +148,7 @@ async def windows(
     waiting: dict[int, deque[tuple[Request, bytes, int]]] = defaultdict(deque)
     refused: set[bytes] = set()
     owed: dict[int, int] = {}
+    names: dict[bytes, str] = {}
     piece: list[Entry] = []
     first = 0
     async for entry in entries:
@@ -166,13 +171,13 @@ async def windows(
             for asked, _, sent_us in each
         )
         if is_settled or entry.time_us - piece[0].time_us > patience_us:
-            yield [(first + number, each) for number, each in arranged(piece, owed)]
+            yield [(first + number, each) for number, each in arranged(piece, owed, names)]
             first += len(piece)
             owed = {connection: len(each) for connection, each in waiting.items()}
             piece = []
             refused.clear()
     if piece:
-        yield [(first + number, each) for number, each in arranged(piece, owed)]
+        yield [(first + number, each) for number, each in arranged(piece, owed, names)]
 
 
 def calls_of(entries: list[Entry], owed: Mapping[int, int] | None = None) -> Iterator[Call]:
@@ -217,7 +222,20 @@ def _sent_again(calls: list[Call]) -> Iterator[Call]:
             yield call
 
 
-def _appends_in_order(entries: list[Entry], calls: list[Call], dropped: set[int]) -> dict[int, list[int]]:
+def _named(calls: list[Call]) -> dict[bytes, str]:
+    """What clients were told: the names of topic ids. A producer may say a name where a consumer says the id."""
+    return {
+        bytes(topic.topic_id): topic.name
+        for call in calls
+        if call.response is not None and call.request.api_key in (METADATA, CREATE_TOPICS)
+        for topic in call.response.topics
+        if topic.name and any(topic.topic_id)
+    }
+
+
+def _appends_in_order(
+    entries: list[Entry], calls: list[Call], dropped: set[int], names: Mapping[bytes, str]
+) -> dict[int, list[int]]:
     """By the place of a request: the places of answers that must be there before it is sent. Only requests that were
     under way at the same time need this, and ends of transactions whose markers came late; between others the order is
     clear."""
@@ -228,14 +246,14 @@ def _appends_in_order(entries: list[Entry], calls: list[Call], dropped: set[int]
         if call.sent in dropped or call.response is None:
             continue
         if call.request.api_key == PRODUCE:
-            for where, base_offset in _bases(call):
+            for where, base_offset in _bases(call, names):
                 appends[where].setdefault(base_offset, call)
         elif call.request.api_key == END_TXN and not call.response.error_code:
             ends[call.request.message.producer_id].append(call)
         elif call.request.api_key == FETCH:
             for topic in call.response.responses:
                 for part in topic.partitions:
-                    where = (topic.topic or bytes(topic.topic_id), part.partition_index)
+                    where = (topic.topic or _name_of(topic, names), part.partition_index)
                     markers |= {
                         (where, batch.base_offset, batch.producer_id)
                         for _, batch in batches_of(part.records)
@@ -258,12 +276,17 @@ def _appends_in_order(entries: list[Entry], calls: list[Call], dropped: set[int]
     return after
 
 
-def _bases(call: Call) -> Iterator[tuple[Partition, int]]:
+def _name_of(topic: Any, names: Mapping[bytes, str]) -> str | bytes:
+    topic_id = bytes(topic.topic_id)
+    return names.get(topic_id, topic_id)
+
+
+def _bases(call: Call, names: Mapping[bytes, str]) -> Iterator[tuple[Partition, int]]:
     """(partition, base offset) of what a Produce has appended."""
     for topic in call.response.responses:
         for part in topic.partition_responses:
             if not part.error_code and part.base_offset >= 0:
-                yield (topic.name or bytes(topic.topic_id), part.index), part.base_offset
+                yield (topic.name or _name_of(topic, names), part.index), part.base_offset
 
 
 def _end_of(appends: dict[int, Call], ends: list[Call], offset: int, producer_id: int) -> Call | None:

@@ -20,6 +20,8 @@ from shim.protocol.messages.init_producer_id_request import InitProducerIdReques
 from shim.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from shim.protocol.messages.join_group_request import JoinGroupRequest
 from shim.protocol.messages.join_group_response import JoinGroupResponse
+from shim.protocol.messages.metadata_request import MetadataRequest
+from shim.protocol.messages.metadata_response import MetadataResponse, MetadataResponseTopic
 from shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from shim.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from shim.wiretap.capture import Entry, Kind
@@ -114,8 +116,11 @@ def test_a_marker_stays_behind_the_batch_that_it_was_written_behind(is_late: boo
     assert told.order == ([0, 1, 4, 5, 2, 3, 6, 7] if is_late else [0, 1, 3, 5, 2, 4, 6, 7])
 
 
-def test_a_batch_stays_behind_a_late_marker() -> None:
+@pytest.mark.parametrize("version", [12, 16], ids=["read by name", "read by id"])
+def test_a_batch_stays_behind_a_late_marker(version: int) -> None:
     told = Told()
+    named = MetadataResponse(topics=[MetadataResponseTopic(name="t", topic_id=b"t" * 16)])
+    told.answer(3, told.ask(3, MetadataRequest(), 12), named)
     batch = bytes(build([(None, b"a", 1, ())], producer_id=5, producer_epoch=0, base_sequence=0, transactional=True))
     data = PartitionProduceData(index=0, records=batch)
     inside = ProduceRequest(acks=-1, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
@@ -127,9 +132,9 @@ def test_a_batch_stays_behind_a_late_marker() -> None:
     told.answer(4, before, produced(1))
     told.answer(2, behind, produced(3))
     part = PartitionData(partition_index=0, records=bytes(build_marker(5, 0, 0, True, 1, base_offset=2)))
-    fetched = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[part])])
-    told.answer(3, told.ask(3, FetchRequest(), 12), fetched)
-    assert told.order == [0, 1, 5, 6, 2, 3, 4, 7, 8, 9]
+    topic = FetchableTopicResponse(topic="t", topic_id=b"t" * 16, partitions=[part])
+    told.answer(3, told.ask(3, FetchRequest(), version), FetchResponse(responses=[topic]))
+    assert told.order == [0, 1, 2, 3, 7, 8, 4, 5, 6, 9, 10, 11]
 
 
 def test_what_a_request_was_recorded_behind_stays_before_it() -> None:
