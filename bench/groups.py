@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from bench.cost import cpu_s
+from bench.machine import awake
 from compat_tests.groups.script import protocols, subscription
 from compat_tests.requests import create_topic, make
 from compat_tests.targets import Target
@@ -176,7 +177,8 @@ def main() -> None:
     parser.add_argument("--only-shim", action="store_true")
     given = parser.parse_args()
     kinds = KINDS[:1] if given.only_shim else KINDS
-    print(table(run(given.rounds, kinds), kinds))
+    with awake():
+        print(table(run(given.rounds, kinds), kinds))
 
 
 if __name__ == "__main__":

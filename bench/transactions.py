@@ -2,15 +2,19 @@
 
 Both run with default flush settings on disk, in turn, on the same machine; each kind of work is done once to warm up
 and then `--rounds` times, and its figure is the median. The budget holds for one producer, one record, one partition.
+A race of Java's client 4.3.1 makes it lose a producer once in some 30,000 transactions when the broker is quick: it is
+made anew, as an application would, and that is counted and told.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 from contextlib import ExitStack
 
 from bench.cost import cpu_s
+from bench.machine import awake
 from compat_tests.requests import create_topic
 from compat_tests.targets import make
 from compat_tests.transactions.java_driver import JavaTransactions
@@ -47,7 +51,9 @@ def run(rounds: int, kinds: tuple[str, ...]) -> dict[tuple[str, str], tuple[floa
                     count = on_shim if kind == "shim" else on_kafka
                     words = [str(number) for number in (producers, TOPIC, partitions, count, records)]
                     before = cpu_s(target)
-                    (rate,) = java.call("bench", f"bench-{producers}", *words, timeout_s=300)
+                    rate, again = java.call("bench", f"bench-{producers}", *words, timeout_s=300)
+                    if int(again):
+                        print(f"{kind}: {again} of {count} transactions done again ({name})", file=sys.stderr)
                     cost_ms = (cpu_s(target) - before) * 1000 / count
                     if round_number:
                         found.setdefault((name, kind), []).append((float(rate), cost_ms))
@@ -82,7 +88,8 @@ def main() -> None:
     parser.add_argument("--only-shim", action="store_true")
     given = parser.parse_args()
     kinds = ("shim",) if given.only_shim else KINDS
-    print(table(run(given.rounds, kinds), kinds))
+    with awake():
+        print(table(run(given.rounds, kinds), kinds))
 
 
 if __name__ == "__main__":
