@@ -4,6 +4,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from shim.api.fetch_sessions import FetchSessions
     from shim.clock import Clock
     from shim.config import BrokerConfig
@@ -68,7 +70,16 @@ class Context:
     """One request: valid from its decoding until its answer. `node_id` is here, not a constant: one process may hold
     several nodes one day."""
 
-    __slots__ = ("api_key", "api_version", "broker", "client_id", "correlation_id", "received_ms", "session")
+    __slots__ = (
+        "afterwards",
+        "api_key",
+        "api_version",
+        "broker",
+        "client_id",
+        "correlation_id",
+        "received_ms",
+        "session",
+    )
 
     def __init__(
         self,
@@ -87,6 +98,8 @@ class Context:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.received_ms = received_ms
+        # What a handler that answers at once leaves to be done when its answer is on its way, before any other request.
+        self.afterwards: Callable[[], None] | None = None
 
     @property
     def node_id(self) -> int:

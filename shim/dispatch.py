@@ -21,7 +21,7 @@ from shim.protocol.api_keys import API_KEYS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
     from typing import Any
 
     from shim.broker import Broker, Session
@@ -39,16 +39,19 @@ _parse_header = RequestHeaderParser({key: row[3] for key, row in API_KEYS.items(
 class Dispatcher:
     """All connections of a broker share one."""
 
-    __slots__ = ("broker", "is_abandonable")
+    __slots__ = ("afterwards", "broker", "is_abandonable")
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
+        # Of the request that `handle` answered last: to be called as soon as its answer is on its way.
+        self.afterwards: Callable[[], None] | None = None
         # Of the request that `handle` turned into a coroutine last: whether it may be dropped with its connection.
         self.is_abandonable = False
 
     def handle(self, session: Session, frame: memoryview) -> Parts | Coroutine[Any, Any, Parts | None] | None:
         """Serve one request, `frame` being what follows its length. Answers the response's buffers, length included,
-        None when there is none, or a coroutine that will. `frame` may be reused as soon as this returns.
+        None when there is none, or a coroutine that will. `frame` may be reused as soon as this returns. Buffers may
+        come with work left to do: `afterwards`, which the caller takes away.
 
         Raises DisconnectError when the connection must be closed instead.
         """
@@ -94,8 +97,19 @@ class Dispatcher:
             return None
         home = broker.logs.home
         if isinstance(response, api.response):
+            afterwards = context.afterwards
             if not home.owed_flushes:
-                return self._encode(context, response)
+                if afterwards is None:
+                    return self._encode(context, response)
+                try:
+                    parts = self._encode(context, response)
+                except BaseException:
+                    afterwards()
+                    raise
+                self.afterwards = afterwards
+                return parts
+            if afterwards is not None:
+                afterwards()
             response = _ready(response)
         self.is_abandonable = api.is_abandonable
         # Taken now: the coroutine begins in a later turn, when other requests have made theirs.

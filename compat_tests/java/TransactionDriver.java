@@ -228,7 +228,7 @@ public class TransactionDriver {
         if (failure.get() != null) {
             throw failure.get();
         }
-        return transactions / count * count * 1e9 / (System.nanoTime() - started) + " " + again;
+        return transactions / count * count * 1e9 / (System.nanoTime() - started) + "\t" + again;
     }
 
     private void makeBenchProducer(String id) {

@@ -23,6 +23,7 @@ from shim.protocol.messages.produce_response import (
     TopicProduceResponse,
 )
 from shim.storage.results import NotOneBatchError
+from shim.txn.admission import ADDED, admit, admit_patiently, as_produce_error, is_concurrent, operation_of_produce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,8 +167,6 @@ def _admit(
     batches: list[_Batch],
     transactional: list[_Batch],
 ) -> ProduceResponse | Coroutine[Any, Any, Any] | None:
-    from shim.txn.admission import ADDED, admit, is_concurrent, operation_of_produce
-
     broker = context.broker
     explanations = broker.transactions.explanations
     for batch in transactional:
@@ -254,8 +253,6 @@ async def _admit_later(
     producer_id: int,
     producer_epoch: int,
 ) -> ProduceResponse | None:
-    from shim.txn.admission import ADDED, admit_patiently
-
     broker = context.broker
     assert request.transactional_id is not None
     outcomes = await admit_patiently(
@@ -266,8 +263,6 @@ async def _admit_later(
 
 
 def _take_outcomes(wanted: list[_Batch], outcomes: list[Admission], operation: int) -> None:
-    from shim.txn.admission import as_produce_error
-
     for batch, outcome in zip(wanted, outcomes, strict=True):
         if isinstance(outcome, KafkaError):
             batch.error = as_produce_error(outcome, operation)

@@ -1,7 +1,8 @@
 """EndTxn (key 26), versions 0-5.
 
-Commits or aborts. When it is answered the markers are in every partition and the transaction is complete; Kafka answers
-after the decision is durable, so its readers may see the end a little later (B10).
+Commits or aborts. The answer leaves when the decision is written, as Kafka's does; markers and completion follow in the
+same turn of the loop, so that whatever is asked next finds the transaction complete, where a reader of Kafka may see
+the end a little later (B10).
 v2 answers PRODUCER_FENCED where older ones answer INVALID_PRODUCER_EPOCH. v3 is flexible. v4 is for clients that know
 TRANSACTION_ABORTABLE. v5 is level 2 (KIP-890): the epoch is bumped by each end and answered (B4, B23, B24).
 """
@@ -29,7 +30,7 @@ def handle(context: Context, request: EndTxnRequest) -> EndTxnResponse | Corouti
     if transactions.must_wait(request.transactional_id):
         return _handle_stepwise(context, request)
     try:
-        producer_id, producer_epoch = transactions.end(*_arguments(context, request))
+        (producer_id, producer_epoch), context.afterwards = transactions.decide(*_arguments(context, request))
     except KafkaError as error:
         return _failed(context, error)
     return EndTxnResponse(producer_id=producer_id, producer_epoch=producer_epoch)

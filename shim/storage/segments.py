@@ -33,6 +33,9 @@ class Segment:
     __slots__ = (
         "_fd",
         "_files",
+        "_is_index_full",
+        "_limits_of",
+        "_longest_wait_ms",
         "_offset_index",
         "_time_index",
         "_txn_index",
@@ -61,6 +64,10 @@ class Segment:
         self.first_timestamp_ms: int | None = None
         self.max_timestamp_ms: int | None = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
+        # of the configuration `_limits_of`; None: to be looked up
+        self._limits_of: TopicConfig | None = None
+        self._longest_wait_ms = 0
+        self._is_index_full = False
         # opened lazily
         self._fd = -1
         self._offset_index: OffsetIndex | None = None
@@ -122,6 +129,7 @@ class Segment:
         if not self.size_bytes and self._offset_index is None:
             return
         timestamp_ms, offset = self.max_timestamp()
+        self._limits_of = None
         self.time_index.maybe_add(timestamp_ms, offset - self.base_offset)
         self.offset_index.store()
         self.time_index.store()
@@ -189,14 +197,20 @@ class Segment:
             return True
         if size == 0:
             return False
+        if self._limits_of is not config:
+            self._set_limits(config)
+        return self._is_index_full or self.waited_ms(max_timestamp_ms, now_ms) > self._longest_wait_ms
+
+    def _set_limits(self, config: TopicConfig) -> None:
+        """What `is_full` compares with, which changes with the configuration and with the indexes alone."""
         limit_ms = min(config.segment_ms, config.max_compaction_lag_ms) if config.compact else config.segment_ms
-        if self.waited_ms(max_timestamp_ms, now_ms) > limit_ms - self._jitter_ms(config):
-            return True
+        self._longest_wait_ms = limit_ms - self._jitter_ms(config)
         limit = config.segment_index_bytes
-        return (
+        self._is_index_full = (
             self.offset_index.count >= limit // OFFSET_ENTRY.size
             or self.time_index.count >= limit // TIME_ENTRY.size - 1
         )
+        self._limits_of = config
 
     def waited_ms(self, max_timestamp_ms: int, now_ms: int) -> int:
         """Age for rolling: by record time where records have one (as Kafka), else since the segment was made."""
@@ -237,6 +251,7 @@ class Segment:
         self.bytes_since_index += size_bytes
 
     def _index(self, last_offset: int, position: int) -> None:
+        self._limits_of = None
         try:
             self.offset_index.add(last_offset - self.base_offset, position)
             self.time_index.maybe_add(self.max_timestamp()[0], self.max_timestamp_offset - self.base_offset)
@@ -297,6 +312,7 @@ class Segment:
     def rebuild(self, interval_bytes: int, on_batch: Callable[[Batch], None]) -> int:
         """Scan everything with its checksums, cut the file at the first bad batch, make the indexes anew. `on_batch`
         sees every good batch, before any later one is read. Answers the bytes that were cut. Raises OSError."""
+        self._limits_of = None
         self.offset_index.reset()
         self.time_index.reset()
         self.txn_index.truncate_to(self.base_offset)
@@ -330,6 +346,7 @@ class Segment:
     def truncate_to(self, offset: int) -> int:
         """Drop the batches that end at or after `offset` (whole batches); answers the bytes dropped."""
         found = self.find(offset)
+        self._limits_of = None
         self.offset_index.truncate_to(offset - self.base_offset)
         self.time_index.truncate_to(offset - self.base_offset)
         self.txn_index.truncate_to(offset)

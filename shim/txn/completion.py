@@ -43,7 +43,8 @@ AFTER_COMPLETE: Step = ("txn.after_complete", None)
 DISK_FIRST = frozenset((AFTER_PREPARE, BEFORE_COMPLETE, AFTER_COMPLETE))
 
 
-def _log_bug(transactional_id: str, error: Exception) -> None:
+def log_bug(transactional_id: str, error: Exception) -> None:
+    """What failed after the decision and is tried again; a KafkaError is in the history already."""
     if not isinstance(error, KafkaError):
         logger.error("%s: cannot be ended, trying on", transactional_id, exc_info=error)
 
@@ -107,7 +108,7 @@ class Completion:
         try:
             self._run(steps(), prepared.transactional_id)
         except Exception as error:
-            _log_bug(prepared.transactional_id, error)
+            log_bug(prepared.transactional_id, error)
 
     def _run(self, steps: Steps, transactional_id: str) -> None:
         """To the end, or to where `flush.messages` wants the disk to have what was written; the rest is a task then."""
@@ -149,7 +150,7 @@ class Completion:
                 raise
             self._run(steps, transactional_id)
         except Exception as error:
-            _log_bug(transactional_id, error)
+            log_bug(transactional_id, error)
 
     def steps(self, slot: Slot, prepared: Transaction) -> Steps:
         """Write PREPARE, the markers, COMPLETE; answers the completed value."""

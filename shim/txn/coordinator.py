@@ -8,10 +8,11 @@ with CONCURRENT_TRANSACTIONS.
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from shim.errors import ErrorCode, KafkaError
 from shim.txn import state
-from shim.txn.completion import AFTER_COMPLETE, DISK_FIRST, Completion, facts_of
+from shim.txn.completion import AFTER_COMPLETE, AFTER_PREPARE, DISK_FIRST, Completion, facts_of, log_bug
 from shim.txn.explain import Explanations
 from shim.txn.log import Slot, TransactionLog
 
@@ -208,17 +209,34 @@ class TransactionCoordinator:
 
     # --- EndTxn
 
-    def end(
+    def decide(
         self, transactional_id: str, producer_id: int, producer_epoch: int, commit: bool, client_version: int
-    ) -> tuple[int, int]:
-        """EndTxn: everything is written when this returns (B10). Answers (producer id, epoch) for TV2, else -1s. Where
-        `must_wait`, `end_stepwise` is to be used."""
+    ) -> tuple[tuple[int, int], Callable[[], None] | None]:
+        """EndTxn where nothing `must_wait` (B10). Answers ((producer id, epoch) for TV2, else -1s; the rest).
+
+        PREPARE is written, so the answer is certain. The rest, markers and COMPLETE, is for the caller to call,
+        whatever happens, before the loop turns to anything else; None where nothing is left."""
         steps = self._end(transactional_id, producer_id, producer_epoch, commit, client_version)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as done:
-                return done.value  # type: ignore[no-any-return]
+        try:
+            while next(steps) is not AFTER_PREPARE:
+                pass
+        except StopIteration as done:
+            return done.value, None
+        prepared = self._log.slots[transactional_id].transaction
+        assert prepared is not None
+        answer = state.identity_after(prepared) if client_version >= state.TV2 else (-1, -1)
+        return answer, partial(self._finish, transactional_id, steps)
+
+    def _finish(self, transactional_id: str, steps: Generator[Step, None, tuple[int, int]]) -> None:
+        def run() -> None:
+            for _ in steps:
+                pass
+
+        try:
+            # The answer is gone: what topics want flushed of their markers is owed to nobody.
+            self._home.owed_by(run)
+        except Exception as error:
+            log_bug(transactional_id, error)
 
     def must_wait(self, transactional_id: str) -> bool:
         """Whether the end has steps to wait at: a test's, or the disk's."""
@@ -227,7 +245,7 @@ class TransactionCoordinator:
     async def end_stepwise(
         self, transactional_id: str, producer_id: int, producer_epoch: int, commit: bool, client_version: int
     ) -> tuple[int, int]:
-        """The same, with a stop at each step: for `faults` to hold, to drop or to crash, and, where `flush.messages`
+        """All of it, with a stop at each step: for `faults` to hold, to drop or to crash, and, where `flush.messages`
         wants it, until the disk has what the step wrote. A power cut between two fsyncs must leave neither a marker
         without its decision nor a completed transaction without its markers."""
         home = self._home

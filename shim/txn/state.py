@@ -464,13 +464,18 @@ def with_partitions(txn: Transaction, partitions: frozenset[TopicPartition]) -> 
     return Transaction(**fields)
 
 
+def identity_after(txn: Transaction) -> tuple[int, int]:
+    """(producer id, epoch) that the producer of a prepared transaction has when it is complete (B4)."""
+    if txn.client_version >= TV2 and txn.next_producer_id != NO_PRODUCER_ID:
+        return txn.next_producer_id, 0
+    return txn.producer_id, txn.producer_epoch
+
+
 def complete(txn: Transaction, now_ms: int) -> Transaction:
     """All markers of a prepared transaction are written."""
     target = COMPLETE_COMMIT if txn.state is PREPARE_COMMIT else COMPLETE_ABORT
     _check_move(txn.state, target, txn.transactional_id)
-    producer_id, producer_epoch = txn.producer_id, txn.producer_epoch
-    if txn.client_version >= TV2 and txn.next_producer_id != NO_PRODUCER_ID:
-        producer_id, producer_epoch = txn.next_producer_id, 0
+    producer_id, producer_epoch = identity_after(txn)
     return Transaction(
         txn.transactional_id,
         producer_id,

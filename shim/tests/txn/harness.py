@@ -83,7 +83,10 @@ class Node(node.Node):
         return self.coordinator.init_producer_id(name, timeout_ms, expected)
 
     def end(self, name: str, producer: tuple[int, int], commit: bool, version: int = TV2) -> tuple[int, int]:
-        return self.coordinator.end(name, *producer, commit, version)
+        answer, rest = self.coordinator.decide(name, *producer, commit, version)
+        if rest is not None:
+            rest()
+        return answer
 
     # --- what a reader sees
 

@@ -10,8 +10,11 @@ import pytest
 
 from shim import Broker
 from shim.errors import ErrorCode
+from shim.protocol.headers import encode_request_frame
 from shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from shim.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
+from shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
+from shim.protocol.messages.end_txn_request import EndTxnRequest
 from shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from shim.protocol.messages.list_transactions_request import ListTransactionsRequest
@@ -162,6 +165,37 @@ def test_end_of_nothing(client: Client) -> None:
     assert client.end(5, True) is ErrorCode.INVALID_TXN_STATE
     assert client.end(5, False) is NONE
     assert client.described().transaction_state == "CompleteAbort"
+
+
+def test_b10_what_comes_in_the_same_turn_finds_it_complete(client: Client) -> None:
+    """The answer leaves before the markers; the request behind it, which has arrived already, is served after them."""
+    client.init()
+    for _ in range(20):
+        assert client.produce(12) is NONE
+        producer_id, epoch = client.producer
+        end = EndTxnRequest(transactional_id=client.name, producer_id=producer_id, producer_epoch=epoch, committed=True)
+        describe = DescribeTransactionsRequest(transactional_ids=[client.name])
+        client.connection.send_bytes(
+            encode_request_frame(end, 5, 1, "both") + encode_request_frame(describe, 0, 2, "both")
+        )
+        _, ended = client.connection.receive(EndTxnRequest.API_KEY, 5)
+        _, described = client.connection.receive(DescribeTransactionsRequest.API_KEY, 0)
+        assert ended.error_code == 0
+        client.producer = ended.producer_id, ended.producer_epoch
+        assert described.transaction_states[0].transaction_state == "CompleteCommit"
+
+
+def test_b10_a_client_that_is_gone_before_the_answer_has_committed(client: Client, broker: Broker) -> None:
+    client.init()
+    assert client.produce(12) is NONE
+    producer_id, epoch = client.producer
+    end = EndTxnRequest(transactional_id=client.name, producer_id=producer_id, producer_epoch=epoch, committed=True)
+    with Connection(broker.bootstrap_servers) as leaving:
+        leaving.send(end, 5)
+    deadline = time.monotonic() + 10
+    while client.described().transaction_state == "Ongoing" and time.monotonic() < deadline:
+        pass
+    assert client.described().transaction_state == "CompleteCommit"
 
 
 # --- Produce, B9
