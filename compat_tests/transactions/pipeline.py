@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from typing import Any
 
 from cext.records import iterate, parse_marker
 from compat_tests.requests import create_topic, fetch, make, produce
@@ -85,7 +86,7 @@ class Pipeline:
 
     # --- requests
 
-    def _ask(self, name: str, version: int, **fields: object) -> object:
+    def _ask(self, name: str, version: int, **fields: object) -> Any:
         assert self._client is not None
         return self._client.request(make(name, **fields), version)
 

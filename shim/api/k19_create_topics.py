@@ -2,7 +2,8 @@
 
 Each topic succeeds or fails by itself; all that succeed are one batch of the metadata log, fsynced before the answer.
 v5 answers with the effective options, v7 with the topic id. `validate_only` answers the same and changes nothing.
-Names that come twice, and `__cluster_metadata`, are INVALID_REQUEST. The timeout is not used: nothing waits for others.
+Names that come twice, and `__cluster_metadata`, are INVALID_REQUEST. A timeout that is over when the request comes (0
+or less) is REQUEST_TIMED_OUT for every topic, and nothing is done; any other is long enough, for nothing waits.
 Not implemented: authorisation, the partition mutation quota, `create.topic.policy.class.name`.
 """
 
@@ -37,6 +38,9 @@ REQUEST, RESPONSE = CreateTopicsRequest, CreateTopicsResponse
 async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
     response = CreateTopicsResponse()
     names = Counter(topic.name for topic in request.topics)
+    if request.timeout_ms <= 0:
+        response.topics = [_failed(name, ErrorCode.REQUEST_TIMED_OUT, None) for name in names]
+        return response
     accepted = [topic for topic in request.topics if names[topic.name] == 1 and topic.name != METADATA_TOPIC]
     metadata = context.broker.metadata
     try:

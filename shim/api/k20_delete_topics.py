@@ -2,7 +2,8 @@
 
 By name, from v6 also by topic id. Synchronous: when the answer is out, the names are free and the ids unknown.
 v5 adds the error message. With `delete.topic.enable=false`: TOPIC_DELETION_DISABLED (below v3 INVALID_REQUEST).
-Kafka shuffles the answers; here they are in order. Not implemented: authorisation, the partition mutation quota.
+A timeout of 0 or less is REQUEST_TIMED_OUT, and nothing is done. Kafka shuffles the answers; here they are in order.
+Not implemented: authorisation, the partition mutation quota.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ REQUEST, RESPONSE = DeleteTopicsRequest, DeleteTopicsResponse
 
 
 async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    if request.timeout_ms <= 0:
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, None)
     response = DeleteTopicsResponse()
     metadata = context.broker.metadata
     wanted: list[tuple[str | None, bytes]] = [(name, ZERO_UUID) for name in request.topic_names]

@@ -1,7 +1,8 @@
 """CreatePartitions (key 37), versions 0-3.
 
 Grows topics; each succeeds or fails by itself. `validate_only` changes nothing. A name that comes twice is
-INVALID_REQUEST. Not implemented: authorisation, the partition mutation quota.
+INVALID_REQUEST. A timeout of 0 or less is REQUEST_TIMED_OUT, and nothing is done.
+Not implemented: authorisation, the partition mutation quota.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ REQUEST, RESPONSE = CreatePartitionsRequest, CreatePartitionsResponse
 
 
 async def handle(context: Context, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    if request.timeout_ms <= 0:
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, None)
     response = CreatePartitionsResponse()
     metadata = context.broker.metadata
     names = Counter(topic.name for topic in request.topics)

@@ -7,11 +7,15 @@ import pytest
 from shim.embedded import Broker
 from shim.errors import ErrorCode
 from shim.protocol.messages.api_versions_request import ApiVersionsRequest
+from shim.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from shim.protocol.messages.create_topics_request import CreateTopicsRequest
+from shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from shim.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
 from shim.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from shim.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from shim.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
 from shim.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from shim.protocol.messages.metadata_request import MetadataRequest
 from shim.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from shim.tests.api.admin import GROUP, METRICS, SET, TOPIC, alter, create, grow, new_topic
 from shim.tests.produced import batch, produce
@@ -128,3 +132,20 @@ def test_resources_with_options_are_listed_by_type(client):
     assert [one.resource_name for one in client.request(ListConfigResourcesRequest(), 0).config_resources] == ["m"]
     answer = client.request(ListConfigResourcesRequest(resource_types=[3]), 1)
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_a_timeout_that_is_over_changes_nothing(client, timeout_ms):
+    """As Kafka's controller, which looks at the clock before it looks at the request (observed on 4.3.1)."""
+    create(client, new_topic("t"))
+    late = {"timeout_ms": timeout_ms}
+    made = client.request(CreateTopicsRequest(topics=[new_topic("new"), new_topic("b/ad")], **late), 7)
+    assert [(topic.name, topic.error_code, topic.error_message, topic.num_partitions) for topic in made.topics] == [
+        (name, ErrorCode.REQUEST_TIMED_OUT, None, -1) for name in ("new", "b/ad")
+    ]
+    grown = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=3)], **late)
+    assert [result.error_code for result in client.request(grown, 3).results] == [ErrorCode.REQUEST_TIMED_OUT]
+    gone = client.request(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], **late), 6)
+    assert [(topic.name, topic.error_code) for topic in gone.responses] == [("t", ErrorCode.REQUEST_TIMED_OUT)]
+    (topic,) = client.request(MetadataRequest(topics=None), 12).topics
+    assert (topic.name, len(topic.partitions)) == ("t", 1)
