@@ -5,7 +5,7 @@ Every round runs each kind of work on each broker, one after the other; the firs
 median of the rounds, a ratio the median of the rounds' ratios. ``--quick`` does a few small rounds. A second table has
 transactions: commits per second of Java producers on both brokers; groups: commits, heartbeats, a hundred joins. A last
 one, left out of ``--quick``, has what grows with use: memory over 4 GB, 10,000 partitions. CPUs are kept from halting
-meanwhile, and memory is made ready before a log is written (``machine``).
+meanwhile, and memory is made ready before a log is written (``machine``), unless ``--as-is``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Yardstick(ProcessTarget):
         return self
 
 
-def measure(target: Target, round_number: int, amount: int, single: int) -> dict[str, float]:
+def measure(target: Target, round_number: int, amount: int, single: int, is_settled: bool) -> dict[str, float]:
     """One round on one broker, on topics of its own that are deleted afterwards."""
     topic, one = f"bench-{round_number}", f"single-{round_number}"
     real = target.kind != "yardstick"
@@ -54,7 +54,8 @@ def measure(target: Target, round_number: int, amount: int, single: int) -> dict
         with Connection(target.bootstrap, timeout_s=60) as client:
             make_topic(client, topic, 4)
             make_topic(client, one, 1)
-    machine.settle(amount)
+    if is_settled:
+        machine.settle(amount)
     wrote = load("produce", target, topic, amount)
     read = load("consume", target, topic, int(wrote["bytes"]))
     each = load("latency", target, one, single)
@@ -122,7 +123,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         for number in range(options.repeats + 1):
             for kind, target in started.items():
                 print(f"round {number} of {options.repeats}: {kind} ...", file=sys.stderr)
-                row = measure(target, number, options.megabytes * 1_000_000, options.requests)
+                row = measure(target, number, options.megabytes * 1_000_000, options.requests, not options.as_is)
                 if number > 0:  # the first only warms up
                     for name, value in row.items():
                         results[kind].setdefault(name, []).append(value)
@@ -149,12 +150,13 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, help="rounds after the one that warms up")
     parser.add_argument("--megabytes", type=int, help="data of one round")
     parser.add_argument("--requests", type=int, help="single records of one round")
+    parser.add_argument("--as-is", action="store_true", help="let CPUs halt and the host keep its memory")
     parser.add_argument("--json", type=Path, default=ROOT / "build" / "bench.json", help="where the figures go")
     options = parser.parse_args()
     options.repeats = options.repeats or (3 if options.quick else 5)
     options.megabytes = options.megabytes or (200 if options.quick else 1000)
     options.requests = options.requests or (1000 if options.quick else 5000)
-    with machine.awake():
+    with machine.awake(not options.as_is):
         measure_all(options)
     print(f"figures of every round: {options.json}")
     return 0

@@ -78,9 +78,10 @@ def table(figures: Mapping[str, Any]) -> str:
         )
     machine = figures["machine"]
     settings = figures["settings"]
+    kept = "left as they are" if settings["as_is"] else "kept awake"
     lines.append(
         f"medians of {settings['repeats']} rounds of {settings['megabytes']} MB after one that warms up, "
-        f"on {machine['cpus']} CPUs shared by broker and client; "
+        f"on {machine['cpus']} CPUs, {kept}, shared by broker and client; "
         f"{machine['system']}, Python {machine['python']}, {machine['java']}"
     )
     return "\n".join(lines)

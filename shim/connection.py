@@ -291,15 +291,11 @@ class Connection(asyncio.BufferedProtocol):
         if answer is None:
             return
         if isinstance(answer, list):
-            afterwards = self._dispatcher.afterwards
-            if afterwards is None:
-                self._send(answer)
-                return
-            self._dispatcher.afterwards = None
             try:
-                self._send_at_once(answer)
+                self._send(answer)
             finally:
-                afterwards()
+                if self._dispatcher.afterwards is not None:
+                    self._dispatcher.run_afterwards()
             return
         # A coroutine: the request waits. Its name tells `connection_lost` whether somebody still wants its outcome.
         name = CANCEL_ON_LOSS if self._dispatcher.is_abandonable else FINISH_ON_LOSS
@@ -333,12 +329,6 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(parts[0])
         else:
             self._transport.writelines(parts)
-
-    def _send_at_once(self, parts: Parts) -> None:
-        """Not with all that this turn of the loop sends (uvloop), but before the caller goes on."""
-        self._transport.set_write_buffer_limits(high=0)
-        self._send(parts)
-        self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
 
     # --- flow
 

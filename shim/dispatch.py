@@ -43,7 +43,7 @@ class Dispatcher:
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        # Of the request that `handle` answered last: to be called as soon as its answer is on its way.
+        # What the request that `handle` answered last has left to do: `run_afterwards`.
         self.afterwards: Callable[[], None] | None = None
         # Of the request that `handle` turned into a coroutine last: whether it may be dropped with its connection.
         self.is_abandonable = False
@@ -51,7 +51,7 @@ class Dispatcher:
     def handle(self, session: Session, frame: memoryview) -> Parts | Coroutine[Any, Any, Parts | None] | None:
         """Serve one request, `frame` being what follows its length. Answers the response's buffers, length included,
         None when there is none, or a coroutine that will. `frame` may be reused as soon as this returns. Buffers may
-        come with work left to do: `afterwards`, which the caller takes away.
+        come with work left to do: the caller sends them and then calls `run_afterwards`, whatever came of the sending.
 
         Raises DisconnectError when the connection must be closed instead.
         """
@@ -97,24 +97,30 @@ class Dispatcher:
             return None
         home = broker.logs.home
         if isinstance(response, api.response):
-            afterwards = context.afterwards
+            self.afterwards = context.afterwards
             if not home.owed_flushes:
-                if afterwards is None:
-                    return self._encode(context, response)
                 try:
-                    parts = self._encode(context, response)
+                    return self._encode(context, response)
                 except BaseException:
-                    afterwards()
+                    self.run_afterwards()
                     raise
-                self.afterwards = afterwards
-                return parts
-            if afterwards is not None:
-                afterwards()
+            self.run_afterwards()
             response = _ready(response)
         self.is_abandonable = api.is_abandonable
         # Taken now: the coroutine begins in a later turn, when other requests have made theirs.
         owed = home.take_owed() if home.owed_flushes else []
         return self._complete(context, api, request, response, owed)
+
+    def run_afterwards(self) -> None:
+        """What the last request has left to do, before any other is served."""
+        afterwards, self.afterwards = self.afterwards, None
+        if afterwards is None:
+            return
+        try:
+            afterwards()
+        except Exception:
+            self.broker.metrics.errors_unexpected += 1
+            logger.exception("what followed an answer failed")
 
     async def _held(self, context: Context, api: Api, request: Any) -> Any:
         """A request that a test holds back before it is handled."""
@@ -129,6 +135,8 @@ class Dispatcher:
         home = self.broker.logs.home
         try:
             response = await waiting
+            self.afterwards = context.afterwards
+            self.run_afterwards()
             if home.owed_flushes:
                 owed = owed + home.take_owed()
             if owed:

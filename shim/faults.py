@@ -49,6 +49,7 @@ POINTS = {
     "txn.after_marker": "one marker is appended (facts: topic, partition)",
     "txn.before_complete": "all markers are out, Complete* is not appended",
     "txn.after_complete": "Complete* is appended, the answer has not left",
+    "txn.answered": "EndTxn's answer has left, a marker or Complete* is about to be appended; armed alone",
     "produce.verified": "a transactional batch passed verification, it is not appended",
     "request.received": "a request is decoded, not handled (facts: api_key, client_id); may hold",
     "response.ready": "an answer is made, not sent (facts: api_key, client_id); an error closes the connection",
@@ -126,6 +127,10 @@ class Faults:
             self.release(name)
             self._points.pop(name, None)
         self.armed = bool(self._points)
+
+    def is_armed_besides(self, point: str) -> bool:
+        """Whether any other point is armed."""
+        return self.armed and (len(self._points) > 1 or point not in self._points)
 
     def holds(self, point: str) -> bool:
         """Whether `gate` may keep a caller at `point`: it must be able to wait then."""

@@ -69,8 +69,9 @@ def bind(listener: Listener, config: BrokerConfig) -> socket.socket:
         sock = _bind(listener)
     except OSError as err:
         raise OSError(err.errno, f"cannot listen on {printable(listener)}: {err.strerror}") from err
+    # Accepted sockets take these over. Kafka's defaults of the sizes would only make a local socket slow.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    # Accepted sockets take these over. Kafka's defaults would only make a local socket slow.
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for name, option, size_bytes in (
         ("socket.send.buffer.bytes", socket.SO_SNDBUF, config.socket_send_buffer_bytes),
         ("socket.receive.buffer.bytes", socket.SO_RCVBUF, config.socket_receive_buffer_bytes),

@@ -180,8 +180,10 @@ public class TransactionDriver {
         return records.toString();
     }
 
-    /** Each producer has a thread and commits its share; records go around the partitions. Producers are kept. */
-    /** Commits per second, and how many transactions were done again with a new producer. */
+    /**
+     * Commits per second, and how many transactions were done again with a new producer. Each producer has a thread and
+     * commits its share; records go around the partitions. Producers are kept.
+     */
     private String bench(String prefix, int count, String topic, int partitions, int transactions, int records)
             throws Exception {
         List<Thread> threads = new ArrayList<>();
@@ -208,7 +210,9 @@ public class TransactionDriver {
                             // The client (4.3.1) looks whether records are waiting before it looks for the end of the
                             // transaction: one time in 30,000 the broker gets EndTxn without them. An application makes
                             // a new producer then, and so does the bench, on its own time.
-                            again.incrementAndGet();
+                            if (again.incrementAndGet() > 1 + transactions / 1000) {
+                                throw error;
+                            }
                             producer.close(Duration.ZERO);
                             makeBenchProducer(id);
                         }

@@ -71,8 +71,8 @@ def killed_between_the_markers(t: Talk) -> None:
 @scenario("B21", needs=Power.KILL, is_smoke=False)
 def a_pipeline_outlives_its_broker(t: Talk) -> None:
     """consume-transform-produce with offsets in the transaction, the broker killed in three transactions: before the
-    writes, before EndTxn, after it; output and offsets exactly once. No marker is under way when it dies: Kafka may lose
-    those (B12)."""
+    writes, before EndTxn, after it; output and offsets exactly once. No marker is under way when it dies: Kafka may
+    lose those (B12)."""
     count = 12
     t.close()
     pipeline.fill(t.target.bootstrap, count)

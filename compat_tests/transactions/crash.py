@@ -37,6 +37,9 @@ POINTS = (
     "group.before_append",
     "group.after_append",
 )
+# With any of those armed EndTxn goes step by step and is answered at the end. This one is met where it is answered
+# first, as it is without a test.
+ANSWERED = "txn.answered"
 # Few partitions of the internal topics: less to make and to recover, the same paths.
 SETTINGS = {"transaction.state.log.num.partitions": "2", "offsets.topic.num.partitions": "2"}
 
@@ -56,17 +59,20 @@ class CrashHarness:
 
     def counts(self) -> dict[str, int]:
         """How often an undisturbed run reaches each point, from the start of the process on."""
+        return self._count(POINTS) | self._count((ANSWERED,))
+
+    def _count(self, points: tuple[str, ...]) -> dict[str, int]:
         from shim import Broker
 
         data_dir = self.directory / "counted"
         shutil.copytree(self.template, data_dir)
-        armed = ",".join(f"{point}=error@1000000000" for point in POINTS)
+        armed = ",".join(f"{point}=error@1000000000" for point in points)
         options = {name.replace(".", "_"): value for name, value in SETTINGS.items()}
         with Broker(data_dir=data_dir, faults=armed, **options) as broker:
             app = pipeline.Pipeline(broker.bootstrap_servers, COUNT, SEED, _cannot_die)
             app.run()
             app.close()
-            reached = {point: broker.faults.reached(point) for point in POINTS}
+            reached = {point: broker.faults.reached(point) for point in points}
             pipeline.verify(broker.bootstrap_servers, COUNT)
         shutil.rmtree(data_dir)
         return reached
@@ -114,6 +120,8 @@ class CrashHarness:
                     app.run()
                 finally:
                     app.close()
+            if target.environment["KAFKA_SHIM_FAULTS"].startswith(ANSWERED):
+                revive()  # the application had its last answer and was done before the broker died
             pipeline.verify(target.bootstrap, COUNT)
             # What the files say is what memory said.
             target.environment.clear()
@@ -141,7 +149,7 @@ RESUMED_AT = (
 
 def every_pair(counts: dict[str, int]) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
     """Each death between PREPARE and COMPLETE, with each death while that transaction is resumed."""
-    for point in ("txn.after_prepare", "txn.after_marker", "txn.before_complete"):
+    for point in ("txn.after_prepare", "txn.after_marker", "txn.before_complete", ANSWERED):
         for nth in range(1, counts[point] + 1):
             for second in RESUMED_AT:
                 yield (point, nth), second

@@ -37,14 +37,15 @@ MARKER_RETRY_MS = 100
 
 BEFORE_PREPARE: Step = ("txn.before_prepare", None)
 AFTER_PREPARE: Step = ("txn.after_prepare", None)
+# Of the steps that follow each marker.
+AFTER_MARKER = "txn.after_marker"
 BEFORE_COMPLETE: Step = ("txn.before_complete", None)
 AFTER_COMPLETE: Step = ("txn.after_complete", None)
 # Where `flush.messages` wants the disk to have what was written before anything else is.
 DISK_FIRST = frozenset((AFTER_PREPARE, BEFORE_COMPLETE, AFTER_COMPLETE))
 
 
-def log_bug(transactional_id: str, error: Exception) -> None:
-    """What failed after the decision and is tried again; a KafkaError is in the history already."""
+def _log_bug(transactional_id: str, error: Exception) -> None:
     if not isinstance(error, KafkaError):
         logger.error("%s: cannot be ended, trying on", transactional_id, exc_info=error)
 
@@ -108,7 +109,7 @@ class Completion:
         try:
             self._run(steps(), prepared.transactional_id)
         except Exception as error:
-            log_bug(prepared.transactional_id, error)
+            _log_bug(prepared.transactional_id, error)
 
     def _run(self, steps: Steps, transactional_id: str) -> None:
         """To the end, or to where `flush.messages` wants the disk to have what was written; the rest is a task then."""
@@ -150,7 +151,7 @@ class Completion:
                 raise
             self._run(steps, transactional_id)
         except Exception as error:
-            log_bug(transactional_id, error)
+            _log_bug(transactional_id, error)
 
     def steps(self, slot: Slot, prepared: Transaction) -> Steps:
         """Write PREPARE, the markers, COMPLETE; answers the completed value."""
@@ -203,7 +204,7 @@ class Completion:
                     self._on_marker_refused(slot, prepared, (topic, partition), error)
                 # Only now: one that failed by a bug may be unwritten, and a marker too many does no harm.
                 tried += 1
-                yield "txn.after_marker", (topic, partition)
+                yield AFTER_MARKER, (topic, partition)
         finally:
             slot.unmarked = failed + waiting[tried:]
         yield BEFORE_COMPLETE

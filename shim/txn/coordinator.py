@@ -12,7 +12,7 @@ from functools import partial
 
 from shim.errors import ErrorCode, KafkaError
 from shim.txn import state
-from shim.txn.completion import AFTER_COMPLETE, AFTER_PREPARE, DISK_FIRST, Completion, facts_of, log_bug
+from shim.txn.completion import AFTER_COMPLETE, AFTER_MARKER, AFTER_PREPARE, DISK_FIRST, Completion, facts_of
 from shim.txn.explain import Explanations
 from shim.txn.log import Slot, TransactionLog
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("shim.txn")
 
 SHOWN_PARTITIONS = 5
+ANSWERED = "txn.answered"
 
 
 class TransactionCoordinator:
@@ -229,18 +230,25 @@ class TransactionCoordinator:
 
     def _finish(self, transactional_id: str, steps: Generator[Step, None, tuple[int, int]]) -> None:
         def run() -> None:
-            for _ in steps:
-                pass
+            if self._faults.armed:
+                self._reach_answered(transactional_id, steps)
+            for step, _ in steps:
+                if self._faults.armed and step == AFTER_MARKER:
+                    self._reach_answered(transactional_id, steps)
 
+        # The answer is gone: what topics want flushed of their markers is owed to nobody.
+        self._home.owed_by(run)
+
+    def _reach_answered(self, transactional_id: str, steps: Generator[Step, None, tuple[int, int]]) -> None:
         try:
-            # The answer is gone: what topics want flushed of their markers is owed to nobody.
-            self._home.owed_by(run)
-        except Exception as error:
-            log_bug(transactional_id, error)
+            self._faults.reach(ANSWERED, transactional_id=transactional_id)
+        except BaseException as error:
+            steps.throw(error)
+            raise
 
     def must_wait(self, transactional_id: str) -> bool:
         """Whether the end has steps to wait at: a test's, or the disk's."""
-        return self._faults.armed or self._log.wants_flush(transactional_id)
+        return self._faults.is_armed_besides(ANSWERED) or self._log.wants_flush(transactional_id)
 
     async def end_stepwise(
         self, transactional_id: str, producer_id: int, producer_epoch: int, commit: bool, client_version: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from cext import records as cext_records
@@ -85,7 +86,8 @@ class Node(node.Node):
     def end(self, name: str, producer: tuple[int, int], commit: bool, version: int = TV2) -> tuple[int, int]:
         answer, rest = self.coordinator.decide(name, *producer, commit, version)
         if rest is not None:
-            rest()
+            with suppress(Exception):  # the dispatcher logs it: the answer is gone
+                rest()
         return answer
 
     # --- what a reader sees

@@ -175,9 +175,10 @@ def test_b10_what_comes_in_the_same_turn_finds_it_complete(client: Client) -> No
         producer_id, epoch = client.producer
         end = EndTxnRequest(transactional_id=client.name, producer_id=producer_id, producer_epoch=epoch, committed=True)
         describe = DescribeTransactionsRequest(transactional_ids=[client.name])
-        client.connection.send_bytes(
-            encode_request_frame(end, 5, 1, "both") + encode_request_frame(describe, 0, 2, "both")
-        )
+        asked = encode_request_frame(describe, 0, 1, "all")
+        client.connection.send_bytes(asked + encode_request_frame(end, 5, 2, "all") + asked)
+        _, before = client.connection.receive(DescribeTransactionsRequest.API_KEY, 0)
+        assert before.transaction_states[0].transaction_state == "Ongoing"
         _, ended = client.connection.receive(EndTxnRequest.API_KEY, 5)
         _, described = client.connection.receive(DescribeTransactionsRequest.API_KEY, 0)
         assert ended.error_code == 0
@@ -196,6 +197,40 @@ def test_b10_a_client_that_is_gone_before_the_answer_has_committed(client: Clien
     while client.described().transaction_state == "Ongoing" and time.monotonic() < deadline:
         pass
     assert client.described().transaction_state == "CompleteCommit"
+
+
+def test_b10_an_end_that_was_held_is_complete_when_it_is_answered(client: Client, broker: Broker) -> None:
+    """Held before it is handled, and let go by a disarmed broker: it has no steps to wait at then."""
+    client.init()
+    assert client.produce(12) is NONE
+    producer_id, epoch = client.producer
+    end = EndTxnRequest(transactional_id=client.name, producer_id=producer_id, producer_epoch=epoch, committed=True)
+    broker.faults.arm("request.received", "hold", where={"api_key": EndTxnRequest.API_KEY})
+    client.connection.send(end, 5)
+    with Connection(broker.bootstrap_servers) as other:
+        while not broker.faults.reached("request.received"):
+            other.request(ListTransactionsRequest(), 0)
+    broker.faults.disarm()
+    _, ended = client.connection.receive(EndTxnRequest.API_KEY, 5)
+    assert ended.error_code == 0
+    assert client.described().transaction_state == "CompleteCommit"
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3], ids=["no-marker", "one-marker", "all-markers"])
+def test_b12_what_fails_behind_the_answer_is_tried_again(client: Client, broker: Broker, nth: int) -> None:
+    client.init()
+    assert client.produce(12) is client.produce(12, partition=1) is NONE
+    errors = broker.state.metrics.errors_unexpected
+    broker.faults.arm("txn.answered", "error", nth=nth)
+    assert client.end() is NONE
+    broker.faults.disarm()
+    deadline = time.monotonic() + 10
+    while client.described().transaction_state != "CompleteCommit" and time.monotonic() < deadline:
+        pass
+    assert client.described().transaction_state == "CompleteCommit"
+    assert broker.state.metrics.errors_unexpected == errors + 1
+    assert client.produce(12) is NONE
+    assert client.end() is NONE
 
 
 # --- Produce, B9
