@@ -28,8 +28,6 @@ def stream_orders(session: SparkSession, bootstrap: str, checkpoint: Path) -> No
     assert sorted(row["order_id"] for row in kafka.values(bootstrap, OUT)) == list(range(COUNT))
 
 
-# Kafka writes markers after EndTxn has been answered, so a capture of it does not always tell the order of its appends;
-# the replay still goes wrong now and then. Until it can tell, that direction is in the long form.
 @pytest.mark.parametrize("recorded_on", ["shim", "kafka-native"])
 def test_a_streaming_job_replays_without_a_difference(session: SparkSession, scratch: Path, recorded_on: str) -> None:
     capture = scratch / "capture"
