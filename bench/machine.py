@@ -8,12 +8,13 @@ the same from each broker's figures, which makes ratios larger than on such a ma
 
 from __future__ import annotations
 
-import mmap
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 # Ends with the process that started it.
 _SPIN = """
@@ -43,11 +44,11 @@ def awake(wanted: bool = True) -> Iterator[None]:
             process.wait()
 
 
-def settle(size_bytes: int) -> None:
+def settle(directory: Path, size_bytes: int) -> None:
     """What was written before is on the disk, so that no round pays for another's writing back; and the kernel has
-    pages at hand for a log of this size, as far as they are free."""
+    warm pages at hand for a log of this size on this file system: those of a file that was just removed."""
     os.sync()
-    free_bytes = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    size_bytes = min(2 * size_bytes, free_bytes // 2)
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
-    mmap.mmap(-1, max(size_bytes, mmap.PAGESIZE), flags=flags).close()
+    block = bytes(1 << 20)
+    with tempfile.NamedTemporaryFile(dir=directory, buffering=0) as file:
+        for _ in range(size_bytes // len(block) * 3 // 2):
+            file.write(block)

@@ -78,7 +78,7 @@ def table(figures: Mapping[str, Any]) -> str:
         )
     machine = figures["machine"]
     settings = figures["settings"]
-    kept = "left as they are" if settings["as_is"] else "kept awake"
+    kept = "left as they are" if settings["as_is"] else "kept awake for single records"
     lines.append(
         f"medians of {settings['repeats']} rounds of {settings['megabytes']} MB after one that warms up, "
         f"on {machine['cpus']} CPUs, {kept}, shared by broker and client; "
