@@ -37,6 +37,8 @@ def served(
         ready = READY.fullmatch(line)
         assert ready is not None, line + child.stderr.read()
         yield ready, child
+        child.terminate()  # what runs in memory has a directory to remove
+        child.wait(60)
     finally:
         child.kill()
         child.communicate()
