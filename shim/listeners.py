@@ -69,7 +69,8 @@ def bind(listener: Listener, config: BrokerConfig) -> socket.socket:
         sock = _bind(listener)
     except OSError as err:
         raise OSError(err.errno, f"cannot listen on {printable(listener)}: {err.strerror}") from err
-    # Accepted sockets take these over. Kafka's defaults of the sizes would only make a local socket slow.
+    # Accepted sockets take these over. asyncio, without uvloop, would leave Nagle's algorithm on; Kafka's defaults of
+    # the sizes would only make a local socket slow.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for name, option, size_bytes in (

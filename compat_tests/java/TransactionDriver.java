@@ -62,8 +62,7 @@ public class TransactionDriver {
         String name = words.length > 1 ? words[1] : "";
         switch (words[0]) {
             case "producer":
-                producers.put(name, new KafkaProducer<>(options(words, 2), new StringSerializer(), new StringSerializer()));
-                sent.put(name, new ArrayList<>());
+                makeProducer(name, options(words, 2));
                 return "";
             case "init":
                 producers.get(name).initTransactions();
@@ -236,11 +235,13 @@ public class TransactionDriver {
     }
 
     private void makeBenchProducer(String id) {
-        Map<String, Object> options = options(new String[] {"transactional.id=" + id, "linger.ms=0"}, 0);
-        KafkaProducer<String, String> made = new KafkaProducer<>(options, new StringSerializer(), new StringSerializer());
-        made.initTransactions();
-        producers.put(id, made);
-        sent.put(id, new ArrayList<>());
+        makeProducer(id, options(new String[] {"transactional.id=" + id, "linger.ms=0"}, 0));
+        producers.get(id).initTransactions();
+    }
+
+    private void makeProducer(String name, Map<String, Object> options) {
+        producers.put(name, new KafkaProducer<>(options, new StringSerializer(), new StringSerializer()));
+        sent.put(name, new ArrayList<>());
     }
 
     private static String state(KafkaProducer<String, String> producer) throws ReflectiveOperationException {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 
 from compat_tests.scenarios import scenario
 from compat_tests.scenarios.reading import offsets_in
@@ -114,8 +113,7 @@ class Killed(pipeline.Pipeline):
     def _kill(self, step: str) -> None:
         if self.transactions and self._left and self._left[0] == step:
             self._left.pop(0)
-            while self._state().startswith("Prepare"):
-                time.sleep(0.005)
+            self._talk.wait(lambda: not self._state().startswith("Prepare"), "no marker is under way")
             self._talk.target.kill()
 
     def _state(self) -> str:

@@ -36,19 +36,14 @@ REQUEST, RESPONSE = CreateTopicsRequest, CreateTopicsResponse
 
 
 async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    if request.timeout_ms <= 0:
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, None)
     response = CreateTopicsResponse()
     names = Counter(topic.name for topic in request.topics)
-    if request.timeout_ms <= 0:
-        response.topics = [_failed(name, ErrorCode.REQUEST_TIMED_OUT, None) for name in names]
-        return response
     accepted = [topic for topic in request.topics if names[topic.name] == 1 and topic.name != METADATA_TOPIC]
     metadata = context.broker.metadata
-    try:
-        counts = [len(topic.assignments) or topic.num_partitions for topic in accepted]
-        topics.check_request_size(counts, context.broker.config.num_partitions)
-    except KafkaError as err:
-        response.topics = [_failed(name, err.code, err.message) for name in names]
-        return response
+    counts = [len(topic.assignments) or topic.num_partitions for topic in accepted]
+    topics.check_request_size(counts, context.broker.config.num_partitions)
     new = []
     for topic in accepted:
         try:
@@ -101,6 +96,12 @@ def _created(
             for entry in effective_topic_entries(metadata, options)
         ],
     )
+
+
+def failed(request: CreateTopicsRequest, version: int, code: ErrorCode, message: str | None) -> CreateTopicsResponse:
+    """Each name once, and of what was asked for it nothing."""
+    names = dict.fromkeys(topic.name for topic in request.topics)
+    return CreateTopicsResponse(topics=[_failed(name, code, message) for name in names])
 
 
 def _failed(name: str, code: ErrorCode, message: str | None) -> CreatableTopicResult:

@@ -225,7 +225,7 @@ class TransactionCoordinator:
             return done.value, None
         prepared = self._log.slots[transactional_id].transaction
         assert prepared is not None
-        answer = state.identity_after(prepared) if client_version >= state.TV2 else (-1, -1)
+        answer = _told(state.identity_after(prepared), client_version)
         return answer, partial(self._finish, transactional_id, steps)
 
     def _finish(self, transactional_id: str, steps: Generator[Step, None, tuple[int, int]]) -> None:
@@ -296,9 +296,7 @@ class TransactionCoordinator:
         except KafkaError as error:
             self.explanations.refused("EndTxn", transactional_id, error, now_ms, (producer_id, producer_epoch))
             raise
-        if client_version < state.TV2:
-            return -1, -1
-        return txn.producer_id, txn.producer_epoch
+        return _told((txn.producer_id, txn.producer_epoch), client_version)
 
     # --- time
 
@@ -362,3 +360,8 @@ class TransactionCoordinator:
         if not slot.stuck or not txn.is_prepared:
             return [f"nothing to resolve: state {state.STATE_NAMES[txn.state]}"]
         return self._completion.resolve(slot, txn)
+
+
+def _told(identity: tuple[int, int], client_version: int) -> tuple[int, int]:
+    """What EndTxn answers of a producer's (id, epoch): below TV2 it tells neither."""
+    return identity if client_version >= state.TV2 else (-1, -1)
