@@ -7,11 +7,11 @@ export PYTHON
 .DEFAULT_GOAL := build
 
 build:       ; @scripts/bootstrap run
-run: build   ; @.venv/bin/python -m shim serve $(ARGS)
+run: build   ; @.venv/bin/python -m kafka_shim serve $(ARGS)
 test:        ; @scripts/bootstrap test && $(SUITE) test
 lint:        ; @scripts/bootstrap test && $(SUITE) lint
 bench:       ; @scripts/bootstrap java && .venv/bin/python -m bench $(ARGS)
-compat:      ; @scripts/bootstrap compat && .venv/bin/python -m compat_tests --long --readme $(ARGS)$(if $(ARGS),, && .venv/bin/python -m compat_tests.upstream --long --findings)
+compat:      ; @scripts/bootstrap compat && .venv/bin/python -m kafka_shim.compat --long --readme $(ARGS)$(if $(ARGS),, && .venv/bin/python -m kafka_shim.compat.upstream --long --findings)
 soak:        ; @scripts/bootstrap compat && $(SUITE) soak
-spark-demo:  ; @scripts/bootstrap java && .venv/bin/python -m spark.demo $(ARGS)
+spark-demo:  ; @scripts/bootstrap java && .venv/bin/python -m kafka_shim.spark.demo $(ARGS)
 clean:       ; rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*

@@ -1,4 +1,6 @@
-"""Extensions and compiler flags of ``cext``; all metadata is in pyproject.toml.
+"""Where the packages are, the extensions and their compiler flags; all metadata is in pyproject.toml.
+
+What is imported is one name, ``kafka_shim``: `ROOTS` says which folder of the repository holds which package.
 
 Environment: ``KAFKA_SHIM_ASAN=1`` builds with AddressSanitizer, ``KAFKA_SHIM_LINETRACE=1`` with line tracing for
 coverage, ``KAFKA_SHIM_WERROR=1`` makes C warnings errors (on in the project's own builds).
@@ -9,7 +11,7 @@ import shutil
 from pathlib import Path
 
 from Cython.Build import cythonize
-from setuptools import Extension, setup
+from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
 
 ASAN = os.environ.get("KAFKA_SHIM_ASAN") == "1"
@@ -27,8 +29,42 @@ if ASAN:
 if LINETRACE:
     MACROS += [("CYTHON_TRACE_NOGIL", "1"), ("CYTHON_USE_SYS_MONITORING", "0")]
 
+ROOTS = {
+    "kafka_shim": "shim",
+    "kafka_shim.cext": "cext",
+    "kafka_shim.spark": "spark",
+    "kafka_shim.compat": "compat_tests",
+}
+# `kafka_shim/` as a tree of links to the folders above, for what looks for files and not for modules: Cython's cimport,
+# mypy, and PYTHONPATH of a build that is not installed.
+LINKS = Path("build/names/kafka_shim")
+
 # C sources that a module needs besides its own .pyx; Cython writes cext/NAME.c, so they need another name.
 C_SOURCES = {"crc32c": ["cext/crc32c_native.c"]}
+
+
+def package_dirs() -> dict[str, str]:
+    """Folder by package, without tests; an image's build has only some of the folders."""
+    found = {}
+    for package, folder in ROOTS.items():
+        if Path(folder, "__init__.py").is_file():
+            found[package] = folder
+            for inner in find_packages(folder, exclude=["tests", "tests.*", "*.tests", "*.tests.*"]):
+                found[f"{package}.{inner}"] = f"{folder}/{inner.replace('.', '/')}"
+    return found
+
+
+def make_links() -> None:
+    """Make `LINKS` what the folders hold now; a process that reads it meanwhile finds every link whole."""
+    LINKS.mkdir(parents=True, exist_ok=True)
+    wanted = {path.name: path.resolve() for path in Path("shim").iterdir() if path.name != "__pycache__"}
+    wanted |= {name.split(".")[1]: Path(folder).resolve() for name, folder in ROOTS.items() if "." in name}
+    for link in LINKS.iterdir():
+        if link.name not in wanted or not link.is_symlink() or link.readlink() != wanted[link.name]:
+            link.unlink() if link.is_symlink() else shutil.rmtree(link)
+    for name, target in wanted.items():
+        if not (LINKS / name).is_symlink():
+            (LINKS / name).symlink_to(target)
 
 
 def extensions() -> list[Extension]:
@@ -37,7 +73,7 @@ def extensions() -> list[Extension]:
         name = pyx.stem
         found.append(
             Extension(
-                f"cext.{name}",
+                f"kafka_shim.cext.{name}",
                 [str(pyx), *C_SOURCES.get(name, [])],
                 extra_compile_args=COMPILE,
                 extra_link_args=LINK,
@@ -64,9 +100,15 @@ class AtomicBuildExt(build_ext):
         return str(target), 1
 
 
+make_links()
+packages = package_dirs()
 setup(
+    packages=list(packages),
+    # Only the roots: an editable install maps each of them, and finds tests below them too.
+    package_dir={package: folder for package, folder in packages.items() if package in ROOTS},
     ext_modules=cythonize(
         extensions(),
+        include_path=[str(LINKS.parent)],
         build_dir="build/cython",
         compiler_directives={
             "language_level": 3,

@@ -23,11 +23,11 @@ from typing import Any, Self
 
 from bench import groups, machine, report, scale, transactions
 from bench.client_process import ROOT, anonymous_mb, load, make_topic
-from compat_tests import requests
-from compat_tests.targets import Target, make
-from compat_tests.targets.base import ProcessTarget, free_ports
-from compat_tests.targets.kafka_native import java_version
-from shim.wire_client import Connection
+from kafka_shim.compat import requests
+from kafka_shim.compat.targets import Target, make
+from kafka_shim.compat.targets.base import ProcessTarget, free_ports
+from kafka_shim.compat.targets.kafka_native import java_version
+from kafka_shim.wire_client import Connection
 
 GB = 1_000_000_000
 
@@ -95,7 +95,7 @@ def start_times(new: Callable[[], Target], repeats: int) -> tuple[list[float], l
 def embedded_start_ms(repeats: int) -> list[float]:
     """Milliseconds from `Broker()` to its first answer, the import not counted, in a process of its own each."""
     script = (
-        "import time, asyncio, uvloop, shim.embedded, shim.server\nfrom shim import Broker\n"
+        "import time, asyncio, uvloop, kafka_shim.embedded, kafka_shim.server\nfrom kafka_shim import Broker\n"
         "began = time.perf_counter()\n"
         "with Broker() as broker:\n    print((time.perf_counter() - began) * 1000)\n"
     )

@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 from bench.cost import cpu_s
-from compat_tests import requests
-from compat_tests.targets import Target
-from shim.wire_client import Connection
+from kafka_shim.compat import requests
+from kafka_shim.compat.targets import Target
+from kafka_shim.wire_client import Connection
 
 ROOT = Path(__file__).resolve().parent.parent
 

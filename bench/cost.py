@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psutil
 
-from compat_tests.targets import Target
+from kafka_shim.compat.targets import Target
 
 
 def cpu_s(target: Target) -> float:

@@ -15,12 +15,12 @@ from typing import Any
 
 from bench.cost import cpu_s
 from bench.machine import awake
-from compat_tests.groups.script import protocols, subscription
-from compat_tests.requests import create_topic, make
-from compat_tests.targets import Target
-from compat_tests.targets import make as make_target
-from shim.errors import ErrorCode
-from shim.wire_client import Connection
+from kafka_shim.compat.groups.script import protocols, subscription
+from kafka_shim.compat.requests import create_topic, make
+from kafka_shim.compat.targets import Target
+from kafka_shim.compat.targets import make as make_target
+from kafka_shim.errors import ErrorCode
+from kafka_shim.wire_client import Connection
 
 TOPIC = "bench"
 MEMBERS = 100

@@ -14,12 +14,12 @@ import time
 from struct import Struct
 from typing import Any
 
-from cext.crc32c import crc32c
-from cext.messages import decode
-from cext.records import build
-from compat_tests.requests import make
-from shim.protocol.headers import encode_request_frame, parse_response_header, response_class
-from shim.wire_client import parse_address
+from kafka_shim.cext.crc32c import crc32c
+from kafka_shim.cext.messages import decode
+from kafka_shim.cext.records import build
+from kafka_shim.compat.requests import make
+from kafka_shim.protocol.headers import encode_request_frame, parse_response_header, response_class
+from kafka_shim.wire_client import parse_address
 
 PARTITIONS = 4
 RECORD_BYTES = 1024

@@ -19,8 +19,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from cext import compression, crc32c, records, segment
-from cext.batch import scan, stamp
+from kafka_shim.cext import compression, crc32c, records, segment
+from kafka_shim.cext.batch import scan, stamp
 
 ROUND_SECONDS = 0.05
 ROUNDS = 5

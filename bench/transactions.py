@@ -15,10 +15,10 @@ from contextlib import ExitStack
 
 from bench.cost import cpu_s
 from bench.machine import awake
-from compat_tests.requests import create_topic
-from compat_tests.targets import make
-from compat_tests.transactions.java_driver import JavaTransactions
-from shim.wire_client import Connection
+from kafka_shim.compat.requests import create_topic
+from kafka_shim.compat.targets import make
+from kafka_shim.compat.transactions.java_driver import JavaTransactions
+from kafka_shim.wire_client import Connection
 
 TOPIC = "bench"
 PARTITIONS = 20

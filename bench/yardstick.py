@@ -17,7 +17,7 @@ from struct import Struct
 
 import uvloop
 
-from cext.crc32c import crc32c
+from kafka_shim.cext.crc32c import crc32c
 
 FRAME = Struct(">ihhih")  # length, api key, version, correlation id, length of the client id
 I16, I32, I64 = Struct(">h"), Struct(">i"), Struct(">q")

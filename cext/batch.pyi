@@ -8,7 +8,7 @@ HEADER_SIZE: int
 """Bytes of a batch before its first record (61)."""
 
 class Verdict(IntEnum):
-    """What is wrong with the bytes of a batch. `shim.errors` turns it into Kafka's error code."""
+    """What is wrong with the bytes of a batch. `kafka_shim.errors` turns it into Kafka's error code."""
 
     OK = 0
     SHORT = 1

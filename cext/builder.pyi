@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from typing_extensions import Buffer
 
-from cext.batch import Batch
+from kafka_shim.cext.batch import Batch
 
 def build(
     records: Iterable[tuple[bytes | None, bytes | None, int, Sequence[tuple[str | bytes, bytes | None]]]],

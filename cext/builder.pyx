@@ -8,7 +8,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
-from cext.batch cimport (
+from kafka_shim.cext.batch cimport (
     AT_ATTRIBUTES,
     AT_BASE_OFFSET,
     AT_BASE_SEQUENCE,
@@ -31,12 +31,12 @@ from cext.batch cimport (
     Batch,
     Verdict,
 )
-from cext.bigendian cimport load_i16, load_i32, store_i16, store_i32, store_i64, store_u32
-from cext.crc32c cimport crc32c_update
-from cext.varint cimport MAX_VARINT32, MAX_VARINT64, size_varint, size_varlong, write_varint, write_varlong
+from kafka_shim.cext.bigendian cimport load_i16, load_i32, store_i16, store_i32, store_i64, store_u32
+from kafka_shim.cext.crc32c cimport crc32c_update
+from kafka_shim.cext.varint cimport MAX_VARINT32, MAX_VARINT64, size_varint, size_varlong, write_varint, write_varlong
 
-from cext.batch import BatchError
-from cext.compression import STORED_LIMIT_BYTES, DecompressError, LimitExceeded, compress, decompress
+from kafka_shim.cext.batch import BatchError
+from kafka_shim.cext.compression import STORED_LIMIT_BYTES, DecompressError, LimitExceeded, compress, decompress
 
 cdef enum:
     MAX_BATCH_BYTES = 0x7FFFFFFF

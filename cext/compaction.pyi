@@ -2,7 +2,7 @@
 
 from typing_extensions import Buffer
 
-from cext.batch import Batch
+from kafka_shim.cext.batch import Batch
 
 class OffsetMap:
     """Key digest (SipHash, 128 bits, keyed by `secret`) -> the greatest offset of the key. Memory is bounded.

@@ -7,7 +7,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from cext.batch cimport (
+from kafka_shim.cext.batch cimport (
     AT_ATTRIBUTES,
     AT_BASE_OFFSET,
     AT_BASE_SEQUENCE,
@@ -25,12 +25,12 @@ from cext.batch cimport (
     Batch,
     Verdict,
 )
-from cext.bigendian cimport store_i16, store_i32, store_i64, store_u32
-from cext.records cimport RecordFields, read_record
-from cext.varint cimport MAX_VARINT32, MAX_VARINT64, read_varint, read_varlong, write_varint, write_varlong
+from kafka_shim.cext.bigendian cimport store_i16, store_i32, store_i64, store_u32
+from kafka_shim.cext.records cimport RecordFields, read_record
+from kafka_shim.cext.varint cimport MAX_VARINT32, MAX_VARINT64, read_varint, read_varlong, write_varint, write_varlong
 
-from cext.batch import BatchError
-from cext.crc32c import crc32c
+from kafka_shim.cext.batch import BatchError
+from kafka_shim.cext.crc32c import crc32c
 
 cdef extern from "siphash.h" nogil:
     void siphash128(const uint8_t* key, const uint8_t* data, size_t size, uint64_t* low, uint64_t* high)

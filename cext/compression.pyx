@@ -9,8 +9,8 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
-from cext.bigendian cimport load_u32, store_u32
-from cext.varint cimport read_uvarint
+from kafka_shim.cext.bigendian cimport load_u32, store_u32
+from kafka_shim.cext.varint cimport read_uvarint
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 NAMES = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -3,9 +3,9 @@
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int16_t, int32_t, uint8_t, uint32_t
 
-from cext.wire cimport Cursor, need, read_i16, read_i32, read_string, read_uvarint
+from kafka_shim.cext.wire cimport Cursor, need, read_i16, read_i32, read_string, read_uvarint
 
-from cext.wire import WireError
+from kafka_shim.cext.wire import WireError
 
 cdef enum:
     HEADER_KEYS = 256

@@ -2,9 +2,9 @@ from typing import Any, TypeVar
 
 from typing_extensions import Buffer
 
-from cext.wire import EncodeError as EncodeError
-from cext.wire import UnsupportedVersionError as UnsupportedVersionError
-from cext.wire import WireError as WireError
+from kafka_shim.cext.wire import EncodeError as EncodeError
+from kafka_shim.cext.wire import UnsupportedVersionError as UnsupportedVersionError
+from kafka_shim.cext.wire import WireError as WireError
 
 _M = TypeVar("_M")
 

@@ -17,17 +17,17 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport INT64_MAX, INT64_MIN, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memmove
 
-from cext.bigendian cimport load_u16, load_u32, load_u64, store_u32
-from cext.plans cimport (
+from kafka_shim.cext.bigendian cimport load_u16, load_u32, load_u64, store_u32
+from kafka_shim.cext.plans cimport (
     ARRAY, BOOL, BYTES, INT8, INT16, INT32, INT64, RECORDS, STRING, STRUCT, TAGGED_STRUCT, UINT16, UINT32, UUID,
     Operation, PlanTable, PyType_GenericAlloc, default_of, fill, get_slot, plan_of,
 )
-from cext.wire cimport (
+from kafka_shim.cext.wire cimport (
     Cursor, Out, need, out_free, out_init, read_bytes, read_i8, read_long_length, read_string, read_uvarint, reserve,
     write_bytes, write_i8, write_i16, write_i32, write_i64, write_long_length, write_raw, write_string, write_uvarint,
 )
 
-from cext.wire import EncodeError, UnsupportedVersionError, WireError
+from kafka_shim.cext.wire import EncodeError, UnsupportedVersionError, WireError
 
 cdef extern from "Python.h":
     bint PyObject_TypeCheck(PyObject* obj, PyTypeObject* cls)

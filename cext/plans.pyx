@@ -11,7 +11,7 @@ from cpython.dict cimport PyDict_GetItem
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from libc.stdlib cimport calloc, free
 
-from cext.wire import UnsupportedVersionError
+from kafka_shim.cext.wire import UnsupportedVersionError
 
 cdef extern from *:
     """

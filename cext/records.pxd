@@ -1,6 +1,6 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from cext.batch cimport Verdict
+from kafka_shim.cext.batch cimport Verdict
 
 # One record, proved; the pointers are into the (decompressed) records of its batch.
 #

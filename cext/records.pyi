@@ -1,15 +1,15 @@
-"""The records inside a RecordBatch v2: walk, check, search; and, from `cext.builder`, build."""
+"""The records inside a RecordBatch v2: walk, check, search; and, from `kafka_shim.cext.builder`, build."""
 
 from collections.abc import Iterator
 from typing import TypeAlias
 
 from typing_extensions import Buffer
 
-from cext.batch import Batch
-from cext.builder import build as build
-from cext.builder import build_marker as build_marker
-from cext.builder import parse_marker as parse_marker
-from cext.builder import recompress as recompress
+from kafka_shim.cext.batch import Batch
+from kafka_shim.cext.builder import build as build
+from kafka_shim.cext.builder import build_marker as build_marker
+from kafka_shim.cext.builder import parse_marker as parse_marker
+from kafka_shim.cext.builder import recompress as recompress
 
 Header: TypeAlias = tuple[str, bytes | None]
 

@@ -6,7 +6,7 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
-from cext.batch cimport (
+from kafka_shim.cext.batch cimport (
     BATCH_HEADER_SIZE,
     LOG_APPEND_TIME_FLAG,
     RELEASE_GIL_WALK_BYTES,
@@ -18,11 +18,11 @@ from cext.batch cimport (
     crc_matches,
     read_header,
 )
-from cext.varint cimport read_varint, read_varlong
+from kafka_shim.cext.varint cimport read_varint, read_varlong
 
-from cext.batch import BatchError
-from cext.builder import build, build_marker, parse_marker, recompress  # no-cython-lint
-from cext.compression import DEFAULT_LIMIT_BYTES, STORED_LIMIT_BYTES, DecompressError, LimitExceeded, decompress
+from kafka_shim.cext.batch import BatchError
+from kafka_shim.cext.builder import build, build_marker, parse_marker, recompress  # no-cython-lint
+from kafka_shim.cext.compression import DEFAULT_LIMIT_BYTES, STORED_LIMIT_BYTES, DecompressError, LimitExceeded, decompress
 
 cdef enum:
     NO_TIMESTAMP = -1

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from typing_extensions import Buffer
 
-from cext.batch import Batch, Verdict
+from kafka_shim.cext.batch import Batch, Verdict
 
 def append(fd: int, buffers: Sequence[Buffer]) -> int:
     """Write all buffers where the file stands (open it with O_APPEND), going on after short writes and signals.

@@ -10,7 +10,7 @@ from libc.stdlib cimport free, malloc
 from posix.types cimport off_t
 from posix.unistd cimport pread, write
 
-from cext.batch cimport (
+from kafka_shim.cext.batch cimport (
     AT_ATTRIBUTES,
     AT_BASE_OFFSET,
     AT_CRC,
@@ -24,10 +24,10 @@ from cext.batch cimport (
     check_header,
     read_header,
 )
-from cext.bigendian cimport load_i32, load_i64, load_u32
-from cext.crc32c cimport crc32c_update
+from kafka_shim.cext.bigendian cimport load_i32, load_i64, load_u32
+from kafka_shim.cext.crc32c cimport crc32c_update
 
-from cext.batch import Verdict as _Verdict
+from kafka_shim.cext.batch import Verdict as _Verdict
 
 cdef extern from "<sys/uio.h>" nogil:
     cdef struct iovec:

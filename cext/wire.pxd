@@ -3,7 +3,7 @@
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from cext.bigendian cimport load_u16, load_u32, load_u64, store_u16, store_u32, store_u64
+from kafka_shim.cext.bigendian cimport load_u16, load_u32, load_u64, store_u16, store_u32, store_u64
 
 cdef enum:
     # Kafka refuses longer strings in both directions, also where the length is a varint.

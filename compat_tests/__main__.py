@@ -1,6 +1,6 @@
 """``make compat``: every behaviour on every target, how they agree, and the report.
 
-python -m compat_tests [--targets shim,kafka-native,kafka-container] [--only PATTERN] [--long] [--report DIR]
+python -m kafka_shim.compat [--targets shim,kafka-native,kafka-container] [--only PATTERN] [--long] [--report DIR]
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import sys
 import time
 from pathlib import Path
 
-from compat_tests import engine, report, runner
-from compat_tests.scenarios import load
+from kafka_shim.compat import engine, report, runner
+from kafka_shim.compat.scenarios import load
 
 ROOT = Path(__file__).resolve().parent.parent
 

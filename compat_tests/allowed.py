@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from compat_tests.runner import Difference
+from kafka_shim.compat.runner import Difference
 
 
 @dataclass(frozen=True)

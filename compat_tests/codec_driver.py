@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 from types import TracebackType
 
-from compat_tests.kafka_jars import classpath, kafka_libs
+from kafka_shim.compat.kafka_jars import classpath, kafka_libs
 
 SOURCE = Path(__file__).resolve().parent / "java" / "CodecDriver.java"
 

@@ -6,7 +6,7 @@ import hashlib
 import subprocess
 from pathlib import Path
 
-from compat_tests.kafka_jars import ROOT, classpath
+from kafka_shim.compat.kafka_jars import ROOT, classpath
 
 # Small and quick to start: a tool lives for a second or two beside the broker that it talks to.
 JVM_OPTIONS = ("-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")

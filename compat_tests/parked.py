@@ -5,8 +5,8 @@ from __future__ import annotations
 import select
 from typing import Any
 
-from shim.protocol.message import Message
-from shim.wire_client import Connection
+from kafka_shim.protocol.message import Message
+from kafka_shim.wire_client import Connection
 
 # Long for a broker that has no reason to wait.
 A_WHILE_S = 0.4

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from shim.wire_client import parse_address
-from shim.wiretap.capture import CaptureWriter, read_capture
-from shim.wiretap.recorder import OnRequest, Recorder
-from shim.wiretap.replay import Outcome, Replayer
+from kafka_shim.wire_client import parse_address
+from kafka_shim.wiretap.capture import CaptureWriter, read_capture
+from kafka_shim.wiretap.recorder import OnRequest, Recorder
+from kafka_shim.wiretap.replay import Outcome, Replayer
 
 PATIENCE_S = 20
 

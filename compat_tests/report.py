@@ -10,9 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from compat_tests.allowed import reason_for
-from compat_tests.runner import FAILED, NOT_APPLICABLE, PASSED, Difference, Results, differences
-from compat_tests.scenarios import Scenario
+from kafka_shim.compat.allowed import reason_for
+from kafka_shim.compat.runner import FAILED, NOT_APPLICABLE, PASSED, Difference, Results, differences
+from kafka_shim.compat.scenarios import Scenario
 
 BEGIN, END = "<!-- compat: begin -->", "<!-- compat: end -->"
 PAGE = Path(__file__).with_name("report.html")

@@ -1,4 +1,4 @@
-"""Requests that tests, scenarios and the bench send over ``shim.wire_client``, made from plain values."""
+"""Requests that tests, scenarios and the bench send over ``kafka_shim.wire_client``, made from plain values."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cext.records import build
-from shim.errors import ErrorCode
-from shim.protocol.api_keys import API_KEYS
-from shim.protocol.headers import request_class
-from shim.protocol.message import Message
-from shim.wire_client import Connection, check
+from kafka_shim.cext.records import build
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.api_keys import API_KEYS
+from kafka_shim.protocol.headers import request_class
+from kafka_shim.protocol.message import Message
+from kafka_shim.wire_client import Connection, check
 
 Record = tuple[bytes | None, bytes | None]
 
@@ -54,7 +54,7 @@ def produce(
     **batch: Any,
 ) -> Message:
     """A Produce request of one partition. `records` are (key, value) pairs, or the bytes of batches as they are;
-    `batch` are keywords of ``cext.records.build``."""
+    `batch` are keywords of ``kafka_shim.cext.records.build``."""
     if not isinstance(records, bytes | bytearray | None):
         records = build([(key, value, 1, ()) for key, value in records], **batch)
     return make(

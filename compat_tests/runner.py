@@ -14,12 +14,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from compat_tests.scenarios import Scenario
-from compat_tests.scenarios.talk import Disagreement, Talk, warm_up
-from compat_tests.targets import Power, Target, make
-from compat_tests.targets.kafka_container import KafkaContainer
-from compat_tests.targets.kafka_native import KafkaNative
-from shim.wire_client import WireClientError
+from kafka_shim.compat.scenarios import Scenario
+from kafka_shim.compat.scenarios.talk import Disagreement, Talk, warm_up
+from kafka_shim.compat.targets import Power, Target, make
+from kafka_shim.compat.targets.kafka_container import KafkaContainer
+from kafka_shim.compat.targets.kafka_native import KafkaNative
+from kafka_shim.wire_client import WireClientError
 
 # Beside each other on one broker; most of a scenario's time is waiting for answers.
 WORKERS = 4
@@ -153,7 +153,7 @@ def run(
                 for kind in shared:
                     together(scenario, kind)
     finally:
-        if java := sys.modules.get("compat_tests.apps.java"):
+        if java := sys.modules.get("kafka_shim.compat.apps.java"):
             java.close()
         for each in shared.values():
             each.close()
@@ -161,7 +161,7 @@ def run(
 
 
 def _is_doubtful(scenario: Scenario, outcomes: Mapping[str, Outcome]) -> bool:
-    from compat_tests.allowed import reason_for
+    from kafka_shim.compat.allowed import reason_for
 
     if any(outcome.status == FAILED for outcome in outcomes.values()):
         return True

@@ -2,8 +2,8 @@
 back.
 
 A case is a request that any broker can be asked without knowing its state: about nothing, about what does not exist,
-out of range. What must agree is the whole answer after ``shim.wiretap.compare``: error codes, shape and content, but
-for invented ids.
+out of range. What must agree is the whole answer after ``kafka_shim.wiretap.compare``: error codes, shape and content,
+but for invented ids.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compat_tests.requests import NAMES, create_topic, make
-from shim.protocol.headers import request_class
-from shim.protocol.message import Message
-from shim.wire_client import Connection, WireClientError
-from shim.wiretap.compare import Pairs, differences
-from shim.wiretap.frames import error_codes
+from kafka_shim.compat.requests import NAMES, create_topic, make
+from kafka_shim.protocol.headers import request_class
+from kafka_shim.protocol.message import Message
+from kafka_shim.wire_client import Connection, WireClientError
+from kafka_shim.wiretap.compare import Pairs, differences
+from kafka_shim.wiretap.frames import error_codes
 
 TOPIC, ABSENT, GROUP, TXN = "sweep", "absent", "sweep-group", "sweep-txn"
 BAD_ID = b"\x01" * 16

@@ -46,6 +46,6 @@ def command_line(arguments: list[str], environment: Mapping[str, str]) -> list[s
 
 
 if __name__ == "__main__":
-    from shim.cli import main
+    from kafka_shim.cli import main
 
     sys.exit(main(command_line(sys.argv[1:], os.environ)))

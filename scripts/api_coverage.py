@@ -14,8 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from shim.api import APIS  # noqa: E402
-from shim.protocol.api_keys import API_KEYS  # noqa: E402
+from kafka_shim.api import APIS  # noqa: E402
+from kafka_shim.protocol.api_keys import API_KEYS  # noqa: E402
 
 PAGE = ROOT / "docs" / "api-coverage.md"
 # Advertised only when a telemetry plug-in is configured.

@@ -45,6 +45,12 @@ class Step:
     environment: dict[str, str] | None = None
     report: Path | None = None
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """A tree beside the main one is not installed: `kafka_shim` is its folder of links there, made by setup.py."""
+        names = {} if self.cwd == ROOT else {"PYTHONPATH": str(self.cwd / "build" / "names")}
+        return {**names, **(self.environment or {})}
+
 
 def pytest(name: str, *arguments: str, python: Path = PYTHON, cwd: Path = ROOT, **environment: str) -> Step:
     report = REPORTS / f"{name}.xml"
@@ -224,7 +230,7 @@ class Lane:
         if out is not None:
             command = ["nice", "-n", str(BESIDE_NICENESS), *command]
         path = os.pathsep.join([str(PYTHON.parent), os.environ.get("PATH", "")])  # cython-lint runs pycodestyle by name
-        environment = {**os.environ, "PATH": path, "KAFKA_SHIM_WERROR": "1", **(step.environment or {})}
+        environment = {**os.environ, "PATH": path, "KAFKA_SHIM_WERROR": "1", **step.variables}
         done = subprocess.run(
             command,
             cwd=step.cwd,

@@ -1,10 +1,10 @@
-"""A Kafka broker in Python and Cython. `from shim import Broker` gives one inside this process."""
+"""A Kafka broker in Python and Cython. `from kafka_shim import Broker` gives one inside this process."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.embedded import Broker as Broker
+    from kafka_shim.embedded import Broker as Broker
 
 __version__ = "0.1.0"
 __all__ = ["Broker", "__version__"]
@@ -13,7 +13,7 @@ __all__ = ["Broker", "__version__"]
 def __getattr__(name: str) -> object:
     # Late: `kafka-shim serve` needs nothing of the embedded broker.
     if name == "Broker":
-        from shim.embedded import Broker
+        from kafka_shim.embedded import Broker
 
         return Broker
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

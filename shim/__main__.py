@@ -1,7 +1,7 @@
-"""`python -m shim` is `kafka-shim`."""
+"""`python -m kafka_shim` is `kafka-shim`."""
 
 import sys
 
-from shim.cli import main
+from kafka_shim.cli import main
 
 sys.exit(main())

@@ -6,19 +6,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from shim.api.fetch_sessions import FetchSessions
-    from shim.clock import Clock
-    from shim.config import BrokerConfig
-    from shim.connection import ReceiveMemory
-    from shim.faults import Faults
-    from shim.group.coordinator import GroupCoordinator
-    from shim.metadata.store import MetadataStore
-    from shim.metrics import Metrics
-    from shim.protocol.messages.metadata_response import MetadataResponseTopic
-    from shim.storage.logs import Logs
-    from shim.txn.coordinator import TransactionCoordinator
-    from shim.txn.producer_ids import ProducerIds
-    from shim.waiters import Waiter
+    from kafka_shim.api.fetch_sessions import FetchSessions
+    from kafka_shim.clock import Clock
+    from kafka_shim.config import BrokerConfig
+    from kafka_shim.connection import ReceiveMemory
+    from kafka_shim.faults import Faults
+    from kafka_shim.group.coordinator import GroupCoordinator
+    from kafka_shim.metadata.store import MetadataStore
+    from kafka_shim.metrics import Metrics
+    from kafka_shim.protocol.messages.metadata_response import MetadataResponseTopic
+    from kafka_shim.storage.logs import Logs
+    from kafka_shim.txn.coordinator import TransactionCoordinator
+    from kafka_shim.txn.producer_ids import ProducerIds
+    from kafka_shim.waiters import Waiter
 
 
 class Listener:

@@ -18,10 +18,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[:1] == ["serve"]:
         options = _plain_serve(words[1:])
         if options is not None:
-            from shim.serve import serve
+            from kafka_shim.serve import serve
 
             return serve(**options)
-    from shim.commands.main import run
+    from kafka_shim.commands.main import run
 
     return run(words)
 

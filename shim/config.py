@@ -169,7 +169,7 @@ class BrokerConfig:
         """
         config = cls()
         if options:
-            from shim.config_parse import parse_broker
+            from kafka_shim.config_parse import parse_broker
 
             parse_broker(config, options)
         return config
@@ -177,7 +177,7 @@ class BrokerConfig:
     def apply_dynamic(self, options: Mapping[str, str]) -> None:
         """Replace what AlterConfigs has stored for this broker (cluster-wide default first, then its own, merged by
         the caller). Values were checked before they were stored."""
-        from shim.config_parse import apply_dynamic
+        from kafka_shim.config_parse import apply_dynamic
 
         apply_dynamic(self, options)
 

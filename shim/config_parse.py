@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shim.config import BrokerConfig, ConfigError
-from shim.config_table import (
+from kafka_shim.config import BrokerConfig, ConfigError
+from kafka_shim.config_table import (
     BROKER_OPTIONS,
     PROMISES_DURABILITY,
     PROMISES_SECURITY,
@@ -118,7 +118,7 @@ def _apply(config: BrokerConfig, values: Mapping[str, Any]) -> None:
         attribute = name.replace(".", "_")
         if hasattr(BrokerConfig, attribute) and attribute not in _RESOLVED_ATTRIBUTES:
             default = getattr(BrokerConfig, attribute)
-            # Lists of addresses are read by `shim.listeners`, which wants their text.
+            # Lists of addresses are read by `kafka_shim.listeners`, which wants their text.
             setattr(
                 config,
                 attribute,

@@ -7,9 +7,9 @@ option or asks for one; a start with defaults does without.
 
 from __future__ import annotations
 
-from shim import config_rows
-from shim.config import BrokerConfig, ConfigError
-from shim.config_docs import DOCS
+from kafka_shim import config_rows
+from kafka_shim.config import BrokerConfig, ConfigError
+from kafka_shim.config_docs import DOCS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
     "local.retention.bytes": (("log.local.retention.bytes", 1),),
 }
 
-# Broker options of which one gives its value through another: resolved by `shim.config_parse`.
+# Broker options of which one gives its value through another: resolved by `kafka_shim.config_parse`.
 _RESOLVED = frozenset(name for synonyms in SYNONYMS.values() for name, _ in synonyms) | {"log.dir", "log.dirs"}
 
 # A value other than the default of these promises security that is not built yet: the start stops.

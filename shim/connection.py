@@ -15,20 +15,20 @@ import logging
 import mmap
 from struct import Struct
 
-from shim.broker import Session
-from shim.errors import DisconnectError
+from kafka_shim.broker import Session
+from kafka_shim.errors import DisconnectError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-    from shim.broker import Listener
-    from shim.dispatch import Dispatcher
+    from kafka_shim.broker import Listener
+    from kafka_shim.dispatch import Dispatcher
 
     Parts = list[Any]
 
-logger = logging.getLogger("shim.connection")
+logger = logging.getLogger("kafka_shim.connection")
 
 PROBE_BYTES = 65536
 # Frames of one 1 MB batch, the default of most producers, are read into buffers of this size, which are kept for reuse.

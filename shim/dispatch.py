@@ -12,23 +12,23 @@ from __future__ import annotations
 
 import logging
 
-from cext.headers import RequestHeaderParser
-from cext.messages import decode_prefix, encode_response_frame
-from shim.api import TABLE, Api
-from shim.broker import Context
-from shim.errors import DisconnectError, ErrorCode, KafkaError
-from shim.protocol.api_keys import API_KEYS
+from kafka_shim.api import TABLE, Api
+from kafka_shim.broker import Context
+from kafka_shim.cext.headers import RequestHeaderParser
+from kafka_shim.cext.messages import decode_prefix, encode_response_frame
+from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
+from kafka_shim.protocol.api_keys import API_KEYS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any
 
-    from shim.broker import Broker, Session
+    from kafka_shim.broker import Broker, Session
 
     Parts = list[Any]
 
-logger = logging.getLogger("shim.request")
+logger = logging.getLogger("kafka_shim.request")
 
 API_VERSIONS = 18
 RECEIVED = "request.received"
@@ -153,7 +153,7 @@ class Dispatcher:
         return encode_response_frame(context.correlation_id, response, context.api_version)
 
     def _fail(self, context: Context, api: Api, request: Any, error: Exception) -> Any:
-        from shim.api.failures import failure
+        from kafka_shim.api.failures import failure
 
         if isinstance(error, KafkaError):
             code, message = error.code, error.message
@@ -169,7 +169,7 @@ async def _ready(response: Any) -> Any:
 
 
 def _unsupported_api_versions(correlation_id: int) -> Parts:
-    from shim.api.k18_api_versions import unsupported
+    from kafka_shim.api.k18_api_versions import unsupported
 
     return encode_response_frame(correlation_id, unsupported(), 0)
 

@@ -1,6 +1,6 @@
 """A broker inside a Python program: in a thread of its own, or in a child process.
 
-    from shim import Broker
+    from kafka_shim import Broker
 
     with Broker(num_partitions=4) as broker:
         producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
@@ -18,10 +18,10 @@ import threading
 from concurrent.futures import Future
 from pathlib import Path
 
-from shim.clock import RealClock, VirtualClock
-from shim.config import BrokerConfig
-from shim.faults import ENVIRONMENT, Faults
-from shim.memory_dir import make, remove
+from kafka_shim.clock import RealClock, VirtualClock
+from kafka_shim.config import BrokerConfig
+from kafka_shim.faults import ENVIRONMENT, Faults
+from kafka_shim.memory_dir import make, remove
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-    from shim.clock import Clock
-    from shim.server import Server
+    from kafka_shim.clock import Clock
+    from kafka_shim.server import Server
 
 START_SECONDS = 30.0
 STOP_SECONDS = 30.0
@@ -186,7 +186,7 @@ class Broker:
 
     @property
     def state(self) -> Any:
-        """The broker's state objects (`shim.broker.Broker`); touch them only inside `call`."""
+        """The broker's state objects (`kafka_shim.broker.Broker`); touch them only inside `call`."""
         if self._server is None:
             raise RuntimeError("only a broker in a thread of this process shows its state")
         return self._server.broker
@@ -215,7 +215,7 @@ class Broker:
         return config
 
     def _start_thread(self) -> None:
-        from shim.serve import loop_factory
+        from kafka_shim.serve import loop_factory
 
         started: Future[None] = Future()
         factory = self._loop_factory or loop_factory()
@@ -237,7 +237,7 @@ class Broker:
             started.set_exception(error)
 
     async def _serve(self, started: Future[None]) -> None:
-        from shim.server import Server
+        from kafka_shim.server import Server
 
         config = self._config()
         config.log_dirs = self._given_dirs or (str(self._data_dir),)
@@ -254,9 +254,9 @@ class Broker:
     # --- in a process
 
     def _start_process(self) -> None:
-        from shim.serve import STOP_WITH_STDIN
+        from kafka_shim.serve import STOP_WITH_STDIN
 
-        command = [sys.executable, "-m", "shim", "serve", "--listen", self._listen]
+        command = [sys.executable, "-m", "kafka_shim", "serve", "--listen", self._listen]
         if self._given_dirs is None:
             command += ["--memory"]
         elif len(self._given_dirs) == 1:

@@ -1,7 +1,8 @@
 """Kafka's error codes, and the one exception that is an answer to a client.
 
 Two kinds of failure: `KafkaError(code)` is an answer, any other exception is a bug of this broker (logged once in
-`dispatch`, answered as UNKNOWN_SERVER_ERROR). Disk errors are caught in `shim.storage` and become KAFKA_STORAGE_ERROR.
+`dispatch`, answered as UNKNOWN_SERVER_ERROR). Disk errors are caught in `kafka_shim.storage` and become
+KAFKA_STORAGE_ERROR.
 """
 
 from enum import IntEnum
@@ -157,7 +158,7 @@ MALFORMED_REQUEST = (
 class KafkaError(Exception):
     """An answer to the client: a code, and a sentence for the fields that carry one (None where Kafka sends null).
 
-    A subclass may carry more (see `shim.storage.results`); who catches it needs only `code` and `message`.
+    A subclass may carry more (see `kafka_shim.storage.results`); who catches it needs only `code` and `message`.
     """
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:

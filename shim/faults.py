@@ -18,7 +18,7 @@ import os
 import signal
 import sys
 
-from shim.errors import DisconnectError, ErrorCode, KafkaError
+from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

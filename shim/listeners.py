@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import socket
 
-from shim.broker import Listener
-from shim.config import ConfigError
+from kafka_shim.broker import Listener
+from kafka_shim.config import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.config import BrokerConfig
+    from kafka_shim.config import BrokerConfig
 
 
 def parse_endpoints(text: str, option: str) -> list[tuple[str, str, int]]:

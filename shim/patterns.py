@@ -6,7 +6,7 @@ not capture: to say what each matched, RE2 would leave its automaton for somethi
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
+from kafka_shim.errors import ErrorCode, KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

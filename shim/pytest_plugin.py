@@ -18,7 +18,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from shim.embedded import Broker
+    from kafka_shim.embedded import Broker
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -28,7 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def kafka_shim(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """A running `shim.Broker`, stopped after the test."""
-    from shim.embedded import Broker
+    from kafka_shim.embedded import Broker
 
     options: dict[str, object] = {}
     for marker in reversed(list(request.node.iter_markers("kafka_shim"))):

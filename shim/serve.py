@@ -10,18 +10,18 @@ import os
 import signal
 import sys
 
-from cext.allocator import keep as keep_memory
-from shim.config import BrokerConfig, ConfigError
-from shim.faults import Faults
-from shim.server import Server
-from shim.storage.results import StorageError
+from kafka_shim.cext.allocator import keep as keep_memory
+from kafka_shim.config import BrokerConfig, ConfigError
+from kafka_shim.faults import Faults
+from kafka_shim.server import Server
+from kafka_shim.storage.results import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from shim.clock import Clock
+    from kafka_shim.clock import Clock
 
 EXIT_FAILED = 1
 # In the environment of a child: it stops when its standard input ends, so that it never outlives its parent.
@@ -46,7 +46,7 @@ def serve(
     temporary: Path | None = None
     try:
         if memory:
-            from shim.memory_dir import make
+            from kafka_shim.memory_dir import make
 
             temporary = make()
         config = configure(listen, str(temporary) if temporary else data_dir, config_file, options)
@@ -58,7 +58,7 @@ def serve(
         return EXIT_FAILED
     finally:
         if temporary is not None:
-            from shim.memory_dir import remove
+            from kafka_shim.memory_dir import remove
 
             remove(temporary)
 
@@ -72,7 +72,7 @@ def configure(
     """
     given: dict[str, str] = {}
     if config_file is not None:
-        from shim.config_parse import read_properties
+        from kafka_shim.config_parse import read_properties
 
         given.update(read_properties(config_file))
     for option in options:

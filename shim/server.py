@@ -6,29 +6,29 @@ import asyncio
 import logging
 import time
 
-from shim.api.fetch_sessions import FetchSessions
-from shim.broker import Broker
-from shim.clock import RealClock
-from shim.connection import Connection, ReceiveMemory, Registry
-from shim.dispatch import Dispatcher
-from shim.faults import Faults
-from shim.group.coordinator import GroupCoordinator
-from shim.listeners import bind, listeners_of, printable
-from shim.metadata.store import MetadataStore
-from shim.metrics import Metrics
-from shim.storage.logs import Logs
-from shim.txn.coordinator import TransactionCoordinator
-from shim.txn.producer_ids import ProducerIds
+from kafka_shim.api.fetch_sessions import FetchSessions
+from kafka_shim.broker import Broker
+from kafka_shim.clock import RealClock
+from kafka_shim.connection import Connection, ReceiveMemory, Registry
+from kafka_shim.dispatch import Dispatcher
+from kafka_shim.faults import Faults
+from kafka_shim.group.coordinator import GroupCoordinator
+from kafka_shim.listeners import bind, listeners_of, printable
+from kafka_shim.metadata.store import MetadataStore
+from kafka_shim.metrics import Metrics
+from kafka_shim.storage.logs import Logs
+from kafka_shim.txn.coordinator import TransactionCoordinator
+from kafka_shim.txn.producer_ids import ProducerIds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from shim.broker import Listener
-    from shim.clock import Clock
-    from shim.config import BrokerConfig
+    from kafka_shim.broker import Listener
+    from kafka_shim.clock import Clock
+    from kafka_shim.config import BrokerConfig
 
-logger = logging.getLogger("shim.server")
+logger = logging.getLogger("kafka_shim.server")
 
 # How long a clean stop waits for requests under way, and then for clients to take their last answers.
 DRAIN_SECONDS = 5.0

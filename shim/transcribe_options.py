@@ -1,6 +1,6 @@
 """Writes `shim/config_rows.py`, the facts of Kafka's options, from Kafka's released jars.
 
-``python -m shim.transcribe_options LIBS`` needs a JDK and the Kafka 4.3.1 jars in the folder LIBS. Names, types,
+``python -m kafka_shim.transcribe_options LIBS`` needs a JDK and the Kafka 4.3.1 jars in the folder LIBS. Names, types,
 defaults, checks and importance are facts of Kafka; documentation is this project's own (`shim/config_docs.py`).
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 DRIVER = Path(__file__).with_name("OptionFacts.java")
 TARGET = Path(__file__).with_name("config_rows.py")
-HEAD = '''"""Every option of Kafka 4.3.1, as facts. Written by shim.transcribe_options: change nothing here.
+HEAD = '''"""Every option of Kafka 4.3.1, as facts. Written by kafka_shim.transcribe_options: change nothing here.
 
 Rows are (name, type, default, check, importance, how it may change at run time). `REQUIRED` stands for no default,
 None for a default of null; checks are in Kafka's words.

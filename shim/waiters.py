@@ -6,7 +6,7 @@ import asyncio
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.clock import Clock
+    from kafka_shim.clock import Clock
 
 
 class Waiter:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import socket
 
-from cext.messages import decode
-from shim.errors import ErrorCode
-from shim.protocol.api_keys import API_KEYS
-from shim.protocol.headers import encode_request_frame, parse_response_header, response_class
+from kafka_shim.cext.messages import decode
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.api_keys import API_KEYS
+from kafka_shim.protocol.headers import encode_request_frame, parse_response_header, response_class
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from shim.protocol.message import Message
+    from kafka_shim.protocol.message import Message
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 MAX_FRAME_BYTES = 1 << 30
@@ -149,7 +149,7 @@ class Connection:
     def ranges(self) -> dict[int, tuple[int, int]]:
         """(first, last) version of each API that the broker advertises."""
         if self._ranges is None:
-            from shim.protocol.messages.api_versions_request import ApiVersionsRequest
+            from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 
             answer = self.request(ApiVersionsRequest(client_software_name="kafka-shim", client_software_version="0"), 3)
             check(answer.error_code, subject="ApiVersions")

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from compat_tests.targets import make
-from shim.history.operations import OK, POLL, SEND, Operation
-from spark import generator, plain_clients, stream, triggers
-from spark.audit import __main__ as audit
-from spark.audit import history, page, workload
-from spark.kafka_topic import Source
-from spark.session import build_session
-from spark.sink import faults
+from kafka_shim.compat.targets import make
+from kafka_shim.history.operations import OK, POLL, SEND, Operation
+from kafka_shim.spark import generator, plain_clients, stream, triggers
+from kafka_shim.spark.audit import __main__ as audit
+from kafka_shim.spark.audit import history, page, workload
+from kafka_shim.spark.kafka_topic import Source
+from kafka_shim.spark.session import build_session
+from kafka_shim.spark.sink import faults
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,4 +1,6 @@
-"""Runs the streaming job in a process of its own and kills things while it works: ``python -m spark.fire --help``.
+"""Runs the streaming job in a process of its own and kills things while it works.
+
+``python -m kafka_shim.spark.fire --help``.
 
 Each run of the driver meets up to three: a task at a moment before, inside or after its commit (SIGKILL of its worker,
 or an exception), the broker (SIGKILL, restarted on its data), and last the driver itself with its JVM (SIGKILL). It is
@@ -23,13 +25,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spark import generator, plain_clients, stream
-from spark.sink import faults
+from kafka_shim.spark import generator, plain_clients, stream
+from kafka_shim.spark.sink import faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from compat_tests.targets import Target
+    from kafka_shim.compat.targets import Target
 
 ROOT = Path(__file__).resolve().parent.parent
 KINDS = ("driver", "task", "broker")
@@ -156,7 +158,15 @@ def run(
     generator.write(target.bootstrap, orders, prefix=prefix, repeats=False)
     say(f"{orders:,} orders are written")
     command = [
-        *(sys.executable, "-m", "spark.stream", "--pipeline", "map", "--bootstrap-servers", target.bootstrap),
+        *(
+            sys.executable,
+            "-m",
+            "kafka_shim.spark.stream",
+            "--pipeline",
+            "map",
+            "--bootstrap-servers",
+            target.bootstrap,
+        ),
         *("--prefix", prefix, "--out", f"{prefix}out", "--checkpoint", str(checkpoint)),
         *("--max-offsets-per-trigger", str(per_batch), "--sink", sink),
     ]
@@ -229,7 +239,7 @@ def count(bootstrap: str, topic: str, orders: int, outcome: Outcome) -> None:
     show_default=True,
 )
 def main(kind: str, orders: int, kills: int, per_batch: int, sink: str) -> None:
-    from compat_tests.targets import make
+    from kafka_shim.compat.targets import make
 
     with tempfile.TemporaryDirectory(prefix="fire-") as scratch, make(kind) as target:
         checkpoint = Path(scratch) / "checkpoint"

@@ -1,8 +1,8 @@
 """Orders and payments for the streaming job, made by number: the same number always gives the same records.
 
-``python -m spark.generator --bootstrap-servers ... --count 100000`` writes them; before every eleventh transaction
-another is written and aborted, so that a reader that forgets read_committed counts too much, and every hundredth order
-is sent twice.
+``python -m kafka_shim.spark.generator --bootstrap-servers ... --count 100000`` writes them; before every eleventh
+transaction another is written and aborted, so that a reader that forgets read_committed counts too much, and every
+hundredth order is sent twice.
 """
 
 from __future__ import annotations

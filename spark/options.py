@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spark import formats, kafka_topic
-from spark.formats import Format
-from spark.kafka_topic import Part, Source
+from kafka_shim.spark import formats, kafka_topic
+from kafka_shim.spark.formats import Format
+from kafka_shim.spark.kafka_topic import Part, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,13 +5,13 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from spark import plots
+from kafka_shim.spark import plots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from spark.triggers import Summary, Trigger
+    from kafka_shim.spark.triggers import Summary, Trigger
 
 STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1c2128; --faint: #d5dae1; --first: #2f6fb5; --second: #c8702a;
@@ -32,7 +32,7 @@ summary { cursor: pointer; }
 
 
 def document(title: str, body: str, pictures: Sequence[str] = ()) -> str:
-    """A whole page: ``body`` is HTML, ``pictures`` are SVG of `spark.plots` and follow it."""
+    """A whole page: ``body`` is HTML, ``pictures`` are SVG of `kafka_shim.spark.plots` and follow it."""
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
         f'content="width=device-width"><title>{escape(title)}</title><style>{STYLE}</style></head><body>\n'

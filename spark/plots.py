@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from spark.triggers import Trigger
+    from kafka_shim.spark.triggers import Trigger
 
 # Colours that matplotlib writes and the page replaces by its own.
 INK, FIRST, SECOND = "#010203", "#040506", "#070809"

@@ -1,4 +1,4 @@
-"""Streaming job: consume, transform, produce. ``python -m spark.stream --help``.
+"""Streaming job: consume, transform, produce. ``python -m kafka_shim.spark.stream --help``.
 
 Reads orders (and payments) with read_committed, transforms them by one of four pipelines and writes to a topic:
 
@@ -8,7 +8,7 @@ Reads orders (and payments) with read_committed, transforms them by one of four 
 - ``join``: each order with its payment, when both are there within a minute of each other.
 
 A run with the same checkpoint goes on where the last one ended or was killed. Sinks: ``foreach-batch`` and
-``data-source`` are exactly once (`spark.sink`), ``spark`` is Spark's own, at least once.
+``data-source`` are exactly once (`kafka_shim.spark.sink`), ``spark`` is Spark's own, at least once.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spark import generator, kafka_topic, options, pages, triggers
-from spark.formats import Format
-from spark.session import build_session
-from spark.sink.data_source import KafkaExactlyOnce
-from spark.sink.foreach_batch import exactly_once, refuse_speculation
+from kafka_shim.spark import generator, kafka_topic, options, pages, triggers
+from kafka_shim.spark.formats import Format
+from kafka_shim.spark.session import build_session
+from kafka_shim.spark.sink.data_source import KafkaExactlyOnce
+from kafka_shim.spark.sink.foreach_batch import exactly_once, refuse_speculation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-    from spark.kafka_topic import Source
+    from kafka_shim.spark.kafka_topic import Source
 
 ORDER = "order_id bigint, customer string, amount_cents bigint, at_ms bigint"
 PAYMENT = "order_id bigint, paid_at_ms bigint"

@@ -1,7 +1,7 @@
-"""Batch job: Parquet into a topic. ``python -m spark.table_to_topic --help``.
+"""Batch job: Parquet into a topic. ``python -m kafka_shim.spark.table_to_topic --help``.
 
 The table has a column ``value`` and may have ``key``, ``headers`` and ``partition``. Spark's own sink writes it, at
-least once: a task that is retried writes its rows again. ``spark.sink`` has the sink that does not.
+least once: a task that is retried writes its rows again. ``kafka_shim.spark.sink`` has the sink that does not.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spark import kafka_topic, options, task_progress
-from spark.formats import Format
-from spark.session import build_session
+from kafka_shim.spark import kafka_topic, options, task_progress
+from kafka_shim.spark.formats import Format
+from kafka_shim.spark.session import build_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

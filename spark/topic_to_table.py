@@ -1,4 +1,4 @@
-"""Batch job: (a part of) topics into Parquet. ``python -m spark.topic_to_table --help``.
+"""Batch job: (a part of) topics into Parquet. ``python -m kafka_shim.spark.topic_to_table --help``.
 
 With ``--checkpoint`` each run appends what is new since the run before, in micro-batches of at most
 ``--max-offsets-per-trigger`` offsets; the files of a batch appear once, whatever was killed.
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spark import kafka_topic, options, pages, task_progress, triggers
-from spark.formats import Format
-from spark.session import build_session
+from kafka_shim.spark import kafka_topic, options, pages, task_progress, triggers
+from kafka_shim.spark.formats import Format
+from kafka_shim.spark.session import build_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from spark.kafka_topic import Source
+    from kafka_shim.spark.kafka_topic import Source
 
 
 def decoded(frame: DataFrame, key: Format, value: Format) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Mutated messages against every decoder: ``python -m cext.tests.fuzz_messages --seconds 60 --seed 1``.
+"""Mutated messages against every decoder: ``python -m kafka_shim.cext.tests.fuzz_messages --seconds 60 --seed 1``.
 
 A decoder must answer with a message or WireError, quickly and in bounded memory, and what it accepted must encode
 to bytes that come back the same. Inputs lie in buffers of their exact size, so that AddressSanitizer sees one byte too
@@ -15,11 +15,18 @@ from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from cext.messages import WireError, decode_prefix, encode
-from shim.protocol.headers import parse_request_header, request_class
-from shim.protocol.message import Message
-from shim.protocol.record_frames import GROUP, SHARE, TRANSACTION, UnknownRecordError, decode_control, decode_metadata
-from shim.tests.protocol.values import CLASSES, Nulls, Seeded, make, structs_of, versions
+from kafka_shim.cext.messages import WireError, decode_prefix, encode
+from kafka_shim.protocol.headers import parse_request_header, request_class
+from kafka_shim.protocol.message import Message
+from kafka_shim.protocol.record_frames import (
+    GROUP,
+    SHARE,
+    TRANSACTION,
+    UnknownRecordError,
+    decode_control,
+    decode_metadata,
+)
+from kafka_shim.tests.protocol.values import CLASSES, Nulls, Seeded, make, structs_of, versions
 
 CORPUS = Path(__file__).resolve().parent / "corpus" / "messages.txt"
 EDGES = (b"\0", b"\x01", b"\x7f", b"\x80", b"\xff", b"\xff\xff", b"\x7f\xff", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff")

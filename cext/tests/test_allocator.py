@@ -9,7 +9,7 @@ import pytest
 
 CHILD = """
 import resource, sys
-from cext.allocator import keep
+from kafka_shim.cext.allocator import keep
 if sys.argv[1] == "keep":
     assert keep(16 << 20)
 for _ in range(50):

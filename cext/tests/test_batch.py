@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cext import batch as cext_batch
-from cext.batch import Batch, BatchError, Verdict, scan, scan_all, stamp
-from cext.tests import oracle
-from cext.tests.exact import exact
+from kafka_shim.cext import batch as cext_batch
+from kafka_shim.cext.batch import Batch, BatchError, Verdict, scan, scan_all, stamp
+from kafka_shim.cext.tests import oracle
+from kafka_shim.cext.tests.exact import exact
 
 INT16 = st.integers(-(2**15), 2**15 - 1)
 INT32 = st.integers(-(2**31), 2**31 - 1)

@@ -2,11 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cext.batch import BatchError, Verdict, scan
-from cext.builder import build, build_marker, parse_marker, recompress
-from cext.records import iterate, validate
-from cext.tests import oracle
-from cext.tests.exact import exact
+from kafka_shim.cext.batch import BatchError, Verdict, scan
+from kafka_shim.cext.builder import build, build_marker, parse_marker, recompress
+from kafka_shim.cext.records import iterate, validate
+from kafka_shim.cext.tests import oracle
+from kafka_shim.cext.tests.exact import exact
 
 INT16 = st.integers(-(2**15), 2**15 - 1)
 INT32 = st.integers(-(2**31), 2**31 - 1)

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from cext.batch import BatchError, scan, scan_all
-from cext.compaction import OffsetMap, copy_kept, index_records, seal, survey
-from cext.records import build, iterate
+from kafka_shim.cext.batch import BatchError, scan, scan_all
+from kafka_shim.cext.compaction import OffsetMap, copy_kept, index_records, seal, survey
+from kafka_shim.cext.records import build, iterate
 
 SECRET = bytes(range(16))
 

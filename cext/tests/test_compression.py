@@ -10,8 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cext.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD, DecompressError, LimitExceeded, compress, decompress
-from cext.tests.exact import exact
+from kafka_shim.cext.compression import (
+    GZIP,
+    LZ4,
+    NAMES,
+    NONE,
+    SNAPPY,
+    ZSTD,
+    DecompressError,
+    LimitExceeded,
+    compress,
+    decompress,
+)
+from kafka_shim.cext.tests.exact import exact
 
 CODECS = (GZIP, SNAPPY, LZ4, ZSTD)
 TEXT = b"".join(b"line %d of a text that compresses\n" % (i * i) for i in range(9000))
@@ -293,6 +304,6 @@ def test_zstd_frames_that_are_broken(data):
 def test_libraries_are_not_imported_before_they_are_needed():
     import subprocess
 
-    code = "import sys, cext.records; print('cramjam' in sys.modules)"
+    code = "import sys, kafka_shim.cext.records; print('cramjam' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from cext.batch import scan_all
-from cext.compression import NAMES
-from cext.records import build_marker, iterate, parse_marker, recompress, validate
-from cext.tests import oracle
-from cext.tests.exact import exact
+from kafka_shim.cext.batch import scan_all
+from kafka_shim.cext.compression import NAMES
+from kafka_shim.cext.records import build_marker, iterate, parse_marker, recompress, validate
+from kafka_shim.cext.tests import oracle
+from kafka_shim.cext.tests.exact import exact
 
 CORPUS = Path(__file__).parent / "corpus"
 FIRST_MS = 1_700_000_000_000

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cext.crc32c import IMPLEMENTATIONS, crc32c, crc32c_with
-from cext.tests import oracle
-from cext.tests.exact import exact
+from kafka_shim.cext.crc32c import IMPLEMENTATIONS, crc32c, crc32c_with
+from kafka_shim.cext.tests import oracle
+from kafka_shim.cext.tests.exact import exact
 
 # Around every size at which an implementation changes its way: registers of 16 and 64 bytes, loops of 64 and 256,
 # blocks of 4352.

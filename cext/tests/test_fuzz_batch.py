@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from cext.batch import BatchError, scan, scan_all, stamp
-from cext.records import build, build_marker, find_timestamp, iterate, recompress, validate
-from cext.segment import Walk, find_batch, whole_batches
-from cext.tests import oracle
-from cext.tests.exact import exact
+from kafka_shim.cext.batch import BatchError, scan, scan_all, stamp
+from kafka_shim.cext.records import build, build_marker, find_timestamp, iterate, recompress, validate
+from kafka_shim.cext.segment import Walk, find_batch, whole_batches
+from kafka_shim.cext.tests import oracle
+from kafka_shim.cext.tests.exact import exact
 
 SECONDS = float(os.environ.get("KAFKA_SHIM_FUZZ_SECONDS", "2"))
 FIRST_SEED = int(os.environ.get("KAFKA_SHIM_FUZZ_SEED", "0"))

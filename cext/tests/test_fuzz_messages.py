@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cext.tests.fuzz_messages import check_frames, check_message, corpus, fuzz
-from shim.tests.protocol.values import CLASSES
+from kafka_shim.cext.tests.fuzz_messages import check_frames, check_message, corpus, fuzz
+from kafka_shim.tests.protocol.values import CLASSES
 
 BY_NAME = {cls.__name__: cls for cls in CLASSES}
 STORED = list(corpus())

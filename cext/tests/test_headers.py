@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from cext.headers import RequestHeaderParser
-from cext.wire import WireError
+from kafka_shim.cext.headers import RequestHeaderParser
+from kafka_shim.cext.wire import WireError
 
 
 def test_the_header_of_a_request_in_one_call() -> None:

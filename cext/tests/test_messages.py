@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cext.messages import (
+from kafka_shim.cext.messages import (
     EncodeError,
     UnsupportedVersionError,
     WireError,

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cext.batch import BatchError, Verdict, scan, scan_all
-from cext.records import build, find_timestamp, iterate, validate
-from cext.tests import oracle
-from cext.tests.exact import exact
+from kafka_shim.cext.batch import BatchError, Verdict, scan, scan_all
+from kafka_shim.cext.records import build, find_timestamp, iterate, validate
+from kafka_shim.cext.tests import oracle
+from kafka_shim.cext.tests.exact import exact
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)

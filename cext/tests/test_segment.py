@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cext.batch import Verdict, scan, stamp
-from cext.records import build
-from cext.segment import Walk, append, find_batch, lookup_offset, lookup_time, read, whole_batches
-from cext.tests.exact import exact
+from kafka_shim.cext.batch import Verdict, scan, stamp
+from kafka_shim.cext.records import build
+from kafka_shim.cext.segment import Walk, append, find_batch, lookup_offset, lookup_time, read, whole_batches
+from kafka_shim.cext.tests.exact import exact
 
 
 @pytest.fixture

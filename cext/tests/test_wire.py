@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cext.wire import EncodeError, Reader, WireError, Writer
+from kafka_shim.cext.wire import EncodeError, Reader, WireError, Writer
 
 INTEGERS = {
     "int8": (-(2**7), 2**7 - 1, ">b"),

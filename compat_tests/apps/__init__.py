@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from compat_tests.apps.base import App, Producer, Reader, Refused
+from kafka_shim.compat.apps.base import App, Producer, Reader, Refused
 
 __all__ = ["CLIENTS", "App", "Producer", "Reader", "Refused", "make"]
 
@@ -21,5 +21,5 @@ CLIENTS = {
 def make(name: str, bootstrap: str) -> App:
     """The application of one of CLIENTS; its library is imported here."""
     module, class_name = CLIENTS[name]
-    made: App = getattr(import_module(f"compat_tests.apps.{module}"), class_name)(bootstrap)
+    made: App = getattr(import_module(f"kafka_shim.compat.apps.{module}"), class_name)(bootstrap)
     return made

@@ -11,8 +11,8 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from compat_tests.apps import python_names
-from compat_tests.apps.base import TIMEOUT_S, App, Producer, Reader, Refused
+from kafka_shim.compat.apps import python_names
+from kafka_shim.compat.apps.base import TIMEOUT_S, App, Producer, Reader, Refused
 
 # Refusals are what scenarios ask for; they come as exceptions, too.
 logging.getLogger("aiokafka").setLevel(logging.CRITICAL)

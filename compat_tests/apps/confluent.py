@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Producer as Client
 
-from compat_tests.apps.base import TIMEOUT_S, App, Producer, Reader, Refused
+from kafka_shim.compat.apps.base import TIMEOUT_S, App, Producer, Reader, Refused
 
 # Refusals are what scenarios ask for; librdkafka would print the fatal ones.
-QUIET = logging.getLogger("compat_tests.librdkafka")
+QUIET = logging.getLogger("kafka_shim.compat.librdkafka")
 QUIET.setLevel(logging.CRITICAL + 1)
 
 

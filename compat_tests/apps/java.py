@@ -8,8 +8,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from compat_tests.apps.base import App, Producer, Reader, Refused
-from compat_tests.transactions.java_driver import JavaClientError, JavaTransactions
+from kafka_shim.compat.apps.base import App, Producer, Reader, Refused
+from kafka_shim.compat.transactions.java_driver import JavaClientError, JavaTransactions
 
 _numbers = itertools.count(1)
 

@@ -11,8 +11,8 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
-from compat_tests.apps import python_names
-from compat_tests.apps.base import TIMEOUT_S, App, Producer, Reader, Refused
+from kafka_shim.compat.apps import python_names
+from kafka_shim.compat.apps.base import TIMEOUT_S, App, Producer, Reader, Refused
 
 # Refusals are what scenarios ask for; they come as exceptions, too.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)

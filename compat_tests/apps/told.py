@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from compat_tests.apps.base import App, Producer, Reader, Refused
+from kafka_shim.compat.apps.base import App, Producer, Reader, Refused
 
 Note = Callable[[str, Any, Any], None]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from compat_tests.clients.base import Client, Message
+from kafka_shim.compat.clients.base import Client, Message
 
 __all__ = ["CLIENTS", "Client", "Message", "make"]
 
@@ -21,5 +21,5 @@ CLIENTS = {
 def make(name: str) -> Client:
     """The client of one of CLIENTS; its library is imported here."""
     module, class_name = CLIENTS[name]
-    made: Client = getattr(import_module(f"compat_tests.clients.{module}"), class_name)()
+    made: Client = getattr(import_module(f"kafka_shim.compat.clients.{module}"), class_name)()
     return made

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from compat_tests.clients.base import MAX_REQUEST_BYTES, Client, Message
+from kafka_shim.compat.clients.base import MAX_REQUEST_BYTES, Client, Message
 
 
 class Aiokafka(Client):

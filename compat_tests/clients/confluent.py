@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka import Message as Received
 
-from compat_tests.clients.base import MAX_REQUEST_BYTES, Client, Message
+from kafka_shim.compat.clients.base import MAX_REQUEST_BYTES, Client, Message
 
 
 class Confluent(Client):

@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from compat_tests import jvm
-from compat_tests.clients.base import MAX_REQUEST_BYTES, Client, Message
+from kafka_shim.compat import jvm
+from kafka_shim.compat.clients.base import MAX_REQUEST_BYTES, Client, Message
 
 SOURCE = Path(__file__).parent.parent / "java" / "ClientDriver.java"
 NULL = struct.pack(">i", -1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compat_tests import jvm
-from compat_tests.clients.base import MAX_REQUEST_BYTES, Client, Message
+from kafka_shim.compat import jvm
+from kafka_shim.compat.clients.base import MAX_REQUEST_BYTES, Client, Message
 
 NULL = "(none)"
 

@@ -6,7 +6,7 @@ import itertools
 import subprocess
 from collections.abc import Sequence
 
-from compat_tests.clients.base import MAX_REQUEST_BYTES, Client, Message
+from kafka_shim.compat.clients.base import MAX_REQUEST_BYTES, Client, Message
 
 KEY_END = b"\x1f"
 RECORD_END = b"\x1e"

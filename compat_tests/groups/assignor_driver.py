@@ -3,7 +3,7 @@
 A case is plain data, so that recorded ones are JSON: `{"assignor", "same", "topics": {id hex: partitions}, "members":
 {id: {"instance", "topics": [id hex], "target": {id hex: [partitions]}}}}`; the answer is `{member: {id hex: [...]}}`.
 
-    python -m compat_tests.groups.assignor_driver CASES SEED > shim/tests/group/assignor_cases.json
+    python -m kafka_shim.compat.groups.assignor_driver CASES SEED > shim/tests/group/assignor_cases.json
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from compat_tests import jvm
+from kafka_shim.compat import jvm
 
 SOURCE = Path(__file__).resolve().parent.parent / "java" / "AssignorDriver.java"
 

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from compat_tests.groups.script import Script, protocols, subscription
-from shim.errors import ErrorCode
+from kafka_shim.compat.groups.script import Script, protocols, subscription
+from kafka_shim.errors import ErrorCode
 
 CONVERSATIONS: dict[str, Callable[[Script], None]] = {}
 

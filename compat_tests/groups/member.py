@@ -1,4 +1,4 @@
-"""One consumer in a process of its own, so that it can be killed: `python -m compat_tests.groups.member KIND ...`.
+"""One consumer in a process of its own, so that it can be killed: `python -m kafka_shim.compat.groups.member KIND ...`.
 
 It prints a line for each thing that happens to it: `started`, `assigned T:P ...`, `record T P O VALUE`, `committed`,
 `error TEXT`, `closed`. It commits what it has printed (and sent on), after each poll. SIGTERM closes it properly.

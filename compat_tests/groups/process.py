@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from compat_tests import jvm
+from kafka_shim.compat import jvm
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 JAVA = Path(__file__).resolve().parent.parent / "java" / "GroupMember.java"
@@ -31,7 +31,7 @@ class Member:
                 "GroupMember", kind, bootstrap, group, topic, *pairs, level="error", extra=(jvm.compiled(JAVA),)
             )
         else:
-            line = [sys.executable, "-m", "compat_tests.groups.member", kind, bootstrap, group, topic, *pairs]
+            line = [sys.executable, "-m", "kafka_shim.compat.groups.member", kind, bootstrap, group, topic, *pairs]
         self._process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

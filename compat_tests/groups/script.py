@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from itertools import count
 from typing import Any
 
-from compat_tests import parked
-from compat_tests.requests import make
-from shim.errors import ErrorCode
-from shim.java_hash import internal_partition
-from shim.protocol.message import Message
-from shim.wire_client import Connection, WireClientError
+from kafka_shim.compat import parked
+from kafka_shim.compat.requests import make
+from kafka_shim.errors import ErrorCode
+from kafka_shim.java_hash import internal_partition
+from kafka_shim.protocol.message import Message
+from kafka_shim.wire_client import Connection, WireClientError
 
 # What differs from run to run and says nothing.
 _IGNORED = {"throttle_time_ms", "unknown_tags"}

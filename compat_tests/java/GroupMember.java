@@ -17,7 +17,7 @@ import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
 /**
- * One Java consumer, told as compat_tests.groups.member tells it: java|java-consumer BOOTSTRAP GROUP TOPIC key=value...
+ * One Java consumer, told as kafka_shim.compat.groups.member tells it: java|java-consumer BOOTSTRAP GROUP TOPIC key=value...
  */
 public final class GroupMember {
     public static void main(String[] words) throws Exception {

@@ -11,11 +11,11 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
-from compat_tests.targets import Power
+from kafka_shim.compat.targets import Power
 
 if TYPE_CHECKING:
-    from compat_tests.apps import App
-    from compat_tests.scenarios.talk import Talk
+    from kafka_shim.compat.apps import App
+    from kafka_shim.compat.scenarios.talk import Talk
 
 __all__ = ["SCENARIOS", "Scenario", "client_scenario", "load", "scenario"]
 
@@ -25,7 +25,7 @@ class Scenario:
     """`rows` are ids of docs/SEMANTICS.md; `needs` the powers that a target must have; `settings` broker options over
     the common ones; `is_long`: only in the long form; `is_smoke`: also in the short one of every test run;
     `unobservable`: why it proves nothing on Apache Kafka, for those that need INSIDE; `client`: whose view it is, of
-    ``compat_tests.apps.CLIENTS``, none for single requests; `behaviour`: the same for one function on several clients;
+    `apps.CLIENTS`, none for single requests; `behaviour`: the same for one function on several clients;
     `spoils`: what it leaves behind is in the way of others, so its broker is not used again.
     """
 
@@ -88,8 +88,8 @@ def client_scenario(
 ) -> Callable[[Callable[[Talk, App], None]], Callable[[Talk, App], None]]:
     """Registers the function once for each client, with an application that is closed at its end. `but` says why a
     client has no part; the short form of every test run takes the client `smoke`."""
-    from compat_tests import apps
-    from compat_tests.apps.told import ToldApp
+    from kafka_shim.compat import apps
+    from kafka_shim.compat.apps.told import ToldApp
 
     def register(function: Callable[[Talk, App], None]) -> Callable[[Talk, App], None]:
         for client in apps.CLIENTS.keys() - (but or {}).keys():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from compat_tests.scenarios import scenario
-from compat_tests.scenarios.talk import Talk
+from kafka_shim.compat.scenarios import scenario
+from kafka_shim.compat.scenarios.talk import Talk
 
 STAGES, PARTITIONS, COUNT = 3, 3, 30
 # A commit into a rebalance that has begun; the record is read again by whoever gets its partition.

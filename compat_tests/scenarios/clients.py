@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from compat_tests.apps import App, Reader, Refused
-from compat_tests.apps.base import read
-from compat_tests.recording import recorder
-from compat_tests.scenarios import client_scenario
-from compat_tests.scenarios.talk import Talk
-from compat_tests.targets import Power
-from shim.wiretap.frames import Request
+from kafka_shim.compat.apps import App, Reader, Refused
+from kafka_shim.compat.apps.base import read
+from kafka_shim.compat.recording import recorder
+from kafka_shim.compat.scenarios import client_scenario
+from kafka_shim.compat.scenarios.talk import Talk
+from kafka_shim.compat.targets import Power
+from kafka_shim.wiretap.frames import Request
 
 PRODUCE, ADD_PARTITIONS, END_TXN = 0, 24, 26
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 
-from compat_tests.scenarios import scenario
-from compat_tests.scenarios.reading import offsets_in
-from compat_tests.scenarios.talk import NONE, Producer, Talk, name_of, warm_up
-from compat_tests.scenarios.transactions import OLD_EPOCH, state_of
-from compat_tests.targets import Power
-from compat_tests.transactions import pipeline
-from shim.history import checker
-from shim.history.operations import FAIL, OK, Operation
+from kafka_shim.compat.scenarios import scenario
+from kafka_shim.compat.scenarios.reading import offsets_in
+from kafka_shim.compat.scenarios.talk import NONE, Producer, Talk, name_of, warm_up
+from kafka_shim.compat.scenarios.transactions import OLD_EPOCH, state_of
+from kafka_shim.compat.targets import Power
+from kafka_shim.compat.transactions import pipeline
+from kafka_shim.history import checker
+from kafka_shim.history.operations import FAIL, OK, Operation
 
 
 @scenario("B12", needs=Power.KILL)
@@ -158,7 +158,7 @@ def the_checker_finds_nothing_after_a_kill(t: Talk) -> None:
     for process in (10, 11):
         read: dict[str, list[list[object]]] = {}
         for partition in range(2):
-            from compat_tests.scenarios.talk import records_of
+            from kafka_shim.compat.scenarios.talk import records_of
 
             answer = t.fetch(topic, partition=partition, committed=True)
             shown = set(t.values(topic, partition=partition, committed=True))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from compat_tests.scenarios import scenario
-from compat_tests.scenarios.talk import NONE, Producer, Talk, name_of
-from compat_tests.scenarios.transactions import FENCED, OLD_EPOCH, state_of
-from compat_tests.targets import Power
+from kafka_shim.compat.scenarios import scenario
+from kafka_shim.compat.scenarios.talk import NONE, Producer, Talk, name_of
+from kafka_shim.compat.scenarios.transactions import FENCED, OLD_EPOCH, state_of
+from kafka_shim.compat.targets import Power
 
 STATE = "INVALID_TXN_STATE"
 
@@ -239,7 +239,7 @@ def advertised_versions(t: Talk) -> None:
 def produce_below_three_is_refused(t: Talk) -> None:
     """Produce 0-2 is advertised for old librdkafka, and closes the connection."""
     t.note("Produce v2", "raw", "")
-    from shim.wire_client import WireClientError
+    from kafka_shim.wire_client import WireClientError
 
     t.connection.send_bytes(b"\x00\x00\x00\x0e\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00")
     try:

@@ -7,14 +7,14 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from compat_tests.requests import make, produce
-from compat_tests.scenarios import scenario
-from compat_tests.scenarios.reading import offset_at, offsets_in
-from compat_tests.scenarios.talk import NONE, Producer, Talk, name_of, records_of
-from compat_tests.scenarios.transactions import state_of
-from compat_tests.targets import Power
-from shim.protocol.api_keys import API_KEYS
-from shim.wire_client import Connection, WireClientError
+from kafka_shim.compat.requests import make, produce
+from kafka_shim.compat.scenarios import scenario
+from kafka_shim.compat.scenarios.reading import offset_at, offsets_in
+from kafka_shim.compat.scenarios.talk import NONE, Producer, Talk, name_of, records_of
+from kafka_shim.compat.scenarios.transactions import state_of
+from kafka_shim.compat.targets import Power
+from kafka_shim.protocol.api_keys import API_KEYS
+from kafka_shim.wire_client import Connection, WireClientError
 
 CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
@@ -52,7 +52,7 @@ def every_acknowledgement_names_its_true_offset(t: Talk) -> None:
 
 
 def _whole(topic: str) -> Any:
-    from compat_tests.requests import fetch
+    from kafka_shim.compat.requests import fetch
 
     return fetch(topic, 0, 0, max_bytes=1 << 24)
 
@@ -150,7 +150,7 @@ def hostile_bytes(t: Talk) -> None:
     """Cut-off bodies, absurd lengths and counts, unknown APIs: the connection closes or the request fails, and the
     broker serves the next.
     """
-    from shim.protocol.headers import encode_request_frame
+    from kafka_shim.protocol.headers import encode_request_frame
 
     answer = t.quietly("ApiVersions", 3, client_software_name="scenario", client_software_version="1")
     ranges = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}

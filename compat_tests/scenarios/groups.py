@@ -1,5 +1,5 @@
-"""Rows C: groups of both protocols and their offsets: each conversation of ``compat_tests.groups`` is a scenario, and
-what their state says after a kill.
+"""Rows C: groups of both protocols and their offsets: each conversation of ``kafka_shim.compat.groups`` is a
+scenario, and what their state says after a kill.
 """
 
 from __future__ import annotations
@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from compat_tests.groups.conversations import CONVERSATIONS
-from compat_tests.groups.script import Script
-from compat_tests.scenarios import scenario
-from compat_tests.scenarios.talk import NONE, Talk, name_of, warm_up
-from compat_tests.targets import Power
+from kafka_shim.compat.groups.conversations import CONVERSATIONS
+from kafka_shim.compat.groups.script import Script
+from kafka_shim.compat.scenarios import scenario
+from kafka_shim.compat.scenarios.talk import NONE, Talk, name_of, warm_up
+from kafka_shim.compat.targets import Power
 
 ROWS = {
     "refused_joins": ("C1",),

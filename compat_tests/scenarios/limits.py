@@ -6,12 +6,12 @@ import os
 import time
 from pathlib import Path
 
-from cext.records import build
-from compat_tests.requests import produce
-from compat_tests.scenarios import scenario
-from compat_tests.scenarios.talk import Parked, Producer, Talk, records_of
-from compat_tests.scenarios.transactions import MAPPING, log_of_transactions, state_of
-from compat_tests.targets import Power
+from kafka_shim.cext.records import build
+from kafka_shim.compat.requests import produce
+from kafka_shim.compat.scenarios import scenario
+from kafka_shim.compat.scenarios.talk import Parked, Producer, Talk, records_of
+from kafka_shim.compat.scenarios.transactions import MAPPING, log_of_transactions, state_of
+from kafka_shim.compat.targets import Power
 
 PRODUCER_ID_LIMIT = 2**63 - 1
 LOADING, CONCURRENT, INVALID = "COORDINATOR_LOAD_IN_PROGRESS", "CONCURRENT_TRANSACTIONS", "INVALID_TXN_STATE"
@@ -19,9 +19,9 @@ LOADING, CONCURRENT, INVALID = "COORDINATOR_LOAD_IN_PROGRESS", "CONCURRENT_TRANS
 
 def seed_next_producer_id(data_dir: Path, next_producer_id: int) -> None:
     """Appends a ProducerIdsRecord to the metadata log of a broker that has stopped."""
-    from cext.batch import scan
-    from shim.protocol.record_frames import encode_metadata
-    from shim.protocol.records.producer_ids_record import ProducerIdsRecord
+    from kafka_shim.cext.batch import scan
+    from kafka_shim.protocol.record_frames import encode_metadata
+    from kafka_shim.protocol.records.producer_ids_record import ProducerIdsRecord
 
     path = max((data_dir / "__cluster_metadata-0").glob("*.log"))
     raw = path.read_bytes()

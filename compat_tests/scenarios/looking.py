@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from compat_tests.requests import fetch
-from compat_tests.scenarios import scenario
-from compat_tests.scenarios.talk import NONE, Producer, Talk, name_of, records_of, visible
-from compat_tests.scenarios.transactions import state_of
-from compat_tests.targets import Power
+from kafka_shim.compat.requests import fetch
+from kafka_shim.compat.scenarios import scenario
+from kafka_shim.compat.scenarios.talk import NONE, Producer, Talk, name_of, records_of, visible
+from kafka_shim.compat.scenarios.transactions import state_of
+from kafka_shim.compat.targets import Power
 
 
 @scenario("B17")
@@ -179,7 +179,7 @@ def a_stock_producer_through_its_states(t: Talk) -> None:
     from confluent_kafka import KafkaException
     from confluent_kafka import Producer as Client
 
-    from compat_tests.apps.confluent import QUIET
+    from kafka_shim.compat.apps.confluent import QUIET
 
     topic, transactional_id = t.topic(), t.name("stock")
     options = {"bootstrap.servers": t.target.bootstrap, "transactional.id": transactional_id, "log_level": 0}

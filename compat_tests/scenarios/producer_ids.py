@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cext.records import build
-from compat_tests.requests import make
-from compat_tests.scenarios import scenario
-from compat_tests.scenarios.talk import NONE, Producer, Talk, name_of
-from compat_tests.targets import Power
+from kafka_shim.cext.records import build
+from kafka_shim.compat.requests import make
+from kafka_shim.compat.scenarios import scenario
+from kafka_shim.compat.scenarios.talk import NONE, Producer, Talk, name_of
+from kafka_shim.compat.targets import Power
 
 OUT_OF_ORDER = "OUT_OF_ORDER_SEQUENCE_NUMBER"
 
@@ -233,7 +233,7 @@ def lying_batches() -> dict[str, bytearray]:
 
 def _with(batch: bytearray, at: int, value: int) -> bytearray:
     """The batch with a four-byte field changed and its CRC right."""
-    from cext.crc32c import crc32c
+    from kafka_shim.cext.crc32c import crc32c
 
     batch[at : at + 4] = value.to_bytes(4, "big")
     batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")

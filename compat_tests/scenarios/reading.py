@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from compat_tests.requests import fetch
-from compat_tests.scenarios import scenario
-from compat_tests.scenarios.talk import NONE, Producer, Talk, name_of, records_of, visible
+from kafka_shim.compat.requests import fetch
+from kafka_shim.compat.scenarios import scenario
+from kafka_shim.compat.scenarios.talk import NONE, Producer, Talk, name_of, records_of, visible
 
 UNSTABLE = "UNSTABLE_OFFSET_COMMIT"
 

@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cext.records import build, iterate, parse_marker
-from compat_tests import parked
-from compat_tests.requests import fetch, make, produce
-from compat_tests.targets import Target
-from shim.errors import ErrorCode
-from shim.protocol.message import Message
-from shim.wire_client import Connection, WireClientError
+from kafka_shim.cext.records import build, iterate, parse_marker
+from kafka_shim.compat import parked
+from kafka_shim.compat.requests import fetch, make, produce
+from kafka_shim.compat.targets import Target
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.message import Message
+from kafka_shim.wire_client import Connection, WireClientError
 
 IGNORED = {"throttle_time_ms", "unknown_tags", "error_message", "port", "cluster_id", "timeout_ms"}
 # Told in the order in which a broker told it; other lists come from maps and have none.
@@ -376,7 +376,7 @@ def warm_up(target: Target) -> None:
 
 def records_of(data: Any) -> list[tuple[Any, Any]]:
     """(record, its batch) of what a Fetch gave."""
-    from cext.batch import BatchError, scan
+    from kafka_shim.cext.batch import BatchError, scan
 
     raw = data if isinstance(data, bytes | bytearray | memoryview) else b"".join(bytes(part) for part in data)
     found = []

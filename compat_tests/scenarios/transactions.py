@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from compat_tests.requests import fetch, make
-from compat_tests.scenarios import scenario
-from compat_tests.scenarios.talk import NONE, Producer, Talk, name_of, records_of
-from compat_tests.targets import Power
+from kafka_shim.compat.requests import fetch, make
+from kafka_shim.compat.scenarios import scenario
+from kafka_shim.compat.scenarios.talk import NONE, Producer, Talk, name_of, records_of
+from kafka_shim.compat.targets import Power
 
 FENCED, OLD_EPOCH, MAPPING = "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"
 
@@ -212,7 +212,7 @@ def the_log_of_transactions_reads_the_same(t: Talk) -> None:
 
 def log_of_transactions(t: Talk, transactional_id: str | None) -> list[dict[str, Any] | None]:
     """What __transaction_state holds of an id: version and value of each record, None for a tombstone."""
-    from shim.protocol.record_frames import TRANSACTION
+    from kafka_shim.protocol.record_frames import TRANSACTION
 
     written: list[dict[str, Any] | None] = []
     for partition in range(50):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 
-from compat_tests.targets.base import Power, Target, TargetError
+from kafka_shim.compat.targets.base import Power, Target, TargetError
 
 __all__ = ["KINDS", "Power", "Target", "TargetError", "make"]
 
@@ -34,7 +34,7 @@ def make(kind: str, settings: Mapping[str, str] | None = None, data_dir: Path | 
     if name not in KINDS:
         raise TargetError(f"unknown target {name!r}: one of {', '.join(KINDS)}")
     module, class_name = KINDS[name]
-    made: type[Target] = getattr(import_module(f"compat_tests.targets.{module}"), class_name)
+    made: type[Target] = getattr(import_module(f"kafka_shim.compat.targets.{module}"), class_name)
     target = made(settings=settings, data_dir=data_dir)
     if address:
         target.bootstrap = address

@@ -10,9 +10,9 @@ import os
 import time
 from typing import Any, Self
 
-from compat_tests import engine
-from compat_tests.images import ImageError
-from compat_tests.targets.base import Power, Target, TargetError, answers, free_ports
+from kafka_shim.compat import engine
+from kafka_shim.compat.images import ImageError
+from kafka_shim.compat.targets.base import Power, Target, TargetError, answers, free_ports
 
 BROKER_PORT = 9092
 

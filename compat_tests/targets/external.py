@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from compat_tests.targets.base import Power, Target, TargetError, answers
+from kafka_shim.compat.targets.base import Power, Target, TargetError, answers
 
 
 class External(Target):

@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 from typing import Self
 
-from compat_tests import jvm
-from compat_tests.kafka_jars import classpath
-from compat_tests.targets.base import Power, ProcessTarget, free_ports
+from kafka_shim.compat import jvm
+from kafka_shim.compat.kafka_jars import classpath
+from kafka_shim.compat.targets.base import Power, ProcessTarget, free_ports
 
 CLUSTER_ID = "a2Fma2Etc2hpbS10ZXN0cw"
 

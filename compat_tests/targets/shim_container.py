@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compat_tests.images import shim_image
-from compat_tests.targets.container import ContainerTarget
+from kafka_shim.compat.images import shim_image
+from kafka_shim.compat.targets.container import ContainerTarget
 
 
 class ShimContainer(ContainerTarget):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from compat_tests.targets.base import Power, Target
+from kafka_shim.compat.targets.base import Power, Target
 
 if TYPE_CHECKING:
-    from shim import Broker
+    from kafka_shim import Broker
 
 
 class ShimEmbedded(Target):
@@ -17,7 +17,7 @@ class ShimEmbedded(Target):
     broker: Broker | None = None
 
     def start(self) -> Self:
-        from shim import Broker
+        from kafka_shim import Broker
 
         options: dict[str, Any] = {name.replace(".", "_"): value for name, value in self.settings.items()}
         if self.bootstrap:

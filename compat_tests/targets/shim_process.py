@@ -1,4 +1,4 @@
-"""The shim as a process of its own: ``python -m shim serve``."""
+"""The shim as a process of its own: ``python -m kafka_shim serve``."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from compat_tests.targets.base import Power, ProcessTarget, TargetError
+from kafka_shim.compat.targets.base import Power, ProcessTarget, TargetError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 READY = re.compile(r"ready (?P<listeners>\S+) node=\d+ cluster=\S+ data=(?P<data>.*)\n")
 
 
 class ShimProcess(ProcessTarget):
-    """`environment` adds variables to the child's, for example the points of shim.faults."""
+    """`environment` adds variables to the child's, for example the points of kafka_shim.faults."""
 
     kind = "shim"
     powers = Power.WIRE | Power.PROXY | Power.SETTINGS | Power.KILL | Power.SEEDED | Power.INSIDE
@@ -29,7 +29,7 @@ class ShimProcess(ProcessTarget):
     def command(self) -> list[str]:
         """A restart asks for the same address again."""
         listen = self.bootstrap or "127.0.0.1:0"
-        command = [self.python, "-m", "shim", "serve", "--listen", listen, "--data-dir", str(self.data_dir)]
+        command = [self.python, "-m", "kafka_shim", "serve", "--listen", listen, "--data-dir", str(self.data_dir)]
         for name, value in self.settings.items():
             command += ["-o", f"{name}={value}"]
         return command

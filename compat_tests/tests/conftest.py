@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from compat_tests import clients
-from compat_tests.targets import Target, make
+from kafka_shim.compat import clients
+from kafka_shim.compat.targets import Target, make
 
 
 @pytest.fixture(scope="session")

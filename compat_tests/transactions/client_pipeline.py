@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from compat_tests.transactions.pipeline import ABORT_SHARE, GROUP, SINK, SINK_PARTITIONS, SOURCE, TRANSACTIONAL_ID
+from kafka_shim.compat.transactions.pipeline import ABORT_SHARE, GROUP, SINK, SINK_PARTITIONS, SOURCE, TRANSACTIONAL_ID
 
 GIVE_UP_S = 60
 CLIENT = {

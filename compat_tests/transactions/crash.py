@@ -1,7 +1,7 @@
 """Crash at every step: the pipeline, with the broker killed (SIGKILL) at the n-th time it reaches a point.
 
-The points are those of `shim.faults`: the steps of the transaction machine, and each write to any log, before it, after
-it, and when memory knows it. One run kills once, restarts, lets the application finish, and verifies.
+The points are those of `kafka_shim.faults`: the steps of the transaction machine, and each write to any log, before it,
+after it, and when memory knows it. One run kills once, restarts, lets the application finish, and verifies.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
-from compat_tests.targets.base import TargetError
-from compat_tests.targets.shim_process import ShimProcess
-from compat_tests.transactions import pipeline
-from compat_tests.transactions.client_pipeline import ClientPipeline
+from kafka_shim.compat.targets.base import TargetError
+from kafka_shim.compat.targets.shim_process import ShimProcess
+from kafka_shim.compat.transactions import pipeline
+from kafka_shim.compat.transactions.client_pipeline import ClientPipeline
 
 COUNT = 12
 SEED = 5
@@ -62,7 +62,7 @@ class CrashHarness:
         return self._count(POINTS) | self._count((ANSWERED,))
 
     def _count(self, points: tuple[str, ...]) -> dict[str, int]:
-        from shim import Broker
+        from kafka_shim import Broker
 
         data_dir = self.directory / "counted"
         shutil.copytree(self.template, data_dir)

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from compat_tests import jvm
+from kafka_shim.compat import jvm
 
 SOURCE = Path(__file__).resolve().parent.parent / "java" / "TransactionDriver.java"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from compat_tests.requests import create_topic
-from compat_tests.transactions.java_driver import JavaTransactions
-from shim.wire_client import Connection
+from kafka_shim.compat.requests import create_topic
+from kafka_shim.compat.transactions.java_driver import JavaTransactions
+from kafka_shim.wire_client import Connection
 
 SOURCE, SINK, GROUP = "java-source", "java-sink", "java-group"
 PARTITIONS = 2

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cext.records import iterate, parse_marker
-from compat_tests.requests import create_topic, fetch, make, produce
-from shim.errors import ErrorCode
-from shim.wire_client import Connection, RequestError, WireClientError, check
+from kafka_shim.cext.records import iterate, parse_marker
+from kafka_shim.compat.requests import create_topic, fetch, make, produce
+from kafka_shim.errors import ErrorCode
+from kafka_shim.wire_client import Connection, RequestError, WireClientError, check
 
 SOURCE, SINK, GROUP, TRANSACTIONAL_ID = "source", "sink", "pipeline-group", "pipeline"
 SINK_PARTITIONS = 2
@@ -253,7 +253,7 @@ def _nothing_hangs(client: Connection) -> None:
 
 def read_committed(client: Connection, topic: str, partition: int) -> list[str]:
     """All values that a read_committed reader gets, filtered by the aborted list as readers do."""
-    from cext.batch import scan_all
+    from kafka_shim.cext.batch import scan_all
 
     values: list[str] = []
     offset = 0

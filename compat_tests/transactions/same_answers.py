@@ -12,10 +12,10 @@ import time
 from random import Random
 from typing import Any
 
-from cext.batch import scan_all
-from compat_tests.requests import create_topic, make
-from shim.tests.txn.raw import Client
-from shim.wire_client import Connection
+from kafka_shim.cext.batch import scan_all
+from kafka_shim.compat.requests import create_topic, make
+from kafka_shim.tests.txn.raw import Client
+from kafka_shim.wire_client import Connection
 
 PRODUCERS = 3
 PARTITIONS = 2

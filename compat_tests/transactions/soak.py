@@ -13,9 +13,9 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from compat_tests.targets.shim_process import ShimProcess
-from shim.history import checker, operations
-from shim.history.operations import FAIL, INFO, OK, Operation
+from kafka_shim.compat.targets.shim_process import ShimProcess
+from kafka_shim.history import checker, operations
+from kafka_shim.history.operations import FAIL, INFO, OK, Operation
 
 TOPIC = "soak"
 PARTITIONS = 12

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from compat_tests.upstream.base import Suite
+from kafka_shim.compat.upstream.base import Suite
 
 SUITES = ("kafka_python", "arroyo", "franz_go", "kafka_go")
 
@@ -19,5 +19,5 @@ def load(name: str) -> Suite:
     """The suite of one of SUITES. Raises KeyError for another name."""
     if name not in SUITES:
         raise KeyError(name)
-    suite: Suite = import_module(f"compat_tests.upstream.{name}").SUITE
+    suite: Suite = import_module(f"kafka_shim.compat.upstream.{name}").SUITE
     return suite

@@ -1,6 +1,7 @@
 """Clients' own integration tests against brokers.
 
-python -m compat_tests.upstream [--suites kafka_python,franz_go] [--targets shim,kafka-native] [--long] [--findings]
+python -m kafka_shim.compat.upstream [--suites kafka_python,franz_go] [--targets shim,kafka-native] \
+    [--long] [--findings]
 
 What the packages need is fetched by their registries' clients. The exit status is 0 when every listed test passed; a
 suite that cannot run here counts only when it was asked for by name.
@@ -12,15 +13,15 @@ import argparse
 import sys
 from pathlib import Path
 
-from compat_tests.upstream import SUITES, findings, load
-from compat_tests.upstream.base import Unavailable
-from compat_tests.upstream.runner import Result, run
+from kafka_shim.compat.upstream import SUITES, findings, load
+from kafka_shim.compat.upstream.base import Unavailable
+from kafka_shim.compat.upstream.runner import Result, run
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m compat_tests.upstream", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m kafka_shim.compat.upstream", description=__doc__.splitlines()[0])
     parser.add_argument("--suites", default="", help="names, with commas; all of them")
     parser.add_argument("--targets", default="shim,kafka-native", help="kinds of brokers, or external=HOST:PORT")
     parser.add_argument("--long", action="store_true", help="also the slow tests")

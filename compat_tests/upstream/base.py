@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from compat_tests.upstream.allow_list import AllowList
+from kafka_shim.compat.upstream.allow_list import AllowList
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from compat_tests.upstream.runner import Result
+from kafka_shim.compat.upstream.runner import Result
 
 BEGIN = "<!-- upstream: begin -->"
 END = "<!-- upstream: end -->"

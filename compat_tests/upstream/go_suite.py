@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from compat_tests.upstream.allow_list import OUT
-from compat_tests.upstream.base import FAILED, PASSED, SKIPPED, Outcome, Suite, Unavailable
-from compat_tests.upstream.packages import CACHE, go_module
+from kafka_shim.compat.upstream.allow_list import OUT
+from kafka_shim.compat.upstream.base import FAILED, PASSED, SKIPPED, Outcome, Suite, Unavailable
+from kafka_shim.compat.upstream.packages import CACHE, go_module
 
 STATUS = {"PASS": PASSED, "FAIL": FAILED, "SKIP": SKIPPED}
 # Under -test.v=test2json this byte stands before what the test runner itself says, also where a test has printed half a

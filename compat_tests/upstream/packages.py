@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from compat_tests.upstream.base import Unavailable
+from kafka_shim.compat.upstream.base import Unavailable
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CACHE = ROOT / ".cache" / "upstream"

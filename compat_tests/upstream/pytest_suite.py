@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import ClassVar
 from xml.etree import ElementTree
 
-from compat_tests.upstream.base import FAILED, PASSED, SKIPPED, Outcome, Suite, Unavailable
-from compat_tests.upstream.packages import ROOT, source_distribution
+from kafka_shim.compat.upstream.base import FAILED, PASSED, SKIPPED, Outcome, Suite, Unavailable
+from kafka_shim.compat.upstream.packages import ROOT, source_distribution
 
 ADDRESS = "KAFKA_SHIM_UPSTREAM_BROKER"
 """The variable that tells a plugin of ours the broker's address."""

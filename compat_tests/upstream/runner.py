@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from compat_tests.targets import Target, make
-from compat_tests.targets.base import free_ports
-from compat_tests.upstream.base import FAILED, PASSED, Outcome, Suite
+from kafka_shim.compat.targets import Target, make
+from kafka_shim.compat.targets.base import free_ports
+from kafka_shim.compat.upstream.base import FAILED, PASSED, Outcome, Suite
 
 NOT_RUN = Outcome(FAILED, 0.0, "it has no result: the run ended before it")
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from shim.broker import Context
-    from shim.protocol.message import Message
+    from kafka_shim.broker import Context
+    from kafka_shim.protocol.message import Message
 
 # key, name, advertised first version, last version, first version that is served
 ROWS = (
@@ -96,7 +96,7 @@ class Api:
 
     @property
     def module_name(self) -> str:
-        return f"shim.api.k{self.key:02d}_{self.name}"
+        return f"kafka_shim.api.k{self.key:02d}_{self.name}"
 
     def load(self) -> None:
         """Import the handler; from then on `handle`, `request`, `response` and `is_abandonable` are set."""

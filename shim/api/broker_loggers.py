@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from shim.errors import ErrorCode, KafkaError
+from kafka_shim.errors import ErrorCode, KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def loggers() -> dict[str, logging.Logger]:
     own = {
         name: logging.getLogger(name)
         for name in sorted(logging.root.manager.loggerDict)
-        if name == "shim" or name.startswith("shim.")
+        if name == "kafka_shim" or name.startswith("kafka_shim.")
     }
     return {ROOT: logging.getLogger(), **own}
 

@@ -12,9 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from shim.api import Api
-    from shim.errors import ErrorCode
-    from shim.protocol.message import Message
+    from kafka_shim.api import Api
+    from kafka_shim.errors import ErrorCode
+    from kafka_shim.protocol.message import Message
 
 # Fields that say which entry it is have different names in a request and its answer.
 _NAMES = ("name", "topic", "topic_name", "resource_name", "group_id", "key", "transactional_id")

@@ -11,20 +11,20 @@ from __future__ import annotations
 
 import logging
 
-from shim.errors import ErrorCode
+from kafka_shim.errors import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from random import Random
 
-    from shim.protocol.messages.fetch_request import FetchPartition, FetchRequest
-    from shim.protocol.messages.fetch_response import PartitionData
+    from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchRequest
+    from kafka_shim.protocol.messages.fetch_response import PartitionData
 
     # Topic name, or topic id from Fetch v13 on; partition index.
     Key = tuple[str | bytes, int]
 
-logger = logging.getLogger("shim.fetch")
+logger = logging.getLogger("kafka_shim.fetch")
 
 INITIAL_EPOCH, FINAL_EPOCH = 0, -1
 NO_SESSION = 0

@@ -13,17 +13,24 @@ from __future__ import annotations
 import logging
 from struct import Struct
 
-from shim.errors import DisconnectError, ErrorCode, KafkaError
-from shim.metadata.store import INTERNAL_TOPICS
-from shim.protocol.messages.produce_request import ProduceRequest
-from shim.protocol.messages.produce_response import (
+from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
+from kafka_shim.metadata.store import INTERNAL_TOPICS
+from kafka_shim.protocol.messages.produce_request import ProduceRequest
+from kafka_shim.protocol.messages.produce_response import (
     BatchIndexAndErrorMessage,
     PartitionProduceResponse,
     ProduceResponse,
     TopicProduceResponse,
 )
-from shim.storage.results import NotOneBatchError
-from shim.txn.admission import ADDED, admit, admit_patiently, as_produce_error, is_concurrent, operation_of_produce
+from kafka_shim.storage.results import NotOneBatchError
+from kafka_shim.txn.admission import (
+    ADDED,
+    admit,
+    admit_patiently,
+    as_produce_error,
+    is_concurrent,
+    operation_of_produce,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,14 +38,14 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import Any
 
-    from shim.broker import Context
-    from shim.storage.log import PartitionLog
-    from shim.storage.verification import Verification
-    from shim.txn.admission import Admission
+    from kafka_shim.broker import Context
+    from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.storage.verification import Verification
+    from kafka_shim.txn.admission import Admission
 
     Flushes = list[Future[None]]
 
-logger = logging.getLogger("shim.request")
+logger = logging.getLogger("kafka_shim.request")
 
 KEY, MIN, MAX = 0, 3, 13
 REQUEST, RESPONSE = ProduceRequest, ProduceResponse

@@ -10,11 +10,11 @@ directory id, v18 high watermark of followers: nobody follows, they are ignored.
 
 from __future__ import annotations
 
-from shim.api.fetch_sessions import NO_SESSION, rotate
-from shim.api.partitions import check_leader_epoch
-from shim.errors import ErrorCode, KafkaError
-from shim.protocol.messages.fetch_request import FetchRequest
-from shim.protocol.messages.fetch_response import (
+from kafka_shim.api.fetch_sessions import NO_SESSION, rotate
+from kafka_shim.api.partitions import check_leader_epoch
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.messages.fetch_request import FetchRequest
+from kafka_shim.protocol.messages.fetch_response import (
     AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-    from shim.api.fetch_sessions import Key, Plan, Wanted
-    from shim.broker import Context
-    from shim.storage.log import PartitionLog
+    from kafka_shim.api.fetch_sessions import Key, Plan, Wanted
+    from kafka_shim.broker import Context
+    from kafka_shim.storage.log import PartitionLog
 
 KEY, MIN, MAX = 1, 4, 18
 REQUEST, RESPONSE = FetchRequest, FetchResponse
@@ -124,7 +124,7 @@ def _reads_something(context: Context, plan: Plan) -> bool:
 
 
 async def _park(context: Context, request: FetchRequest, plan: Plan, reading: _Reading) -> FetchResponse:
-    from shim.waiters import Waiter
+    from kafka_shim.waiters import Waiter
 
     broker = context.broker
     waiter = Waiter(broker.clock)

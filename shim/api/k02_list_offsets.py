@@ -10,10 +10,10 @@ v10 a timeout for tiered look-ups, which nothing here waits for.
 
 from __future__ import annotations
 
-from shim.api.partitions import check_leader_epoch
-from shim.errors import ErrorCode, KafkaError
-from shim.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
-from shim.protocol.messages.list_offsets_response import (
+from kafka_shim.api.partitions import check_leader_epoch
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
+from kafka_shim.protocol.messages.list_offsets_response import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
@@ -21,8 +21,8 @@ from shim.protocol.messages.list_offsets_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
-    from shim.storage.results import FoundOffset
+    from kafka_shim.broker import Context
+    from kafka_shim.storage.results import FoundOffset
 
 KEY, MIN, MAX = 2, 1, 11
 REQUEST, RESPONSE = ListOffsetsRequest, ListOffsetsResponse

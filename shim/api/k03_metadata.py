@@ -11,13 +11,13 @@ flexible. v10 topic ids. v13 a top-level error.
 
 from __future__ import annotations
 
-from shim.api.partitions import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, NO_OPERATIONS, led_by
-from shim.errors import ErrorCode, KafkaError
-from shim.metadata.store import INTERNAL_TOPICS
-from shim.metadata.topics import check_name
-from shim.protocol.message import ZERO_UUID
-from shim.protocol.messages.metadata_request import MetadataRequest
-from shim.protocol.messages.metadata_response import (
+from kafka_shim.api.partitions import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, NO_OPERATIONS, led_by
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.store import INTERNAL_TOPICS
+from kafka_shim.metadata.topics import check_name
+from kafka_shim.protocol.message import ZERO_UUID
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest
+from kafka_shim.protocol.messages.metadata_response import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
@@ -28,8 +28,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from shim.broker import Context
-    from shim.metadata.image import Partition, Topic
+    from kafka_shim.broker import Context
+    from kafka_shim.metadata.image import Partition, Topic
 
 KEY, MIN, MAX = 3, 0, 13
 REQUEST, RESPONSE = MetadataRequest, MetadataResponse

@@ -8,9 +8,9 @@ topics by id: UNKNOWN_TOPIC_ID.
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
-from shim.protocol.messages.offset_commit_response import (
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
+from kafka_shim.protocol.messages.offset_commit_response import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -20,9 +20,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from shim.broker import Context
-    from shim.metadata.image import Image
-    from shim.protocol.messages.offset_commit_request import OffsetCommitRequestPartition
+    from kafka_shim.broker import Context
+    from kafka_shim.metadata.image import Image
+    from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequestPartition
 
 KEY, MIN, MAX = 8, 2, 10
 REQUEST, RESPONSE = OffsetCommitRequest, OffsetCommitResponse

@@ -8,14 +8,14 @@ UNKNOWN_MEMBER_ID. v10 names topics by id: UNKNOWN_TOPIC_ID; all-topics answers 
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.protocol.message import ZERO_UUID
-from shim.protocol.messages.offset_fetch_request import (
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.message import ZERO_UUID
+from kafka_shim.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from shim.protocol.messages.offset_fetch_response import (
+from kafka_shim.protocol.messages.offset_fetch_response import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,
@@ -26,8 +26,8 @@ from shim.protocol.messages.offset_fetch_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
-    from shim.metadata.image import Image
+    from kafka_shim.broker import Context
+    from kafka_shim.metadata.image import Image
 
 KEY, MIN, MAX = 9, 1, 10
 REQUEST, RESPONSE = OffsetFetchRequest, OffsetFetchResponse

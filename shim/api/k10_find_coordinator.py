@@ -9,15 +9,15 @@ several keys at once (KIP-699). v5 is for clients that know TRANSACTION_ABORTABL
 
 from __future__ import annotations
 
-from shim.errors import MALFORMED_REQUEST, ErrorCode, KafkaError
-from shim.java_hash import internal_partition
-from shim.metadata.store import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from shim.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from kafka_shim.errors import MALFORMED_REQUEST, ErrorCode, KafkaError
+from kafka_shim.java_hash import internal_partition
+from kafka_shim.metadata.store import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kafka_shim.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 10, 0, 6
 REQUEST, RESPONSE = FindCoordinatorRequest, FindCoordinatorResponse

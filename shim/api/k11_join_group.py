@@ -8,15 +8,15 @@ v8 the client's reason (KIP-800), which only logs would show. v9 SkipAssignment 
 
 from __future__ import annotations
 
-from shim.group.client import Client
-from shim.protocol.messages.join_group_request import JoinGroupRequest
-from shim.protocol.messages.join_group_response import JoinGroupResponse
+from kafka_shim.group.client import Client
+from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
+from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 11, 0, 9
 REQUEST, RESPONSE = JoinGroupRequest, JoinGroupResponse

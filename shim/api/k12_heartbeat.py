@@ -5,12 +5,12 @@ A classic member is alive. REBALANCE_IN_PROGRESS tells it to join again. v3 stat
 
 from __future__ import annotations
 
-from shim.protocol.messages.heartbeat_request import HeartbeatRequest
-from shim.protocol.messages.heartbeat_response import HeartbeatResponse
+from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
+from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 12, 0, 4
 REQUEST, RESPONSE = HeartbeatRequest, HeartbeatResponse

@@ -6,13 +6,13 @@ member, and its code is the answer's. v4 is flexible. v5 carries a reason (KIP-8
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
-from shim.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+from kafka_shim.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 13, 0, 5
 REQUEST, RESPONSE = LeaveGroupRequest, LeaveGroupResponse

@@ -7,15 +7,15 @@ INCONSISTENT_GROUP_PROTOCOL.
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode
-from shim.protocol.messages.sync_group_request import SyncGroupRequest
-from shim.protocol.messages.sync_group_response import SyncGroupResponse
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.sync_group_request import SyncGroupRequest
+from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 14, 0, 5
 REQUEST, RESPONSE = SyncGroupRequest, SyncGroupResponse

@@ -7,14 +7,14 @@ v4 static members. v5 is flexible.
 
 from __future__ import annotations
 
-from shim.errors import KafkaError
-from shim.group.describe import described_classic
-from shim.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from shim.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
+from kafka_shim.errors import KafkaError
+from kafka_shim.group.describe import described_classic
+from kafka_shim.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from kafka_shim.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 15, 0, 6
 REQUEST, RESPONSE = DescribeGroupsRequest, DescribeGroupsResponse

@@ -6,13 +6,13 @@ by them (KIP-848).
 
 from __future__ import annotations
 
-from shim.group.describe import listed
-from shim.protocol.messages.list_groups_request import ListGroupsRequest
-from shim.protocol.messages.list_groups_response import ListGroupsResponse
+from kafka_shim.group.describe import listed
+from kafka_shim.protocol.messages.list_groups_request import ListGroupsRequest
+from kafka_shim.protocol.messages.list_groups_response import ListGroupsResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 16, 0, 5
 REQUEST, RESPONSE = ListGroupsRequest, ListGroupsResponse

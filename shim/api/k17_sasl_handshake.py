@@ -6,13 +6,13 @@ which tells a client that it was set up for another kind of listener. Not implem
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode
-from shim.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
-from shim.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+from kafka_shim.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 17, 0, 1
 REQUEST, RESPONSE = SaslHandshakeRequest, SaslHandshakeResponse

@@ -9,11 +9,11 @@ v4 a feature whose lowest level is 0 is left out of the supported ones: older cl
 
 from __future__ import annotations
 
-from shim.api import APIS, TABLE
-from shim.errors import ErrorCode
-from shim.metadata.features import SUPPORTED
-from shim.protocol.messages.api_versions_request import ApiVersionsRequest
-from shim.protocol.messages.api_versions_response import (
+from kafka_shim.api import APIS, TABLE
+from kafka_shim.errors import ErrorCode
+from kafka_shim.metadata.features import SUPPORTED
+from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
+from kafka_shim.protocol.messages.api_versions_response import (
     ApiVersion,
     ApiVersionsResponse,
     FinalizedFeatureKey,
@@ -22,7 +22,7 @@ from shim.protocol.messages.api_versions_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 18, 0, 4
 REQUEST, RESPONSE = ApiVersionsRequest, ApiVersionsResponse

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from shim.errors import ErrorCode, KafkaError
-from shim.metadata import topics
-from shim.metadata.config_entries import effective_topic_entries
-from shim.metadata.configs import creation_configs
-from shim.metadata.store import METADATA_TOPIC
-from shim.protocol.message import ZERO_UUID
-from shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from shim.protocol.messages.create_topics_response import (
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata import topics
+from kafka_shim.metadata.config_entries import effective_topic_entries
+from kafka_shim.metadata.configs import creation_configs
+from kafka_shim.metadata.store import METADATA_TOPIC
+from kafka_shim.protocol.message import ZERO_UUID
+from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kafka_shim.protocol.messages.create_topics_response import (
     CreatableTopicConfigs,
     CreatableTopicResult,
     CreateTopicsResponse,
@@ -28,8 +28,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from shim.broker import Context
-    from shim.metadata.store import MetadataStore
+    from kafka_shim.broker import Context
+    from kafka_shim.metadata.store import MetadataStore
 
 KEY, MIN, MAX = 19, 2, 7
 REQUEST, RESPONSE = CreateTopicsRequest, CreateTopicsResponse

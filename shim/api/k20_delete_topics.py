@@ -8,16 +8,16 @@ Not implemented: authorisation, the partition mutation quota.
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.metadata.topics import UNKNOWN_TOPIC_ID_MESSAGE, UNKNOWN_TOPIC_MESSAGE
-from shim.protocol.message import ZERO_UUID
-from shim.protocol.messages.delete_topics_request import DeleteTopicsRequest
-from shim.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.topics import UNKNOWN_TOPIC_ID_MESSAGE, UNKNOWN_TOPIC_MESSAGE
+from kafka_shim.protocol.message import ZERO_UUID
+from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest
+from kafka_shim.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
-    from shim.metadata.image import Image
+    from kafka_shim.broker import Context
+    from kafka_shim.metadata.image import Image
 
 KEY, MIN, MAX = 20, 1, 6
 REQUEST, RESPONSE = DeleteTopicsRequest, DeleteTopicsResponse

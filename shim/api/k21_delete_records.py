@@ -7,10 +7,10 @@ without deletion: POLICY_VIOLATION; beyond the high watermark: OFFSET_OUT_OF_RAN
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.metadata.store import INTERNAL_TOPICS
-from shim.protocol.messages.delete_records_request import DeleteRecordsRequest
-from shim.protocol.messages.delete_records_response import (
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.store import INTERNAL_TOPICS
+from kafka_shim.protocol.messages.delete_records_request import DeleteRecordsRequest
+from kafka_shim.protocol.messages.delete_records_response import (
     DeleteRecordsPartitionResult,
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
@@ -18,7 +18,7 @@ from shim.protocol.messages.delete_records_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Broker, Context
+    from kafka_shim.broker import Broker, Context
 
 KEY, MIN, MAX = 21, 0, 2
 REQUEST, RESPONSE = DeleteRecordsRequest, DeleteRecordsResponse

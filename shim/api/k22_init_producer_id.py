@@ -12,13 +12,13 @@ ADR 0012).
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from shim.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kafka_shim.protocol.messages.init_producer_id_response import InitProducerIdResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 22, 0, 5
 REQUEST, RESPONSE = InitProducerIdRequest, InitProducerIdResponse

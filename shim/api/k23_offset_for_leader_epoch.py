@@ -7,10 +7,10 @@ so. v3 replica id (ignored: nobody follows). v4 is flexible.
 
 from __future__ import annotations
 
-from shim.api.partitions import check_leader_epoch
-from shim.errors import KafkaError
-from shim.protocol.messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
-from shim.protocol.messages.offset_for_leader_epoch_response import (
+from kafka_shim.api.partitions import check_leader_epoch
+from kafka_shim.errors import KafkaError
+from kafka_shim.protocol.messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
+from kafka_shim.protocol.messages.offset_for_leader_epoch_response import (
     EpochEndOffset,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
@@ -18,7 +18,7 @@ from shim.protocol.messages.offset_for_leader_epoch_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 23, 2, 4
 REQUEST, RESPONSE = OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse

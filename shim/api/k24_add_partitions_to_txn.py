@@ -9,25 +9,25 @@ TRANSACTION_ABORTABLE. What v4 and up begin is a transaction of level 2.
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.protocol.messages.add_partitions_to_txn_request import (
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTransaction,
 )
-from shim.protocol.messages.add_partitions_to_txn_response import (
+from kafka_shim.protocol.messages.add_partitions_to_txn_response import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
 )
-from shim.txn.state import TV0, TV2
+from kafka_shim.txn.state import TV0, TV2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from shim.broker import Context
-    from shim.txn.state import TopicPartition
+    from kafka_shim.broker import Context
+    from kafka_shim.txn.state import TopicPartition
 
 KEY, MIN, MAX = 24, 0, 5
 REQUEST, RESPONSE = AddPartitionsToTxnRequest, AddPartitionsToTxnResponse

@@ -8,14 +8,14 @@ TRANSACTION_ABORTABLE.
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
-from shim.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
-from shim.txn.state import TV0
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
+from kafka_shim.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
+from kafka_shim.txn.state import TV0
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 25, 0, 4
 REQUEST, RESPONSE = AddOffsetsToTxnRequest, AddOffsetsToTxnResponse

@@ -9,17 +9,17 @@ TRANSACTION_ABORTABLE. v5 is level 2 (KIP-890): the epoch is bumped by each end 
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.protocol.messages.end_txn_request import EndTxnRequest
-from shim.protocol.messages.end_txn_response import EndTxnResponse
-from shim.txn.state import TV0, TV2
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.messages.end_txn_request import EndTxnRequest
+from kafka_shim.protocol.messages.end_txn_response import EndTxnResponse
+from kafka_shim.txn.state import TV0, TV2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 26, 0, 5
 REQUEST, RESPONSE = EndTxnRequest, EndTxnResponse

@@ -7,9 +7,9 @@ v1 is flexible. v2 adds the transaction version (KIP-1228): its stricter epoch r
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.protocol.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
-from shim.protocol.messages.write_txn_markers_response import (
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
+from kafka_shim.protocol.messages.write_txn_markers_response import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
     WritableTxnMarkerTopicResult,
@@ -18,7 +18,7 @@ from shim.protocol.messages.write_txn_markers_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Broker, Context
+    from kafka_shim.broker import Broker, Context
 
 KEY, MIN, MAX = 27, 1, 2
 NOBODY = -1

@@ -9,14 +9,14 @@ TRANSACTION_ABORTABLE where older ones answer INVALID_TXN_STATE; v5 adds the par
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
-from shim.protocol.messages.txn_offset_commit_response import (
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
+from kafka_shim.protocol.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from shim.txn import admission
+from kafka_shim.txn import admission
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import Any
 
-    from shim.broker import Context
-    from shim.storage.verification import Verification
+    from kafka_shim.broker import Context
+    from kafka_shim.storage.verification import Verification
 
 KEY, MIN, MAX = 28, 0, 5
 REQUEST, RESPONSE = TxnOffsetCommitRequest, TxnOffsetCommitResponse

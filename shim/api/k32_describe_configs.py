@@ -8,20 +8,20 @@ resource fails the request with INVALID_REQUEST. Not implemented: authorisation.
 
 from __future__ import annotations
 
-from shim.api.broker_loggers import level_name, loggers
-from shim.errors import MALFORMED_REQUEST, ErrorCode, KafkaError
-from shim.metadata import config_entries
-from shim.metadata.config_entries import FROM_LOGGER, Entry
-from shim.metadata.image import (
+from kafka_shim.api.broker_loggers import level_name, loggers
+from kafka_shim.errors import MALFORMED_REQUEST, ErrorCode, KafkaError
+from kafka_shim.metadata import config_entries
+from kafka_shim.metadata.config_entries import FROM_LOGGER, Entry
+from kafka_shim.metadata.image import (
     RESOURCE_BROKER,
     RESOURCE_BROKER_LOGGER,
     RESOURCE_CLIENT_METRICS,
     RESOURCE_GROUP,
     RESOURCE_TOPIC,
 )
-from shim.metadata.topics import check_name
-from shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from shim.protocol.messages.describe_configs_response import (
+from kafka_shim.metadata.topics import check_name
+from kafka_shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kafka_shim.protocol.messages.describe_configs_response import (
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
@@ -32,7 +32,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 32, 1, 4
 REQUEST, RESPONSE = DescribeConfigsRequest, DescribeConfigsResponse

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 
-from shim.errors import ErrorCode, KafkaError
-from shim.metadata.configs import decide_replacement
-from shim.protocol.messages.alter_configs_request import AlterConfigsRequest
-from shim.protocol.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.configs import decide_replacement
+from kafka_shim.protocol.messages.alter_configs_request import AlterConfigsRequest
+from kafka_shim.protocol.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 33, 0, 2
 REQUEST, RESPONSE = AlterConfigsRequest, AlterConfigsResponse

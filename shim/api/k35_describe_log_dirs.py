@@ -7,9 +7,9 @@ no future replicas, no lag. A directory that failed at the start is KAFKA_STORAG
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode
-from shim.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
-from shim.protocol.messages.describe_log_dirs_response import (
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from kafka_shim.protocol.messages.describe_log_dirs_response import (
     DescribeLogDirsPartition,
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
@@ -18,8 +18,8 @@ from shim.protocol.messages.describe_log_dirs_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
-    from shim.storage.logs import DirStatus
+    from kafka_shim.broker import Context
+    from kafka_shim.storage.logs import DirStatus
 
 KEY, MIN, MAX = 35, 1, 5
 REQUEST, RESPONSE = DescribeLogDirsRequest, DescribeLogDirsResponse

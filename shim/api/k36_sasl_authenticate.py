@@ -5,13 +5,13 @@ On a PLAINTEXT listener nobody waits for it: ILLEGAL_SASL_STATE. Not implemented
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode
-from shim.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
-from shim.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kafka_shim.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 36, 0, 2
 REQUEST, RESPONSE = SaslAuthenticateRequest, SaslAuthenticateResponse

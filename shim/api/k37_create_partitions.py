@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections import Counter
 
-from shim.errors import ErrorCode, KafkaError
-from shim.protocol.messages.create_partitions_request import CreatePartitionsRequest
-from shim.protocol.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.messages.create_partitions_request import CreatePartitionsRequest
+from kafka_shim.protocol.messages.create_partitions_response import (
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 37, 0, 3
 REQUEST, RESPONSE = CreatePartitionsRequest, CreatePartitionsResponse

@@ -6,13 +6,13 @@ flexible.
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from shim.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from kafka_shim.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 42, 0, 2
 REQUEST, RESPONSE = DeleteGroupsRequest, DeleteGroupsResponse

@@ -7,9 +7,9 @@ preferred, 1 unclean) and a top-level error. Not implemented: authorisation.
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.protocol.messages.elect_leaders_request import ElectLeadersRequest
-from shim.protocol.messages.elect_leaders_response import (
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.messages.elect_leaders_request import ElectLeadersRequest
+from kafka_shim.protocol.messages.elect_leaders_response import (
     ElectLeadersResponse,
     PartitionResult,
     ReplicaElectionResult,
@@ -17,8 +17,8 @@ from shim.protocol.messages.elect_leaders_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
-    from shim.metadata.image import Image
+    from kafka_shim.broker import Context
+    from kafka_shim.metadata.image import Image
 
 KEY, MIN, MAX = 43, 0, 2
 REQUEST, RESPONSE = ElectLeadersRequest, ElectLeadersResponse

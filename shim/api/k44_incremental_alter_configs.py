@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 
-from shim.api.broker_loggers import alter
-from shim.errors import ErrorCode, KafkaError
-from shim.metadata.configs import decide_incremental
-from shim.metadata.image import RESOURCE_BROKER_LOGGER
-from shim.protocol.messages.incremental_alter_configs_request import (
+from kafka_shim.api.broker_loggers import alter
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.configs import decide_incremental
+from kafka_shim.metadata.image import RESOURCE_BROKER_LOGGER
+from kafka_shim.protocol.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from shim.protocol.messages.incremental_alter_configs_response import (
+from kafka_shim.protocol.messages.incremental_alter_configs_response import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 44, 0, 1
 REQUEST, RESPONSE = IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse

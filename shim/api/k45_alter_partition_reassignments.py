@@ -8,13 +8,13 @@ Not implemented: authorisation.
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.metadata.topics import check_assignment
-from shim.protocol.messages.alter_partition_reassignments_request import (
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.topics import check_assignment
+from kafka_shim.protocol.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
 )
-from shim.protocol.messages.alter_partition_reassignments_response import (
+from kafka_shim.protocol.messages.alter_partition_reassignments_response import (
     AlterPartitionReassignmentsResponse,
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
@@ -22,7 +22,7 @@ from shim.protocol.messages.alter_partition_reassignments_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 45, 0, 1
 REQUEST, RESPONSE = AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse

@@ -6,8 +6,8 @@ Not implemented: authorisation.
 
 from __future__ import annotations
 
-from shim.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
-from shim.protocol.messages.list_partition_reassignments_response import (
+from kafka_shim.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from kafka_shim.protocol.messages.list_partition_reassignments_response import (
     ListPartitionReassignmentsResponse,
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
@@ -15,7 +15,7 @@ from shim.protocol.messages.list_partition_reassignments_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 46, 0, 0
 REQUEST, RESPONSE = ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse

@@ -6,9 +6,9 @@ members of an unknown kind is refused as a whole with NON_EMPTY_GROUP. Unknown p
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode
-from shim.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestTopic
-from shim.protocol.messages.offset_delete_response import (
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestTopic
+from kafka_shim.protocol.messages.offset_delete_response import (
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
@@ -16,7 +16,7 @@ from shim.protocol.messages.offset_delete_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 47, 0, 0
 REQUEST, RESPONSE = OffsetDeleteRequest, OffsetDeleteResponse

@@ -7,11 +7,11 @@ Not implemented: authorisation.
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode
-from shim.metadata.store import METADATA_TOPIC
-from shim.metadata.topics import UNKNOWN_TOPIC_MESSAGE
-from shim.protocol.messages.describe_quorum_request import DescribeQuorumRequest
-from shim.protocol.messages.describe_quorum_response import (
+from kafka_shim.errors import ErrorCode
+from kafka_shim.metadata.store import METADATA_TOPIC
+from kafka_shim.metadata.topics import UNKNOWN_TOPIC_MESSAGE
+from kafka_shim.protocol.messages.describe_quorum_request import DescribeQuorumRequest
+from kafka_shim.protocol.messages.describe_quorum_response import (
     DescribeQuorumResponse,
     Listener,
     Node,
@@ -22,7 +22,7 @@ from shim.protocol.messages.describe_quorum_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 55, 0, 2
 REQUEST, RESPONSE = DescribeQuorumRequest, DescribeQuorumResponse

@@ -7,14 +7,14 @@ Not implemented: authorisation.
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.metadata.features import SAFE_DOWNGRADE, UPGRADE, decide_update
-from shim.protocol.messages.update_features_request import UpdateFeaturesRequest
-from shim.protocol.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.features import SAFE_DOWNGRADE, UPGRADE, decide_update
+from kafka_shim.protocol.messages.update_features_request import UpdateFeaturesRequest
+from kafka_shim.protocol.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 57, 0, 2
 REQUEST, RESPONSE = UpdateFeaturesRequest, UpdateFeaturesResponse

@@ -6,14 +6,14 @@ The brokers, the controller and the cluster id. All versions are flexible. v1 th
 
 from __future__ import annotations
 
-from shim.api.partitions import ALL_CLUSTER_OPERATIONS
-from shim.errors import ErrorCode, KafkaError
-from shim.protocol.messages.describe_cluster_request import DescribeClusterRequest
-from shim.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
+from kafka_shim.api.partitions import ALL_CLUSTER_OPERATIONS
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from kafka_shim.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 60, 0, 2
 REQUEST, RESPONSE = DescribeClusterRequest, DescribeClusterResponse

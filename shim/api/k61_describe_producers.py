@@ -7,10 +7,10 @@ INVALID_TOPIC_EXCEPTION.
 
 from __future__ import annotations
 
-from shim.errors import KafkaError
-from shim.metadata.topics import check_name
-from shim.protocol.messages.describe_producers_request import DescribeProducersRequest
-from shim.protocol.messages.describe_producers_response import (
+from kafka_shim.errors import KafkaError
+from kafka_shim.metadata.topics import check_name
+from kafka_shim.protocol.messages.describe_producers_request import DescribeProducersRequest
+from kafka_shim.protocol.messages.describe_producers_response import (
     DescribeProducersResponse,
     PartitionResponse,
     ProducerState,
@@ -19,7 +19,7 @@ from shim.protocol.messages.describe_producers_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Broker, Context
+    from kafka_shim.broker import Broker, Context
 
 KEY, MIN, MAX = 61, 0, 0
 REQUEST, RESPONSE = DescribeProducersRequest, DescribeProducersResponse

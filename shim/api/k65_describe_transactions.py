@@ -8,19 +8,19 @@ same number: lines of UTF-8 (ADR 0012). Kafka's clients never send it, and Kafka
 
 from __future__ import annotations
 
-from shim.errors import KafkaError
-from shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
-from shim.protocol.messages.describe_transactions_response import (
+from kafka_shim.errors import KafkaError
+from kafka_shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
+from kafka_shim.protocol.messages.describe_transactions_response import (
     DescribeTransactionsResponse,
     TopicData,
     TransactionState,
 )
-from shim.txn.state import STATE_NAMES
+from kafka_shim.txn.state import STATE_NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
-    from shim.txn.coordinator import TransactionCoordinator
+    from kafka_shim.broker import Context
+    from kafka_shim.txn.coordinator import TransactionCoordinator
 
 KEY, MIN, MAX = 65, 0, 0
 REQUEST, RESPONSE = DescribeTransactionsRequest, DescribeTransactionsResponse

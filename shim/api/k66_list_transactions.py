@@ -9,15 +9,15 @@ v2 adds a pattern in RE2 syntax for the whole id (KIP-1152); a bad one is INVALI
 
 from __future__ import annotations
 
-from shim.protocol.messages.list_transactions_request import ListTransactionsRequest
-from shim.protocol.messages.list_transactions_response import ListTransactionsResponse, TransactionState
-from shim.txn.state import STATE_NAMES, STATES_BY_NAME
+from kafka_shim.protocol.messages.list_transactions_request import ListTransactionsRequest
+from kafka_shim.protocol.messages.list_transactions_response import ListTransactionsResponse, TransactionState
+from kafka_shim.txn.state import STATE_NAMES, STATES_BY_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 66, 0, 2
 REQUEST, RESPONSE = ListTransactionsRequest, ListTransactionsResponse
@@ -49,6 +49,6 @@ def handle(context: Context, request: ListTransactionsRequest) -> ListTransactio
 def _matcher(pattern: str | None) -> Callable[[str], object]:
     if not pattern:
         return lambda transactional_id: True
-    from shim.patterns import compile_pattern
+    from kafka_shim.patterns import compile_pattern
 
     return compile_pattern(pattern, "Transaction ID pattern").fullmatch

@@ -8,14 +8,14 @@ is 0.
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.group.client import Client
-from shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from shim.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.client import Client
+from kafka_shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kafka_shim.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Broker, Context
+    from kafka_shim.broker import Broker, Context
 
 KEY, MIN, MAX = 68, 0, 1
 REQUEST, RESPONSE = ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse

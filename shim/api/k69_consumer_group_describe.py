@@ -6,17 +6,17 @@ any other. v1 tells which members use the classic protocol.
 
 from __future__ import annotations
 
-from shim.api.k15_describe_groups import GROUP_OPERATIONS
-from shim.api.k68_consumer_group_heartbeat import check_protocol
-from shim.errors import ErrorCode, KafkaError
-from shim.group.describe import described_consumer
-from shim.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from shim.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
+from kafka_shim.api.k15_describe_groups import GROUP_OPERATIONS
+from kafka_shim.api.k68_consumer_group_heartbeat import check_protocol
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.describe import described_consumer
+from kafka_shim.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kafka_shim.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
-    from shim.group.coordinator import GroupCoordinator
+    from kafka_shim.broker import Context
+    from kafka_shim.group.coordinator import GroupCoordinator
 
 KEY, MIN, MAX = 69, 0, 1
 REQUEST, RESPONSE = ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse

@@ -7,22 +7,22 @@ UNSUPPORTED_VERSION. Not implemented: authorisation.
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode
-from shim.metadata.image import (
+from kafka_shim.errors import ErrorCode
+from kafka_shim.metadata.image import (
     RESOURCE_BROKER,
     RESOURCE_BROKER_LOGGER,
     RESOURCE_CLIENT_METRICS,
     RESOURCE_GROUP,
     RESOURCE_TOPIC,
 )
-from shim.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
-from shim.protocol.messages.list_config_resources_response import ConfigResource, ListConfigResourcesResponse
+from kafka_shim.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
+from kafka_shim.protocol.messages.list_config_resources_response import ConfigResource, ListConfigResourcesResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from shim.broker import Context
+    from kafka_shim.broker import Context
 
 KEY, MIN, MAX = 74, 0, 1
 REQUEST, RESPONSE = ListConfigResourcesRequest, ListConfigResourcesResponse

@@ -6,12 +6,12 @@ Topics in order of their names, page by page: at most `response_partition_limit`
 
 from __future__ import annotations
 
-from shim.api.partitions import ALL_TOPIC_OPERATIONS, led_by
-from shim.errors import ErrorCode, KafkaError
-from shim.metadata.store import INTERNAL_TOPICS
-from shim.metadata.topics import check_name
-from shim.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
-from shim.protocol.messages.describe_topic_partitions_response import (
+from kafka_shim.api.partitions import ALL_TOPIC_OPERATIONS, led_by
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.store import INTERNAL_TOPICS
+from kafka_shim.metadata.topics import check_name
+from kafka_shim.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
+from kafka_shim.protocol.messages.describe_topic_partitions_response import (
     Cursor,
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
@@ -20,8 +20,8 @@ from shim.protocol.messages.describe_topic_partitions_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Context
-    from shim.metadata.image import Partition
+    from kafka_shim.broker import Context
+    from kafka_shim.metadata.image import Partition
 
 KEY, MIN, MAX = 75, 0, 0
 REQUEST, RESPONSE = DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse

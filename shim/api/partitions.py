@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.protocol.message import ZERO_UUID
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.message import ZERO_UUID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.broker import Broker
-    from shim.metadata.image import Partition, Topic
-    from shim.storage.log import PartitionLog
+    from kafka_shim.broker import Broker
+    from kafka_shim.metadata.image import Partition, Topic
+    from kafka_shim.storage.log import PartitionLog
 
 # What AclAuthorizer-less Kafka says that anyone may do: bits of AclOperation by resource type.
 ALL_TOPIC_OPERATIONS = 0b1101_1111_1000

@@ -1,1 +1,1 @@
-"""Subcommands of `kafka-shim`, one noun a file. `shim.cli` imports a file when its noun is asked for."""
+"""Subcommands of `kafka-shim`, one noun a file. `kafka_shim.cli` imports a file when its noun is asked for."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from shim.commands.options import bootstrap_option, connected, parse_pairs
-from shim.wire_client import check
+from kafka_shim.commands.options import bootstrap_option, connected, parse_pairs
+from kafka_shim.wire_client import check
 
 TYPES = {"topics": 2, "brokers": 4, "broker-loggers": 8, "client-metrics": 16, "groups": 32}
 SINGULAR = {
@@ -45,7 +45,7 @@ def group() -> None:
 @click.option("--entity-default", is_flag=True, help="the cluster-wide default of brokers")
 @click.option("--all", "everything", is_flag=True, help="defaults too")
 def describe(bootstrap_server: str, entity_type: str, entity_name: str, entity_default: bool, everything: bool) -> None:
-    from shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+    from kafka_shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 
     _check_entity(entity_type, entity_name, entity_default)
     resource = DescribeConfigsResource(
@@ -83,7 +83,7 @@ def alter(
     deleted: tuple[str, ...],
     validate_only: bool,
 ) -> None:
-    from shim.protocol.messages.incremental_alter_configs_request import (
+    from kafka_shim.protocol.messages.incremental_alter_configs_request import (
         AlterableConfig,
         AlterConfigsResource,
         IncrementalAlterConfigsRequest,

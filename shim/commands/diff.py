@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from shim.errors import ErrorCode
-from shim.protocol.message import Message
-from shim.wiretap.capture import CaptureError, read_capture
-from shim.wiretap.compare import IGNORED, Pairs, answers_differ
-from shim.wiretap.fetched import Fetched
-from shim.wiretap.order import FETCH, Call, arranged, calls_of
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.message import Message
+from kafka_shim.wiretap.capture import CaptureError, read_capture
+from kafka_shim.wiretap.compare import IGNORED, Pairs, answers_differ
+from kafka_shim.wiretap.fetched import Fetched
+from kafka_shim.wiretap.order import FETCH, Call, arranged, calls_of
 
 API_VERSIONS = 18
 COLUMN = 60

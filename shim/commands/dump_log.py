@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from shim.storage import dump_records
-from shim.storage.dump import MAX_INT32, Dump, Options
+from kafka_shim.storage import dump_records
+from kafka_shim.storage.dump import MAX_INT32, Dump, Options
 
 DECODERS = {
     "offsets_decoder": dump_records.offsets,

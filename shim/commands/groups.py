@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shim.commands.options import bootstrap_option, connected
-from shim.errors import ErrorCode
-from shim.group.embedded import EmbeddedError, read_assignment
-from shim.wire_client import Connection, check
+from kafka_shim.commands.options import bootstrap_option, connected
+from kafka_shim.errors import ErrorCode
+from kafka_shim.group.embedded import EmbeddedError, read_assignment
+from kafka_shim.wire_client import Connection, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -69,7 +69,7 @@ def group() -> None:
 @click.option("--type", "types", multiple=True, help="only of this type, classic or consumer; repeatable")
 @click.option("-v", "--verbose", is_flag=True, help="with type and state")
 def list_groups(bootstrap_server: str, states: tuple[str, ...], types: tuple[str, ...], verbose: bool) -> None:
-    from shim.protocol.messages.list_groups_request import ListGroupsRequest
+    from kafka_shim.protocol.messages.list_groups_request import ListGroupsRequest
 
     with connected(bootstrap_server) as connection:
         answer = connection.request(ListGroupsRequest(states_filter=list(states), types_filter=list(types)))
@@ -192,7 +192,7 @@ def reset_offsets(
 @bootstrap_option
 @click.option("--topic", "topics", multiple=True, required=True, metavar="TOPIC[:P,P]", help="repeatable")
 def delete_offsets(name: str, bootstrap_server: str, topics: tuple[str, ...]) -> None:
-    from shim.protocol.messages.offset_delete_request import (
+    from kafka_shim.protocol.messages.offset_delete_request import (
         OffsetDeleteRequest,
         OffsetDeleteRequestPartition,
         OffsetDeleteRequestTopic,
@@ -225,7 +225,7 @@ def delete_offsets(name: str, bootstrap_server: str, topics: tuple[str, ...]) ->
 @click.argument("names", nargs=-1, required=True)
 @bootstrap_option
 def delete(names: tuple[str, ...], bootstrap_server: str) -> None:
-    from shim.protocol.messages.delete_groups_request import DeleteGroupsRequest
+    from kafka_shim.protocol.messages.delete_groups_request import DeleteGroupsRequest
 
     with connected(bootstrap_server) as connection:
         results = connection.request(DeleteGroupsRequest(groups_names=list(names))).results
@@ -239,8 +239,8 @@ def delete(names: tuple[str, ...], bootstrap_server: str) -> None:
 
 def find_group(connection: Connection, name: str, must_exist: bool = True) -> Group:
     """A group of either protocol; a missing one is Dead, or RequestError GROUP_ID_NOT_FOUND."""
-    from shim.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-    from shim.protocol.messages.describe_groups_request import DescribeGroupsRequest
+    from kafka_shim.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+    from kafka_shim.protocol.messages.describe_groups_request import DescribeGroupsRequest
 
     if ConsumerGroupDescribeRequest.API_KEY in connection.ranges():
         (modern,) = connection.request(ConsumerGroupDescribeRequest(group_ids=[name])).groups
@@ -275,7 +275,7 @@ def _held(assignment: bytes) -> set[TopicPartition]:
 
 def committed_offsets(connection: Connection, name: str) -> dict[TopicPartition, int]:
     """All committed offsets of a group."""
-    from shim.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+    from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 
     request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=name, topics=None)], require_stable=False)
     (answer,) = connection.request(request, 9).groups
@@ -290,7 +290,11 @@ def committed_offsets(connection: Connection, name: str) -> dict[TopicPartition,
 
 def list_offsets(connection: Connection, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     """The offset of each partition at a time, or EARLIEST or LATEST; -1 where there is none."""
-    from shim.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+    from kafka_shim.protocol.messages.list_offsets_request import (
+        ListOffsetsPartition,
+        ListOffsetsRequest,
+        ListOffsetsTopic,
+    )
 
     if not wanted:
         return {}
@@ -316,7 +320,7 @@ def list_offsets(connection: Connection, wanted: Mapping[TopicPartition, int]) -
 
 
 def _commit(connection: Connection, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-    from shim.protocol.messages.offset_commit_request import (
+    from kafka_shim.protocol.messages.offset_commit_request import (
         OffsetCommitRequest,
         OffsetCommitRequestPartition,
         OffsetCommitRequestTopic,
@@ -342,7 +346,7 @@ def _commit(connection: Connection, name: str, offsets: Mapping[TopicPartition, 
 
 def _partitions(connection: Connection, texts: Iterable[str]) -> list[TopicPartition]:
     """Partitions of `TOPIC` (all) or `TOPIC:0,2`."""
-    from shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+    from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 
     found: list[TopicPartition] = []
     for text in texts:

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shim import __version__
+from kafka_shim import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Noun -> module. A new subcommand is a line here and a file.
 NOUNS = {
-    "configs": "shim.commands.configs",
-    "diff": "shim.commands.diff",
-    "dump-log": "shim.commands.dump_log",
-    "groups": "shim.commands.groups",
-    "record": "shim.commands.record",
-    "replay": "shim.commands.replay",
-    "serve": "shim.commands.serve",
-    "storage": "shim.commands.storage",
-    "topics": "shim.commands.topics",
-    "transactions": "shim.commands.transactions",
+    "configs": "kafka_shim.commands.configs",
+    "diff": "kafka_shim.commands.diff",
+    "dump-log": "kafka_shim.commands.dump_log",
+    "groups": "kafka_shim.commands.groups",
+    "record": "kafka_shim.commands.record",
+    "replay": "kafka_shim.commands.replay",
+    "serve": "kafka_shim.commands.serve",
+    "storage": "kafka_shim.commands.storage",
+    "topics": "kafka_shim.commands.topics",
+    "transactions": "kafka_shim.commands.transactions",
 }
 
 

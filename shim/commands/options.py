@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from shim.wire_client import DEFAULT_BOOTSTRAP, Connection, WireClientError
+from kafka_shim.wire_client import DEFAULT_BOOTSTRAP, Connection, WireClientError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

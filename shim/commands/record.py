@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shim.wire_client import WireClientError, parse_address
-from shim.wiretap.capture import CaptureError, CaptureWriter, Entry, read_capture
-from shim.wiretap.recorder import Recorder
-from shim.wiretap.replay import Outcome, Replayer
+from kafka_shim.wire_client import WireClientError, parse_address
+from kafka_shim.wiretap.capture import CaptureError, CaptureWriter, Entry, read_capture
+from kafka_shim.wiretap.recorder import Recorder
+from kafka_shim.wiretap.replay import Outcome, Replayer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

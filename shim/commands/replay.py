@@ -1,5 +1,5 @@
 """`kafka-shim replay`; it stands in record.py, beside what it shares."""
 
-from shim.commands.record import replay as group
+from kafka_shim.commands.record import replay as group
 
 __all__ = ["group"]

@@ -1,4 +1,4 @@
-"""`kafka-shim serve`, for `--help` and for mistakes: `shim.cli` reads the ordinary forms without this module."""
+"""`kafka-shim serve`, for `--help` and for mistakes: `kafka_shim.cli` reads the ordinary forms without this module."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ import click
 def group(memory: bool, data_dir: str | None, **arguments: Any) -> int:
     if memory and data_dir is not None:
         raise click.UsageError("--memory and --data-dir exclude each other")
-    from shim.serve import serve
+    from kafka_shim.serve import serve
 
     return serve(memory=memory, data_dir=data_dir, **arguments)

@@ -24,8 +24,8 @@ def group() -> None:
 def format_directories(
     directories: tuple[str, ...], cluster_id: str | None, node_id: int, ignore_formatted: bool
 ) -> None:
-    from shim.metadata.bootstrap import write_checkpoint
-    from shim.storage.data_dir import DataDir, random_uuid_text
+    from kafka_shim.metadata.bootstrap import write_checkpoint
+    from kafka_shim.storage.data_dir import DataDir, random_uuid_text
 
     _check_cluster_id(cluster_id)
     cluster_id = cluster_id or random_uuid_text()
@@ -49,15 +49,15 @@ def format_directories(
 @group.command(help="Print identity, features and topics of a data directory that no broker has open.")
 @click.argument("directory", default="./kafka-shim-data")
 def info(directory: str) -> None:
-    from shim.clock import RealClock
-    from shim.config import BrokerConfig
-    from shim.faults import Faults
-    from shim.metadata.image import Image
-    from shim.metadata.log import MetadataLog
-    from shim.metadata.replay import Replayer
-    from shim.storage.data_dir import CLEAN_SHUTDOWN, META_PROPERTIES, DataDir
-    from shim.storage.logs import Logs
-    from shim.storage.results import StorageError
+    from kafka_shim.clock import RealClock
+    from kafka_shim.config import BrokerConfig
+    from kafka_shim.faults import Faults
+    from kafka_shim.metadata.image import Image
+    from kafka_shim.metadata.log import MetadataLog
+    from kafka_shim.metadata.replay import Replayer
+    from kafka_shim.storage.data_dir import CLEAN_SHUTDOWN, META_PROPERTIES, DataDir
+    from kafka_shim.storage.logs import Logs
+    from kafka_shim.storage.results import StorageError
 
     if not (Path(directory) / META_PROPERTIES).exists():
         _fail(f"{directory} is not a data directory: it has no {META_PROPERTIES}")
@@ -85,7 +85,7 @@ def info(directory: str) -> None:
 
 
 def _opened(data_dir: object) -> None:
-    from shim.storage.results import StorageError
+    from kafka_shim.storage.results import StorageError
 
     try:
         data_dir.lock()  # type: ignore[attr-defined]

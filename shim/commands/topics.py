@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shim.commands.options import bootstrap_option, connected, joined, parse_pairs, uuid_text
-from shim.errors import ErrorCode
-from shim.wire_client import Connection, RequestError, check
+from kafka_shim.commands.options import bootstrap_option, connected, joined, parse_pairs, uuid_text
+from kafka_shim.errors import ErrorCode
+from kafka_shim.wire_client import Connection, RequestError, check
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +77,7 @@ def create(
     if_not_exists: bool,
     validate_only: bool,
 ) -> None:
-    from shim.protocol.messages.create_topics_request import (
+    from kafka_shim.protocol.messages.create_topics_request import (
         CreatableTopic,
         CreatableTopicConfig,
         CreateTopicsRequest,
@@ -108,7 +108,7 @@ def create(
 @bootstrap_option
 @click.option("--if-exists", is_flag=True, help="a missing topic is no error")
 def delete(names: tuple[str, ...], bootstrap_server: str, if_exists: bool) -> None:
-    from shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+    from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names], timeout_ms=30000)
     with connected(bootstrap_server) as connection:
@@ -123,7 +123,7 @@ def delete(names: tuple[str, ...], bootstrap_server: str, if_exists: bool) -> No
 @bootstrap_option
 @click.option("--partitions", type=int, required=True, help="how many it shall have")
 def alter(name: str, bootstrap_server: str, partitions: int) -> None:
-    from shim.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+    from kafka_shim.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 
     request = CreatePartitionsRequest(
         topics=[CreatePartitionsTopic(name=name, count=partitions, assignments=None)], timeout_ms=30000
@@ -144,7 +144,7 @@ def _each(results: Sequence[Any]) -> list[Any]:
 
 
 def _metadata(connection: Connection, names: tuple[str, ...] | None) -> list[Any]:
-    from shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+    from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 
     topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
     answer = connection.request(MetadataRequest(topics=topics, allow_auto_topic_creation=False))
@@ -154,7 +154,7 @@ def _metadata(connection: Connection, names: tuple[str, ...] | None) -> list[Any
 
 def _options(connection: Connection, names: list[str]) -> dict[str, list[str]]:
     """The options of each topic that are not plain defaults, as NAME=VALUE."""
-    from shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+    from kafka_shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 
     if not names:
         return {}
@@ -171,7 +171,7 @@ def _options(connection: Connection, names: list[str]) -> dict[str, list[str]]:
 
 def _elr(connection: Connection, names: list[str]) -> dict[tuple[str, int], tuple[str, str]]:
     """Eligible leader replicas (KIP-966) by (topic, partition), where the broker can tell them."""
-    from shim.protocol.messages.describe_topic_partitions_request import (
+    from kafka_shim.protocol.messages.describe_topic_partitions_request import (
         Cursor,
         DescribeTopicPartitionsRequest,
         TopicRequest,

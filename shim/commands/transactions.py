@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shim.commands.options import bootstrap_option, connected
-from shim.errors import ErrorCode
-from shim.wire_client import Connection, RequestError, check
+from kafka_shim.commands.options import bootstrap_option, connected
+from kafka_shim.errors import ErrorCode
+from kafka_shim.wire_client import Connection, RequestError, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,7 +37,7 @@ def group() -> None:
 def list_transactions(
     bootstrap_server: str, duration_filter: int, transactional_id_pattern: str | None, states: tuple[str, ...]
 ) -> None:
-    from shim.protocol.messages.list_transactions_request import ListTransactionsRequest
+    from kafka_shim.protocol.messages.list_transactions_request import ListTransactionsRequest
 
     with connected(bootstrap_server) as connection:
         node_id = _node_id(connection)
@@ -182,7 +182,7 @@ def find_hanging(bootstrap_server: str, topic: str | None, partition: int | None
 @click.option("--partition", type=int, required=True)
 @click.option("--start-offset", type=int, required=True, help="where the transaction starts in the partition")
 def abort(bootstrap_server: str, topic: str, partition: int, start_offset: int) -> None:
-    from shim.protocol.messages.write_txn_markers_request import (
+    from kafka_shim.protocol.messages.write_txn_markers_request import (
         WritableTxnMarker,
         WritableTxnMarkerTopic,
         WriteTxnMarkersRequest,
@@ -217,7 +217,7 @@ def abort(bootstrap_server: str, topic: str, partition: int, start_offset: int) 
 @click.argument("transactional_id")
 @bootstrap_option
 def force_terminate(transactional_id: str, bootstrap_server: str) -> None:
-    from shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
+    from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 
     with connected(bootstrap_server) as connection:
         (txn,) = _describe(connection, [transactional_id])
@@ -250,7 +250,7 @@ def explain(transactional_id: str, bootstrap_server: str) -> None:
 
 
 def _describe(connection: Connection, transactional_ids: Iterable[str], explain: bool = False) -> list[Any]:
-    from shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
+    from kafka_shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 
     request = DescribeTransactionsRequest(transactional_ids=list(transactional_ids))
     if explain:
@@ -259,7 +259,7 @@ def _describe(connection: Connection, transactional_ids: Iterable[str], explain:
 
 
 def _metadata(connection: Connection, topic: str | None) -> Any:
-    from shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+    from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 
     topics = None if topic is None else [MetadataRequestTopic(name=topic)]
     return connection.request(MetadataRequest(topics=topics, allow_auto_topic_creation=False))
@@ -279,7 +279,7 @@ def _partitions(connection: Connection, topic: str | None) -> dict[str, list[int
 
 def _producers(connection: Connection, partitions: dict[str, list[int]]) -> list[tuple[str, int, Any]]:
     """(topic, partition, producer) of every producer that these partitions remember."""
-    from shim.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
+    from kafka_shim.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 
     topics = [TopicRequest(name=name, partition_indexes=indexes) for name, indexes in partitions.items()]
     found = []
@@ -294,7 +294,7 @@ def _ongoing(connection: Connection, producer_ids: set[int]) -> set[tuple[int, s
     """(producer id, topic, partition) that some coordinator knows as part of an open transaction."""
     if not producer_ids:
         return set()
-    from shim.protocol.messages.list_transactions_request import ListTransactionsRequest
+    from kafka_shim.protocol.messages.list_transactions_request import ListTransactionsRequest
 
     listed = connection.request(ListTransactionsRequest(producer_id_filters=sorted(producer_ids)))
     check(listed.error_code)

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.group.assignors import GroupSpec
-    from shim.group.consumer_member import Partitions
+    from kafka_shim.group.assignors import GroupSpec
+    from kafka_shim.group.consumer_member import Partitions
 
 # Rounds over all topics; more gains nothing worth the time.
 MAX_ROUNDS = 16

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from shim.group.java_order import copied_table_size, order_ints, order_uuids
+from kafka_shim.group.java_order import copied_table_size, order_ints, order_uuids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from shim.group.consumer_member import Partitions
+    from kafka_shim.group.consumer_member import Partitions
 
     Assignor = Callable[["GroupSpec"], dict[str, Partitions]]
 
@@ -128,7 +128,7 @@ def assign_uniform(spec: GroupSpec) -> dict[str, Partitions]:
         return {}
     if spec.is_homogeneous:
         return _assign_same(spec)
-    from shim.group.assignor_mixed import assign_mixed
+    from kafka_shim.group.assignor_mixed import assign_mixed
 
     return assign_mixed(spec)
 

@@ -31,21 +31,21 @@ from __future__ import annotations
 
 from enum import Enum
 
-from shim.errors import ErrorCode, KafkaError
-from shim.group import embedded
-from shim.group.classic_member import ClassicMember, size_of
-from shim.group.java_order import order_strings
-from shim.group.records import GROUP_METADATA_VERSION, Record
-from shim.protocol.records.group_metadata_key import GroupMetadataKey
-from shim.protocol.records.group_metadata_value import GroupMetadataValue, MemberMetadata
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group import embedded
+from kafka_shim.group.classic_member import ClassicMember, size_of
+from kafka_shim.group.java_order import order_strings
+from kafka_shim.group.records import GROUP_METADATA_VERSION, Record
+from kafka_shim.protocol.records.group_metadata_key import GroupMetadataKey
+from kafka_shim.protocol.records.group_metadata_value import GroupMetadataValue, MemberMetadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Literal
 
-    from shim.group.classic_member import Protocols
-    from shim.group.decision import Token
+    from kafka_shim.group.classic_member import Protocols
+    from kafka_shim.group.decision import Token
 
 
 # Of members' subscriptions, when a generation begins: more would not fit the group's record, and take over 100 ms to
@@ -396,7 +396,7 @@ class ClassicGroup:
     @classmethod
     def replay(cls, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
         """The group as its last record tells it."""
-        from shim.group.client import Client
+        from kafka_shim.group.client import Client
 
         group = cls(group_id, value.current_state_timestamp, State.STABLE if value.members else State.EMPTY)
         group.generation_id = value.generation

@@ -8,21 +8,21 @@ members' metadata. Each function answers a `Decision`, or adds to one.
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.group.classic import ClassicGroup, State
-from shim.group.classic_member import ClassicMember, protocols_of, size_of
-from shim.group.decision import JOIN, SESSION, SYNC, Decision
-from shim.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
-from shim.protocol.messages.sync_group_response import SyncGroupResponse
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.classic import ClassicGroup, State
+from kafka_shim.group.classic_member import ClassicMember, protocols_of, size_of
+from kafka_shim.group.decision import JOIN, SESSION, SYNC, Decision
+from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
+from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.config import BrokerConfig
-    from shim.group.classic_member import Protocols
-    from shim.group.client import Client
-    from shim.group.decision import Token
-    from shim.group.surroundings import Surroundings
-    from shim.protocol.messages.join_group_request import JoinGroupRequest
+    from kafka_shim.config import BrokerConfig
+    from kafka_shim.group.classic_member import Protocols
+    from kafka_shim.group.client import Client
+    from kafka_shim.group.decision import Token
+    from kafka_shim.group.surroundings import Surroundings
+    from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
 
 # How long a member may wait for its first join to be answered: clients that gave up must not stay for ever.
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000

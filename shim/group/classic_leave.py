@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.group.classic import ClassicGroup, State
-from shim.group.classic_join import complete_if_all_joined, rebalance_or_complete
-from shim.group.classic_sync import remove_member
-from shim.group.decision import SESSION, Decision
-from shim.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.classic import ClassicGroup, State
+from kafka_shim.group.classic_join import complete_if_all_joined, rebalance_or_complete
+from kafka_shim.group.classic_sync import remove_member
+from kafka_shim.group.decision import SESSION, Decision
+from kafka_shim.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.config import BrokerConfig
-    from shim.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+    from kafka_shim.config import BrokerConfig
+    from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 
 
 def leave(group: ClassicGroup, request: LeaveGroupRequest, config: BrokerConfig, now_ms: int) -> Decision:

@@ -6,9 +6,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from shim.group.client import Client
-    from shim.group.decision import Token
-    from shim.protocol.messages.join_group_request import JoinGroupRequestProtocol
+    from kafka_shim.group.client import Client
+    from kafka_shim.group.decision import Token
+    from kafka_shim.protocol.messages.join_group_request import JoinGroupRequestProtocol
 
 # (name, metadata) in the member's order of preference.
 Protocols = list[tuple[str, bytes]]

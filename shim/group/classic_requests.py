@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.group.decision import JOIN, SESSION, SYNC, Decision
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.decision import JOIN, SESSION, SYNC, Decision
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from shim.group.classic import ClassicGroup
-    from shim.group.client import Client
-    from shim.group.groups import Groups
-    from shim.group.parked import Parked
-    from shim.group.records import Record
-    from shim.group.shell import Shell
-    from shim.protocol.messages.heartbeat_request import HeartbeatRequest
-    from shim.protocol.messages.heartbeat_response import HeartbeatResponse
-    from shim.protocol.messages.join_group_request import JoinGroupRequest
-    from shim.protocol.messages.join_group_response import JoinGroupResponse
-    from shim.protocol.messages.leave_group_request import LeaveGroupRequest
-    from shim.protocol.messages.leave_group_response import LeaveGroupResponse
-    from shim.protocol.messages.sync_group_request import SyncGroupRequest
-    from shim.protocol.messages.sync_group_response import SyncGroupResponse
+    from kafka_shim.group.classic import ClassicGroup
+    from kafka_shim.group.client import Client
+    from kafka_shim.group.groups import Groups
+    from kafka_shim.group.parked import Parked
+    from kafka_shim.group.records import Record
+    from kafka_shim.group.shell import Shell
+    from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
+    from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
+    from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
+    from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
+    from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest
+    from kafka_shim.protocol.messages.leave_group_response import LeaveGroupResponse
+    from kafka_shim.protocol.messages.sync_group_request import SyncGroupRequest
+    from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
 
 
 class ClassicRequests:
@@ -35,8 +35,8 @@ class ClassicRequests:
         self, request: JoinGroupRequest, version: int, client: Client
     ) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
         """JoinGroup; waits as long as the rebalance does."""
-        from shim.group.parked import Parked
-        from shim.group.requests import check_join, join_failure
+        from kafka_shim.group.parked import Parked
+        from kafka_shim.group.requests import check_join, join_failure
 
         shell = self._shell
         refused = check_join(request, shell.config)
@@ -58,9 +58,9 @@ class ClassicRequests:
     def _decide_join(
         self, groups: Groups, request: JoinGroupRequest, version: int, client: Client, parked: Parked, now_ms: int
     ) -> Decision:
-        from shim.group import classic_join, consumer_classic
-        from shim.group.classic import ClassicGroup
-        from shim.group.requests import join_failure
+        from kafka_shim.group import classic_join, consumer_classic
+        from kafka_shim.group.classic import ClassicGroup
+        from kafka_shim.group.requests import join_failure
 
         surroundings = self._shell.surroundings
         group = groups.by_id.get(request.group_id)
@@ -88,9 +88,9 @@ class ClassicRequests:
 
     def sync_group(self, request: SyncGroupRequest) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
         """SyncGroup; a follower waits for its leader."""
-        from shim.group import classic_sync, consumer_classic
-        from shim.group.parked import Parked
-        from shim.group.requests import sync_failure
+        from kafka_shim.group import classic_sync, consumer_classic
+        from kafka_shim.group.parked import Parked
+        from kafka_shim.group.requests import sync_failure
 
         shell = self._shell
         parked = Parked(sync_failure)
@@ -112,8 +112,8 @@ class ClassicRequests:
 
     def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
         """Heartbeat of a classic member, also of one in a consumer group."""
-        from shim.group import classic_sync, consumer_classic
-        from shim.protocol.messages.heartbeat_response import HeartbeatResponse
+        from kafka_shim.group import classic_sync, consumer_classic
+        from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
 
         try:
             group = self._shell.known_group(request.group_id)
@@ -130,7 +130,7 @@ class ClassicRequests:
 
     def leave_group(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
         """LeaveGroup in its form of v3: members in a list."""
-        from shim.group import classic_leave, consumer_classic
+        from kafka_shim.group import classic_leave, consumer_classic
 
         shell = self._shell
         group = shell.known_group(request.group_id)
@@ -143,7 +143,7 @@ class ClassicRequests:
 
     def decide_timer(self, group: ClassicGroup, kind: str, member_id: str, now_ms: int) -> Decision:
         """A timer of a classic group is due."""
-        from shim.group import classic_join, classic_sync
+        from kafka_shim.group import classic_join, classic_sync
 
         config = self._shell.config
         if kind == SESSION:

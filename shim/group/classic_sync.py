@@ -5,21 +5,21 @@ A follower's sync parks until the leader's brings the assignment, which is recor
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.group.classic import ClassicGroup, State
-from shim.group.classic_join import complete, prepare_rebalance, rebalance_or_complete
-from shim.group.classic_member import ClassicMember
-from shim.group.decision import SESSION, SYNC, Decision
-from shim.protocol.messages.heartbeat_response import HeartbeatResponse
-from shim.protocol.messages.join_group_response import JoinGroupResponse
-from shim.protocol.messages.sync_group_response import SyncGroupResponse
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.classic import ClassicGroup, State
+from kafka_shim.group.classic_join import complete, prepare_rebalance, rebalance_or_complete
+from kafka_shim.group.classic_member import ClassicMember
+from kafka_shim.group.decision import SESSION, SYNC, Decision
+from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
+from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
+from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.config import BrokerConfig
-    from shim.group.decision import Token
-    from shim.protocol.messages.heartbeat_request import HeartbeatRequest
-    from shim.protocol.messages.sync_group_request import SyncGroupRequest
+    from kafka_shim.config import BrokerConfig
+    from kafka_shim.group.decision import Token
+    from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
+    from kafka_shim.protocol.messages.sync_group_request import SyncGroupRequest
 
 
 def sync(group: ClassicGroup, request: SyncGroupRequest, token: Token, now_ms: int) -> Decision:

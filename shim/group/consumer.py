@@ -25,24 +25,30 @@ was lost.
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.group import embedded
-from shim.group.consumer_member import UNRELEASED, ConsumerMember, Epochs, Partitions
-from shim.group.java_order import order_strings
-from shim.group.records import Record
-from shim.protocol.records.consumer_group_current_member_assignment_key import ConsumerGroupCurrentMemberAssignmentKey
-from shim.protocol.records.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
-from shim.protocol.records.consumer_group_metadata_key import ConsumerGroupMetadataKey
-from shim.protocol.records.consumer_group_metadata_value import ConsumerGroupMetadataValue
-from shim.protocol.records.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
-from shim.protocol.records.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
-from shim.protocol.records.consumer_group_target_assignment_member_key import ConsumerGroupTargetAssignmentMemberKey
-from shim.protocol.records.consumer_group_target_assignment_member_value import (
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group import embedded
+from kafka_shim.group.consumer_member import UNRELEASED, ConsumerMember, Epochs, Partitions
+from kafka_shim.group.java_order import order_strings
+from kafka_shim.group.records import Record
+from kafka_shim.protocol.records.consumer_group_current_member_assignment_key import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+)
+from kafka_shim.protocol.records.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
+from kafka_shim.protocol.records.consumer_group_metadata_key import ConsumerGroupMetadataKey
+from kafka_shim.protocol.records.consumer_group_metadata_value import ConsumerGroupMetadataValue
+from kafka_shim.protocol.records.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
+from kafka_shim.protocol.records.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
+from kafka_shim.protocol.records.consumer_group_target_assignment_member_key import (
+    ConsumerGroupTargetAssignmentMemberKey,
+)
+from kafka_shim.protocol.records.consumer_group_target_assignment_member_value import (
     ConsumerGroupTargetAssignmentMemberValue,
     TopicPartition,
 )
-from shim.protocol.records.consumer_group_target_assignment_metadata_key import ConsumerGroupTargetAssignmentMetadataKey
-from shim.protocol.records.consumer_group_target_assignment_metadata_value import (
+from kafka_shim.protocol.records.consumer_group_target_assignment_metadata_key import (
+    ConsumerGroupTargetAssignmentMetadataKey,
+)
+from kafka_shim.protocol.records.consumer_group_target_assignment_metadata_value import (
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 

@@ -6,32 +6,32 @@ with REBALANCE_IN_PROGRESS to join again when they have to give up or can get pa
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.group import embedded
-from shim.group.classic_member import protocols_of
-from shim.group.consumer_heartbeat import bump_epoch, known_static, replace_static, step
-from shim.group.consumer_leave import fence_members
-from shim.group.consumer_member import UNRELEASED, UNREVOKED, ConsumerMember
-from shim.group.consumer_regex import UNCHANGED, update_regex
-from shim.group.consumer_target import update_target
-from shim.group.decision import JOIN, SESSION, SYNC, Decision
-from shim.group.migration import by_name, can_downgrade_for, classic_metadata, downgrade
-from shim.protocol.messages.heartbeat_response import HeartbeatResponse
-from shim.protocol.messages.join_group_response import JoinGroupResponse
-from shim.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
-from shim.protocol.messages.sync_group_response import SyncGroupResponse
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group import embedded
+from kafka_shim.group.classic_member import protocols_of
+from kafka_shim.group.consumer_heartbeat import bump_epoch, known_static, replace_static, step
+from kafka_shim.group.consumer_leave import fence_members
+from kafka_shim.group.consumer_member import UNRELEASED, UNREVOKED, ConsumerMember
+from kafka_shim.group.consumer_regex import UNCHANGED, update_regex
+from kafka_shim.group.consumer_target import update_target
+from kafka_shim.group.decision import JOIN, SESSION, SYNC, Decision
+from kafka_shim.group.migration import by_name, can_downgrade_for, classic_metadata, downgrade
+from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
+from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
+from kafka_shim.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
+from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.group.client import Client
-    from shim.group.consumer import ConsumerGroup
-    from shim.group.consumer_member import Partitions
-    from shim.group.decision import Token
-    from shim.group.surroundings import Surroundings
-    from shim.protocol.messages.heartbeat_request import HeartbeatRequest
-    from shim.protocol.messages.join_group_request import JoinGroupRequest
-    from shim.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
-    from shim.protocol.messages.sync_group_request import SyncGroupRequest
+    from kafka_shim.group.client import Client
+    from kafka_shim.group.consumer import ConsumerGroup
+    from kafka_shim.group.consumer_member import Partitions
+    from kafka_shim.group.decision import Token
+    from kafka_shim.group.surroundings import Surroundings
+    from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
+    from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
+    from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+    from kafka_shim.protocol.messages.sync_group_request import SyncGroupRequest
 
 
 def join(

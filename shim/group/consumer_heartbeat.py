@@ -6,15 +6,15 @@ assignment when one is due, and takes the member one step towards it.
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.group.consumer import ConsumerGroup
-from shim.group.consumer_leave import fence_members
-from shim.group.consumer_member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH, UNREVOKED, ConsumerMember
-from shim.group.consumer_reconcile import reconcile
-from shim.group.consumer_regex import CHANGED_AND_RESOLVED, UNCHANGED, update_regex
-from shim.group.consumer_target import Subscriptions, refresh_epoch, update_target
-from shim.group.decision import REBALANCE, SESSION, Decision
-from shim.protocol.messages.consumer_group_heartbeat_response import (
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.consumer import ConsumerGroup
+from kafka_shim.group.consumer_leave import fence_members
+from kafka_shim.group.consumer_member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH, UNREVOKED, ConsumerMember
+from kafka_shim.group.consumer_reconcile import reconcile
+from kafka_shim.group.consumer_regex import CHANGED_AND_RESOLVED, UNCHANGED, update_regex
+from kafka_shim.group.consumer_target import Subscriptions, refresh_epoch, update_target
+from kafka_shim.group.decision import REBALANCE, SESSION, Decision
+from kafka_shim.protocol.messages.consumer_group_heartbeat_response import (
     Assignment,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
@@ -22,10 +22,10 @@ from shim.protocol.messages.consumer_group_heartbeat_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.group.client import Client
-    from shim.group.consumer_member import Epochs, Partitions
-    from shim.group.surroundings import Surroundings
-    from shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+    from kafka_shim.group.client import Client
+    from kafka_shim.group.consumer_member import Epochs, Partitions
+    from kafka_shim.group.surroundings import Surroundings
+    from kafka_shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 
 
 def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: tuple[str, ...]) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from shim.group.consumer_member import UNREVOKED
-from shim.group.consumer_target import Subscriptions
-from shim.group.decision import JOIN, REBALANCE, SESSION, SYNC, Decision
+from kafka_shim.group.consumer_member import UNREVOKED
+from kafka_shim.group.consumer_target import Subscriptions
+from kafka_shim.group.decision import JOIN, REBALANCE, SESSION, SYNC, Decision
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.group.consumer import ConsumerGroup
-    from shim.group.consumer_member import ConsumerMember
-    from shim.group.surroundings import Surroundings
+    from kafka_shim.group.consumer import ConsumerGroup
+    from kafka_shim.group.consumer_member import ConsumerMember
+    from kafka_shim.group.surroundings import Surroundings
 
 
 def fence_members(
@@ -24,7 +24,7 @@ def fence_members(
     when `group.consumer.migration.policy` allows."""
     if not members:
         return
-    from shim.group.migration import can_downgrade, downgrade
+    from kafka_shim.group.migration import can_downgrade, downgrade
 
     gone = {member.member_id for member in members}
     for member_id in gone:

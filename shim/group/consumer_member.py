@@ -5,20 +5,22 @@ Assignments are dicts of topic id -> partition -> epoch in which the member got 
 
 from __future__ import annotations
 
-from shim.group.records import Record
-from shim.protocol.records.consumer_group_current_member_assignment_key import ConsumerGroupCurrentMemberAssignmentKey
-from shim.protocol.records.consumer_group_current_member_assignment_value import (
+from kafka_shim.group.records import Record
+from kafka_shim.protocol.records.consumer_group_current_member_assignment_key import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+)
+from kafka_shim.protocol.records.consumer_group_current_member_assignment_value import (
     ConsumerGroupCurrentMemberAssignmentValue,
     TopicPartitions,
 )
-from shim.protocol.records.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
-from shim.protocol.records.consumer_group_member_metadata_value import ConsumerGroupMemberMetadataValue
+from kafka_shim.protocol.records.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
+from kafka_shim.protocol.records.consumer_group_member_metadata_value import ConsumerGroupMemberMetadataValue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from shim.protocol.records.consumer_group_member_metadata_value import ClassicMemberMetadata
+    from kafka_shim.protocol.records.consumer_group_member_metadata_value import ClassicMemberMetadata
 
 Epochs = dict[bytes, dict[int, int]]
 Partitions = dict[bytes, set[int]]

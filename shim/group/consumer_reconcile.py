@@ -8,14 +8,14 @@ Source: KIP-848, `org.apache.kafka.coordinator.group.modern.consumer.CurrentAssi
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.group.consumer_member import STABLE, UNKNOWN, UNRELEASED, UNREVOKED
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.consumer_member import STABLE, UNKNOWN, UNRELEASED, UNREVOKED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from shim.group.consumer_member import ConsumerMember, Epochs, Partitions
+    from kafka_shim.group.consumer_member import ConsumerMember, Epochs, Partitions
 
 
 def reconcile(

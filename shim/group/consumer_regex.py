@@ -3,28 +3,28 @@
 An expression is resolved right after the heartbeat that brought it was answered, and again by a later heartbeat when
 topics were created or `group.consumer.regex.refresh.interval.ms` is over; all expressions of a group at once, at most
 every ten seconds. What it matched is a record; a change bumps the group epoch. Matching costs bounded time
-(`shim.patterns`).
+(`kafka_shim.patterns`).
 """
 
 from __future__ import annotations
 
-from shim.errors import KafkaError
-from shim.group.consumer import MAX_INT64, ConsumerGroup, Resolved
-from shim.group.consumer_target import REFRESH_INTERVAL_MS, Subscriptions
-from shim.group.decision import REGEX, Decision
-from shim.group.records import Record
-from shim.patterns import compile_pattern
-from shim.protocol.records.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
-from shim.protocol.records.consumer_group_regular_expression_value import ConsumerGroupRegularExpressionValue
+from kafka_shim.errors import KafkaError
+from kafka_shim.group.consumer import MAX_INT64, ConsumerGroup, Resolved
+from kafka_shim.group.consumer_target import REFRESH_INTERVAL_MS, Subscriptions
+from kafka_shim.group.decision import REGEX, Decision
+from kafka_shim.group.records import Record
+from kafka_shim.patterns import compile_pattern
+from kafka_shim.protocol.records.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
+from kafka_shim.protocol.records.consumer_group_regular_expression_value import ConsumerGroupRegularExpressionValue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
-    from shim.group.consumer_member import ConsumerMember
-    from shim.group.surroundings import Surroundings
-    from shim.metadata.image import Image
-    from shim.patterns import Pattern
+    from kafka_shim.group.consumer_member import ConsumerMember
+    from kafka_shim.group.surroundings import Surroundings
+    from kafka_shim.metadata.image import Image
+    from kafka_shim.patterns import Pattern
 
 MIN_REFRESH_INTERVAL_MS = 10_000
 # Work between two stops: a few milliseconds. A match counts its pattern's size times the name's length, which is what

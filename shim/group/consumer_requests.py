@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.group.decision import REBALANCE, REGEX, Decision
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.decision import REBALANCE, REGEX, Decision
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.group.client import Client
-    from shim.group.consumer import ConsumerGroup
-    from shim.group.groups import Groups
-    from shim.group.shell import Shell
-    from shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-    from shim.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+    from kafka_shim.group.client import Client
+    from kafka_shim.group.consumer import ConsumerGroup
+    from kafka_shim.group.groups import Groups
+    from kafka_shim.group.shell import Shell
+    from kafka_shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+    from kafka_shim.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 
 
 class ConsumerRequests:
@@ -25,8 +25,8 @@ class ConsumerRequests:
         self, request: ConsumerGroupHeartbeatRequest, version: int, client: Client
     ) -> ConsumerGroupHeartbeatResponse:
         """ConsumerGroupHeartbeat. Raises the code of its answer."""
-        from shim.group import consumer_heartbeat
-        from shim.group.consumer import ConsumerGroup
+        from kafka_shim.group import consumer_heartbeat
+        from kafka_shim.group.consumer import ConsumerGroup
 
         shell = self._shell
         consumer_heartbeat.check_request(request, version, shell.config.group_consumer_assignors)
@@ -46,8 +46,8 @@ class ConsumerRequests:
 
     def _find(self, groups: Groups, group_id: str, create: bool, decision: Decision) -> ConsumerGroup:
         """The group to join: new, or converted from a classic one, when `create`."""
-        from shim.group import migration
-        from shim.group.consumer import ConsumerGroup
+        from kafka_shim.group import migration
+        from kafka_shim.group.consumer import ConsumerGroup
 
         group = groups.by_id.get(group_id)
         if isinstance(group, ConsumerGroup):
@@ -64,7 +64,7 @@ class ConsumerRequests:
 
     def decide_timer(self, group: ConsumerGroup, kind: str, member_id: str, now_ms: int) -> Decision:
         """A timer of a consumer group is due."""
-        from shim.group import consumer_leave, consumer_regex
+        from kafka_shim.group import consumer_leave, consumer_regex
 
         surroundings = self._shell.surroundings
         if kind == REGEX:

@@ -7,19 +7,19 @@ the group itself does not change until those are applied, so what a rule decides
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.group.assignors import ASSIGNORS, GroupSpec, MemberSpec
-from shim.group.consumer import add_count
-from shim.group.java_order import order_strings
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.assignors import ASSIGNORS, GroupSpec, MemberSpec
+from kafka_shim.group.consumer import add_count
+from kafka_shim.group.java_order import order_strings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from shim.group.consumer import ConsumerGroup
-    from shim.group.consumer_member import ConsumerMember, Partitions
-    from shim.group.records import Record
-    from shim.group.surroundings import Surroundings
+    from kafka_shim.group.consumer import ConsumerGroup
+    from kafka_shim.group.consumer_member import ConsumerMember, Partitions
+    from kafka_shim.group.records import Record
+    from kafka_shim.group.surroundings import Surroundings
 
 # Topics are watched: a refresh without a change is only a safety net.
 REFRESH_INTERVAL_MS = 0x7FFFFFFF

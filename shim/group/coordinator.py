@@ -8,28 +8,28 @@ from __future__ import annotations
 
 import logging
 
-from shim.errors import ErrorCode, KafkaError
-from shim.group.classic_requests import ClassicRequests
-from shim.group.consumer_requests import ConsumerRequests
-from shim.group.decision import JOIN, REGEX, SESSION, Decision
-from shim.group.offset_requests import OffsetRequests
-from shim.group.shell import TOPIC, Shell
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.classic_requests import ClassicRequests
+from kafka_shim.group.consumer_requests import ConsumerRequests
+from kafka_shim.group.decision import JOIN, REGEX, SESSION, Decision
+from kafka_shim.group.offset_requests import OffsetRequests
+from kafka_shim.group.shell import TOPIC, Shell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from shim.clock import Clock, Timer
-    from shim.config import BrokerConfig
-    from shim.faults import Faults
-    from shim.group.groups import Group, Groups
-    from shim.group.surroundings import Surroundings
-    from shim.group.timers import Key
-    from shim.metadata.image import Topic
-    from shim.metadata.store import MetadataStore
-    from shim.storage.logs import Logs
+    from kafka_shim.clock import Clock, Timer
+    from kafka_shim.config import BrokerConfig
+    from kafka_shim.faults import Faults
+    from kafka_shim.group.groups import Group, Groups
+    from kafka_shim.group.surroundings import Surroundings
+    from kafka_shim.group.timers import Key
+    from kafka_shim.metadata.image import Topic
+    from kafka_shim.metadata.store import MetadataStore
+    from kafka_shim.storage.logs import Logs
 
-logger = logging.getLogger("shim.group")
+logger = logging.getLogger("kafka_shim.group")
 
 # A timer whose records could not be written is tried again; expressions, which cost more to match, as seldom as they
 # are looked at without trouble.

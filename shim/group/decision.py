@@ -1,10 +1,10 @@
 """What a rule answers: records to write, changes of memory, timers, replies. The shell carries it out in this order.
 
 The rules of all kinds of groups are pure: they read state, an event and the time, and answer a `Decision`. The shell
-(`shim.group.coordinator`) appends the records; if that fails only `undo` happens, and everybody who would have got a
-reply gets the error. Then the records are applied, unless `replayed` is False: a classic group holds more than its
-record says (who waits, which protocols a member knows), so its rules bring `changes` instead, and only start-up builds
-it from records.
+(`kafka_shim.group.coordinator`) appends the records; if that fails only `undo` happens, and everybody who would have
+got a reply gets the error. Then the records are applied, unless `replayed` is False: a classic group holds more than
+its record says (who waits, which protocols a member knows), so its rules bring `changes` instead, and only start-up
+builds it from records.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
-    from shim.errors import ErrorCode
-    from shim.group.classic import ClassicGroup
-    from shim.group.records import Record
+    from kafka_shim.errors import ErrorCode
+    from kafka_shim.group.classic import ClassicGroup
+    from kafka_shim.group.records import Record
 
     class Token(Protocol):
         """One request that waits for its response: the first answer counts."""

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode
-from shim.group.classic import ClassicGroup, State
-from shim.group.consumer import ConsumerGroup
-from shim.protocol.messages import consumer_group_describe_response as consumer_describe
-from shim.protocol.messages.describe_groups_response import DescribedGroup, DescribedGroupMember
-from shim.protocol.messages.list_groups_response import ListedGroup
+from kafka_shim.errors import ErrorCode
+from kafka_shim.group.classic import ClassicGroup, State
+from kafka_shim.group.consumer import ConsumerGroup
+from kafka_shim.protocol.messages import consumer_group_describe_response as consumer_describe
+from kafka_shim.protocol.messages.describe_groups_response import DescribedGroup, DescribedGroupMember
+from kafka_shim.protocol.messages.list_groups_response import ListedGroup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from shim.group.consumer_member import ConsumerMember
-    from shim.group.groups import Group
-    from shim.group.surroundings import Surroundings
+    from kafka_shim.group.consumer_member import ConsumerMember
+    from kafka_shim.group.groups import Group
+    from kafka_shim.group.surroundings import Surroundings
 
 
 def listed(groups: Iterable[Group], states: Iterable[str], types: Iterable[str]) -> list[ListedGroup]:

@@ -6,17 +6,17 @@ it takes any order that compaction can leave: a tombstone without what it delete
 
 from __future__ import annotations
 
-from shim.group.classic import ClassicGroup
-from shim.group.consumer import ConsumerGroup, Resolved
-from shim.group.consumer_member import LEAVE_EPOCH, ConsumerMember
-from shim.group.offsets import Offsets
+from kafka_shim.group.classic import ClassicGroup
+from kafka_shim.group.consumer import ConsumerGroup, Resolved
+from kafka_shim.group.consumer_member import LEAVE_EPOCH, ConsumerMember
+from kafka_shim.group.offsets import Offsets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from shim.group.records import Committed, Record
+    from kafka_shim.group.records import Committed, Record
 
     Group = ClassicGroup | ConsumerGroup
 

@@ -7,7 +7,7 @@ bucket keep the order in which they came in.
 
 from __future__ import annotations
 
-from shim.java_hash import java_string_hash
+from kafka_shim.java_hash import java_string_hash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

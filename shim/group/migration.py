@@ -7,19 +7,19 @@ by a classic one of the same instance id, the group is converted back.
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.group import embedded
-from shim.group.classic import ClassicGroup, State
-from shim.group.classic_join import prepare_rebalance
-from shim.group.classic_member import ClassicMember
-from shim.group.client import Client
-from shim.group.consumer import ConsumerGroup
-from shim.group.consumer_member import STABLE, ConsumerMember
-from shim.group.decision import JOIN, SESSION, SYNC, Decision
-from shim.protocol.messages.join_group_response import JoinGroupResponse
-from shim.protocol.messages.sync_group_response import SyncGroupResponse
-from shim.protocol.records.consumer_group_member_metadata_value import ClassicMemberMetadata, ClassicProtocol
-from shim.protocol.records.consumer_group_target_assignment_member_value import (
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group import embedded
+from kafka_shim.group.classic import ClassicGroup, State
+from kafka_shim.group.classic_join import prepare_rebalance
+from kafka_shim.group.classic_member import ClassicMember
+from kafka_shim.group.client import Client
+from kafka_shim.group.consumer import ConsumerGroup
+from kafka_shim.group.consumer_member import STABLE, ConsumerMember
+from kafka_shim.group.decision import JOIN, SESSION, SYNC, Decision
+from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
+from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
+from kafka_shim.protocol.records.consumer_group_member_metadata_value import ClassicMemberMetadata, ClassicProtocol
+from kafka_shim.protocol.records.consumer_group_target_assignment_member_value import (
     ConsumerGroupTargetAssignmentMemberValue,
     TopicPartition,
 )
@@ -28,10 +28,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from shim.config import BrokerConfig
-    from shim.group.classic_member import Protocols
-    from shim.group.consumer_member import Partitions
-    from shim.group.surroundings import Surroundings
+    from kafka_shim.config import BrokerConfig
+    from kafka_shim.group.classic_member import Protocols
+    from kafka_shim.group.consumer_member import Partitions
+    from kafka_shim.group.surroundings import Surroundings
 
 
 # Of all members: it goes into their records, which are written in one batch.

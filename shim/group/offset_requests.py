@@ -5,29 +5,29 @@ from __future__ import annotations
 
 import logging
 
-from shim.errors import ErrorCode, KafkaError
-from shim.group.shell import GROUPS_PER_STEP, TOPIC
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.shell import GROUPS_PER_STEP, TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from shim.group.groups import Group, Groups
-    from shim.group.offset_rules import Changes
-    from shim.group.shell import Shell
-    from shim.metadata.image import Topic
-    from shim.protocol.messages.offset_commit_request import OffsetCommitRequest
-    from shim.protocol.messages.offset_commit_response import OffsetCommitResponse
-    from shim.protocol.messages.offset_delete_request import OffsetDeleteRequest
-    from shim.protocol.messages.offset_delete_response import OffsetDeleteResponse
-    from shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
-    from shim.protocol.messages.offset_fetch_response import OffsetFetchResponseGroup
-    from shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
-    from shim.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
-    from shim.storage.log import PartitionLog
-    from shim.storage.verification import Verification
+    from kafka_shim.group.groups import Group, Groups
+    from kafka_shim.group.offset_rules import Changes
+    from kafka_shim.group.shell import Shell
+    from kafka_shim.metadata.image import Topic
+    from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest
+    from kafka_shim.protocol.messages.offset_commit_response import OffsetCommitResponse
+    from kafka_shim.protocol.messages.offset_delete_request import OffsetDeleteRequest
+    from kafka_shim.protocol.messages.offset_delete_response import OffsetDeleteResponse
+    from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
+    from kafka_shim.protocol.messages.offset_fetch_response import OffsetFetchResponseGroup
+    from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+    from kafka_shim.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
+    from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.storage.verification import Verification
 
-logger = logging.getLogger("shim.group")
+logger = logging.getLogger("kafka_shim.group")
 
 
 class OffsetRequests:
@@ -39,7 +39,7 @@ class OffsetRequests:
 
     def commit(self, request: OffsetCommitRequest, version: int) -> OffsetCommitResponse:
         """OffsetCommit."""
-        from shim.group import offset_rules
+        from kafka_shim.group import offset_rules
 
         shell = self._shell
         groups = shell.groups_of(request.group_id)
@@ -56,9 +56,9 @@ class OffsetRequests:
         """TxnOffsetCommit after the transaction was verified or extended (B8): validates the group, appends the offsets
         as transactional records of (producer_id, producer_epoch). They are pending until the marker. Per-partition
         codes are in the answer; raises nothing but bugs."""
-        from shim.group import offset_rules
-        from shim.group.requests import txn_commit_failure
-        from shim.protocol.message import ZERO_UUID
+        from kafka_shim.group import offset_rules
+        from kafka_shim.group.requests import txn_commit_failure
+        from kafka_shim.protocol.message import ZERO_UUID
 
         shell = self._shell
         topics = shell.metadata.image.topics
@@ -80,13 +80,13 @@ class OffsetRequests:
 
     def fetch(self, request: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
         """One group of OffsetFetch."""
-        from shim.group import offset_rules
+        from kafka_shim.group import offset_rules
 
         return offset_rules.fetch(self._shell.groups_of(request.group_id), request, require_stable)
 
     def delete(self, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
         """OffsetDelete."""
-        from shim.group import offset_rules
+        from kafka_shim.group import offset_rules
 
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
@@ -119,7 +119,7 @@ class OffsetRequests:
 
     def _remove_topic(self, topic: str, topic_id: bytes) -> Generator[None, None, None]:
         def remove(groups: Groups) -> None:
-            from shim.group import offset_rules
+            from kafka_shim.group import offset_rules
 
             try:
                 found = offset_rules.of_deleted_topic(groups, topic, topic_id)
@@ -163,7 +163,7 @@ class OffsetRequests:
     def _expire_some(
         self, groups: Groups, group_ids: list[str], remove_group: Callable[[Groups, Group, int], None]
     ) -> None:
-        from shim.group import offset_rules
+        from kafka_shim.group import offset_rules
 
         shell = self._shell
         now_ms = shell.clock.now_ms()

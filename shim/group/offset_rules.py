@@ -6,18 +6,18 @@ its code in the answer, a group's failure is raised.
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.group.classic import ClassicGroup, State
-from shim.group.consumer import ConsumerGroup
-from shim.group.decision import SESSION, Decision
-from shim.group.records import Committed
-from shim.protocol.message import ZERO_UUID
-from shim.protocol.messages.offset_commit_response import (
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.classic import ClassicGroup, State
+from kafka_shim.group.consumer import ConsumerGroup
+from kafka_shim.group.decision import SESSION, Decision
+from kafka_shim.group.records import Committed
+from kafka_shim.protocol.message import ZERO_UUID
+from kafka_shim.protocol.messages.offset_commit_response import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from shim.protocol.messages.offset_fetch_response import (
+from kafka_shim.protocol.messages.offset_fetch_response import (
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
@@ -27,13 +27,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from shim.group.groups import Groups
-    from shim.protocol.messages.offset_commit_request import OffsetCommitRequest
-    from shim.protocol.messages.offset_delete_request import OffsetDeleteRequest
-    from shim.protocol.messages.offset_delete_response import OffsetDeleteResponse
-    from shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
-    from shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
-    from shim.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
+    from kafka_shim.group.groups import Groups
+    from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest
+    from kafka_shim.protocol.messages.offset_delete_request import OffsetDeleteRequest
+    from kafka_shim.protocol.messages.offset_delete_response import OffsetDeleteResponse
+    from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
+    from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+    from kafka_shim.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 
     Check = Callable[[bytes, int], None]
 
@@ -109,7 +109,7 @@ def commit_transactional(
     now_ms: int,
 ) -> tuple[Changes, TxnOffsetCommitResponse]:
     """One TxnOffsetCommit whose transaction is verified. Raises the group's code."""
-    from shim.protocol.messages.txn_offset_commit_response import (
+    from kafka_shim.protocol.messages.txn_offset_commit_response import (
         TxnOffsetCommitResponse,
         TxnOffsetCommitResponsePartition,
         TxnOffsetCommitResponseTopic,
@@ -219,7 +219,7 @@ def _no_offset(partition: int, code: ErrorCode) -> OffsetFetchResponsePartitions
 
 def delete(groups: Groups, request: OffsetDeleteRequest) -> tuple[Changes, OffsetDeleteResponse]:
     """One OffsetDelete (KIP-496): topics that the group is subscribed to are refused. Raises the group's code."""
-    from shim.protocol.messages.offset_delete_response import (
+    from kafka_shim.protocol.messages.offset_delete_response import (
         OffsetDeleteResponse,
         OffsetDeleteResponsePartition,
         OffsetDeleteResponseTopic,

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from shim.group.records import Committed
+    from kafka_shim.group.records import Committed
 
     # topic -> partition -> offset
     ByTopic = dict[str, dict[int, Committed]]

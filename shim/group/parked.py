@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from shim.errors import ErrorCode
+    from kafka_shim.errors import ErrorCode
 
 
 class Parked:

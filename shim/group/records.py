@@ -10,16 +10,16 @@ from importlib import import_module
 from struct import Struct
 from struct import error as StructError
 
-from cext import messages
-from shim.protocol.message import ZERO_UUID
-from shim.protocol.record_types import GROUP_KEYS, GROUP_VALUES
+from kafka_shim.cext import messages
+from kafka_shim.protocol.message import ZERO_UUID
+from kafka_shim.protocol.record_types import GROUP_KEYS, GROUP_VALUES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from shim.protocol.message import Message
+    from kafka_shim.protocol.message import Message
 
 # Versions that are written. Values of consumer groups have version 0 alone.
 GROUP_METADATA_VERSION = 3
@@ -74,7 +74,9 @@ def _classes(record_type: int) -> tuple[type[Message], type[Message]]:
     if found is None:
         names = GROUP_KEYS[record_type], GROUP_VALUES[record_type]
         places = [name.rpartition(".") for name in names]
-        key, value = (getattr(import_module(f"shim.protocol.records.{module}"), name) for module, _, name in places)
+        key, value = (
+            getattr(import_module(f"kafka_shim.protocol.records.{module}"), name) for module, _, name in places
+        )
         found = _CLASSES[record_type] = key, value
     return found
 

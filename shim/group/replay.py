@@ -9,23 +9,23 @@ from __future__ import annotations
 
 import logging
 
-from cext import records as cext_records
-from cext.batch import BatchError
-from shim.group import records
-from shim.group.groups import Groups
-from shim.group.offsets import NO_PRODUCER_ID
+from kafka_shim.cext import records as cext_records
+from kafka_shim.cext.batch import BatchError
+from kafka_shim.group import records
+from kafka_shim.group.groups import Groups
+from kafka_shim.group.offsets import NO_PRODUCER_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from typing import Any
 
-    from shim.storage.log import PartitionLog
+    from kafka_shim.storage.log import PartitionLog
 
     # key bytes -> (offset of the record, value bytes)
     Newest = dict[bytes, tuple[int, bytes]]
 
-logger = logging.getLogger("shim.group")
+logger = logging.getLogger("kafka_shim.group")
 
 # Records between two stops: a few milliseconds.
 STEP_RECORDS = 2000

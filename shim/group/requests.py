@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode
-from shim.protocol.messages.join_group_response import JoinGroupResponse
-from shim.protocol.messages.sync_group_response import SyncGroupResponse
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
+from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.config import BrokerConfig
-    from shim.protocol.messages.join_group_request import JoinGroupRequest
-    from shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
-    from shim.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
+    from kafka_shim.config import BrokerConfig
+    from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
+    from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+    from kafka_shim.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 
 
 def check_join(request: JoinGroupRequest, config: BrokerConfig) -> JoinGroupResponse | None:
@@ -38,7 +38,7 @@ def sync_failure(code: ErrorCode) -> SyncGroupResponse:
 
 def txn_commit_failure(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:
     """TxnOffsetCommit failed as a whole: each partition says so."""
-    from shim.protocol.messages.txn_offset_commit_response import (
+    from kafka_shim.protocol.messages.txn_offset_commit_response import (
         TxnOffsetCommitResponse,
         TxnOffsetCommitResponsePartition,
         TxnOffsetCommitResponseTopic,

@@ -5,15 +5,15 @@ A member that has asked for something since then has its timer already.
 
 from __future__ import annotations
 
-from shim.group.classic import ClassicGroup, State
-from shim.group.classic_join import prepare_rebalance
-from shim.group.consumer_member import UNREVOKED
-from shim.group.decision import REBALANCE, SESSION, Decision
+from kafka_shim.group.classic import ClassicGroup, State
+from kafka_shim.group.classic_join import prepare_rebalance
+from kafka_shim.group.consumer_member import UNREVOKED
+from kafka_shim.group.decision import REBALANCE, SESSION, Decision
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.group.groups import Group
-    from shim.group.surroundings import Surroundings
+    from kafka_shim.group.groups import Group
+    from kafka_shim.group.surroundings import Surroundings
 
 
 def resume(group: Group, surroundings: Surroundings, now_ms: int) -> Decision:

@@ -9,34 +9,34 @@ from __future__ import annotations
 import logging
 from struct import error as StructError
 
-from cext import records as cext_records
-from cext.wire import EncodeError
-from shim.errors import ErrorCode, KafkaError
-from shim.group import records
-from shim.group.decision import CANCEL
-from shim.group.stored import Stored
-from shim.group.timers import Timers
-from shim.java_hash import internal_partition
+from kafka_shim.cext import records as cext_records
+from kafka_shim.cext.wire import EncodeError
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group import records
+from kafka_shim.group.decision import CANCEL
+from kafka_shim.group.stored import Stored
+from kafka_shim.group.timers import Timers
+from kafka_shim.java_hash import internal_partition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
     from typing import Any
 
-    from shim.clock import Clock, Timer
-    from shim.config import BrokerConfig
-    from shim.faults import Faults
-    from shim.group.decision import Decision
-    from shim.group.groups import Group, Groups
-    from shim.group.offset_rules import Changes
-    from shim.group.parked import Parked
-    from shim.group.surroundings import Surroundings
-    from shim.group.timers import Key
-    from shim.metadata.store import MetadataStore
-    from shim.storage.logs import Logs
-    from shim.storage.verification import Verification
+    from kafka_shim.clock import Clock, Timer
+    from kafka_shim.config import BrokerConfig
+    from kafka_shim.faults import Faults
+    from kafka_shim.group.decision import Decision
+    from kafka_shim.group.groups import Group, Groups
+    from kafka_shim.group.offset_rules import Changes
+    from kafka_shim.group.parked import Parked
+    from kafka_shim.group.surroundings import Surroundings
+    from kafka_shim.group.timers import Key
+    from kafka_shim.metadata.store import MetadataStore
+    from kafka_shim.storage.logs import Logs
+    from kafka_shim.storage.verification import Verification
 
-logger = logging.getLogger("shim.group")
+logger = logging.getLogger("kafka_shim.group")
 
 TOPIC = "__consumer_offsets"
 # Records of one batch, where there may be many (expiry, deleted topics).
@@ -103,7 +103,7 @@ class Shell:
     def surroundings(self) -> Surroundings:
         """Options and topics, for rules."""
         if self._surroundings is None:
-            from shim.group.surroundings import Surroundings
+            from kafka_shim.group.surroundings import Surroundings
 
             self._surroundings = Surroundings(self.config, self.metadata.image)
         return self._surroundings
@@ -143,7 +143,7 @@ class Shell:
 
     def _resume(self, partition: int, groups: Groups) -> Generator[None, None, None]:
         """What was read goes on: members' sessions begin anew."""
-        from shim.group import restart
+        from kafka_shim.group import restart
 
         for number, group_id in enumerate(list(groups.by_id)):
             group = groups.by_id.get(group_id)

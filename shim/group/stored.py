@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import logging
 
-from shim.errors import ErrorCode, KafkaError
+from kafka_shim.errors import ErrorCode, KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
 
-    from shim.clock import Clock, Timer
-    from shim.group.groups import Groups
-    from shim.storage.log import PartitionLog
-    from shim.storage.logs import Logs
+    from kafka_shim.clock import Clock, Timer
+    from kafka_shim.group.groups import Groups
+    from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.storage.logs import Logs
 
-logger = logging.getLogger("shim.group")
+logger = logging.getLogger("kafka_shim.group")
 
 # Reading what is stored begins this long after the start, a step of a partition at a time.
 LOAD_DELAY_MS = 100
@@ -125,11 +125,11 @@ class Stored:
         self.reading[partition] = self._read(partition, log)
 
     def _read(self, partition: int, log: PartitionLog | None) -> Generator[None, None, None]:
-        from shim.group.groups import Groups
+        from kafka_shim.group.groups import Groups
 
         groups = Groups()
         if log is not None:
-            from shim.group.replay import replay
+            from kafka_shim.group.replay import replay
 
             groups = yield from replay(log)
         self.by_partition[partition] = groups

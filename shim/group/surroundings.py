@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from base64 import urlsafe_b64encode
 
-from shim.group.java_order import copied_table_size, order_strings
-from shim.metadata.image import RESOURCE_GROUP
+from kafka_shim.group.java_order import copied_table_size, order_strings
+from kafka_shim.metadata.image import RESOURCE_GROUP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from shim.config import BrokerConfig
-    from shim.metadata.image import Image
+    from kafka_shim.config import BrokerConfig
+    from kafka_shim.metadata.image import Image
 
 
 class Surroundings:
@@ -76,7 +76,7 @@ class Surroundings:
         found = sorted(name for name in names if name in self.image.topics)
         if not found:
             return 0
-        from shim.group.topic_hash import combine, hash_topic
+        from kafka_shim.group.topic_hash import combine, hash_topic
 
         hashes = []
         for name in found:

@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from shim.clock import Clock, Timer
+    from kafka_shim.clock import Clock, Timer
 
     # (group id, kind, member id)
     Key = tuple[str, str, str]

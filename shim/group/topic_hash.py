@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from shim.metadata.image import Topic
+    from kafka_shim.metadata.image import Topic
 
 MAGIC = 0
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-from shim.history.operations import ASSIGN, FAIL, OK, POLL, SEND
+from kafka_shim.history.operations import ASSIGN, FAIL, OK, POLL, SEND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from shim.history.evidence import Evidence
-    from shim.history.operations import Operation
+    from kafka_shim.history.evidence import Evidence
+    from kafka_shim.history.operations import Operation
 
     Found = tuple[str, str]
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from shim.history import anomalies, cycles
-from shim.history.evidence import gather
-from shim.history.operations import FAIL, OK, POLL, SEND
+from kafka_shim.history import anomalies, cycles
+from kafka_shim.history.evidence import gather
+from kafka_shim.history.operations import FAIL, OK, POLL, SEND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from shim.history.operations import Operation
+    from kafka_shim.history.operations import Operation
 
 # Writes of a transaction are not isolated from other producers': these happen by right.
 ALWAYS_TOLERATED = frozenset({cycles.G0, anomalies.INT_SEND_SKIP})

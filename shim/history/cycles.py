@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from shim.history.operations import FAIL, POLL
+from kafka_shim.history.operations import FAIL, POLL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from shim.history.evidence import Evidence
-    from shim.history.operations import Operation
+    from kafka_shim.history.evidence import Evidence
+    from kafka_shim.history.operations import Operation
 
     Graph = dict[int, set[int]]
 

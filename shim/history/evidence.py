@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from shim.history.operations import FAIL, OK, POLL, SEND
+from kafka_shim.history.operations import FAIL, OK, POLL, SEND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shim.history.operations import Operation, Value
+    from kafka_shim.history.operations import Operation, Value
 
 
 class KeyEvidence:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 
-from shim.metadata.features import BOOTSTRAP_LEVELS, ELR_VERSION, METADATA_VERSION, TRANSACTIONS
-from shim.metadata.image import RESOURCE_BROKER
-from shim.metadata.log import read_records, snapshot_bytes
-from shim.protocol.records.begin_transaction_record import BeginTransactionRecord
-from shim.protocol.records.config_record import ConfigRecord
-from shim.protocol.records.end_transaction_record import EndTransactionRecord
-from shim.protocol.records.feature_level_record import FeatureLevelRecord
-from shim.storage.checkpoint import replace_file
+from kafka_shim.metadata.features import BOOTSTRAP_LEVELS, ELR_VERSION, METADATA_VERSION, TRANSACTIONS
+from kafka_shim.metadata.image import RESOURCE_BROKER
+from kafka_shim.metadata.log import read_records, snapshot_bytes
+from kafka_shim.protocol.records.begin_transaction_record import BeginTransactionRecord
+from kafka_shim.protocol.records.config_record import ConfigRecord
+from kafka_shim.protocol.records.end_transaction_record import EndTransactionRecord
+from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
+from kafka_shim.storage.checkpoint import replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ Source: LogConfig, DynamicBrokerConfig, GroupConfig and ClientMetricsConfigs of 
 
 from __future__ import annotations
 
-from shim.config import ConfigError
-from shim.config_table import (
+from kafka_shim.config import ConfigError
+from kafka_shim.config_table import (
     BROKER_OPTIONS,
     CLIENT_METRICS_OPTIONS,
     GROUP_OPTIONS,
@@ -15,16 +15,16 @@ from shim.config_table import (
     READ_ONLY,
     TOPIC_OPTIONS,
 )
-from shim.errors import ErrorCode, KafkaError
-from shim.metadata.config_entries import effective_topic_value, static_broker_value
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.config_entries import effective_topic_value, static_broker_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from shim.config_table import Option
-    from shim.metadata.store import MetadataStore
+    from kafka_shim.config_table import Option
+    from kafka_shim.metadata.store import MetadataStore
 
 
 def check_topic(metadata: MetadataStore, options: Mapping[str, str]) -> None:

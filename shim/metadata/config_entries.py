@@ -5,8 +5,8 @@ Source: ConfigHelper, KafkaConfigSchema and DynamicBrokerConfig (synonyms) of Ka
 
 from __future__ import annotations
 
-from shim.config import BrokerConfig, TopicConfig
-from shim.config_table import (
+from kafka_shim.config import BrokerConfig, TopicConfig
+from kafka_shim.config_table import (
     BROKER_OPTIONS,
     CLIENT_METRICS_OPTIONS,
     GROUP_OPTIONS,
@@ -14,7 +14,7 @@ from shim.config_table import (
     SYNONYMS,
     TOPIC_OPTIONS,
 )
-from shim.metadata.image import (
+from kafka_shim.metadata.image import (
     RESOURCE_BROKER,
     RESOURCE_CLIENT_METRICS,
     RESOURCE_GROUP,
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from shim.config_table import Option
-    from shim.metadata.store import MetadataStore
+    from kafka_shim.config_table import Option
+    from kafka_shim.metadata.store import MetadataStore
 
 # Where a value comes from (DescribeConfigsResponse.ConfigSource).
 FROM_TOPIC, FROM_BROKER, FROM_CLUSTER, FROM_FILE, FROM_DEFAULT, FROM_LOGGER, FROM_METRICS, FROM_GROUP = range(1, 9)

@@ -6,14 +6,14 @@ Kafka 4.3.1; the sentences are what its clients see.
 
 from __future__ import annotations
 
-from shim.config_table import (
+from kafka_shim.config_table import (
     BROKER_OPTIONS,
     CLIENT_METRICS_OPTIONS,
     GROUP_OPTIONS,
     TOPIC_OPTIONS,
 )
-from shim.errors import ErrorCode, KafkaError
-from shim.metadata.config_checks import (
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.config_checks import (
     bad_request,
     check_broker,
     check_client_metrics,
@@ -21,19 +21,19 @@ from shim.metadata.config_checks import (
     check_topic,
     invalid,
 )
-from shim.metadata.features import ELR_VERSION
-from shim.metadata.image import RESOURCE_BROKER, RESOURCE_CLIENT_METRICS, RESOURCE_GROUP, RESOURCE_TOPIC
-from shim.metadata.topics import check_name
-from shim.protocol.records.clear_elr_record import ClearElrRecord
-from shim.protocol.records.config_record import ConfigRecord
+from kafka_shim.metadata.features import ELR_VERSION
+from kafka_shim.metadata.image import RESOURCE_BROKER, RESOURCE_CLIENT_METRICS, RESOURCE_GROUP, RESOURCE_TOPIC
+from kafka_shim.metadata.topics import check_name
+from kafka_shim.protocol.records.clear_elr_record import ClearElrRecord
+from kafka_shim.protocol.records.config_record import ConfigRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from shim.config_table import Option
-    from shim.metadata.store import MetadataStore
+    from kafka_shim.config_table import Option
+    from kafka_shim.metadata.store import MetadataStore
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 _OPERATIONS = {SET: "SET", DELETE: "DELETE", APPEND: "APPEND", SUBTRACT: "SUBTRACT"}

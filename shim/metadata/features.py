@@ -5,8 +5,8 @@ Sources: org.apache.kafka.server.common.Feature and MetadataVersion of 4.3.1, Fe
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.protocol.records.feature_level_record import FeatureLevelRecord
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

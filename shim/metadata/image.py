@@ -104,7 +104,7 @@ class Image:
         self.brokers: dict[int, Any] = {}
         self.controllers: dict[int, Any] = {}
         self.next_producer_id = 0
-        # Kept as records: their rules belong to shim.security.
+        # Kept as records: their rules belong to kafka_shim.security.
         self.acls: dict[bytes, Any] = {}
         self.scram: dict[tuple[str, int], Any] = {}
         self.quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = {}

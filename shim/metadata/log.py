@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import os
 
-from cext.batch import BatchError, scan_all
-from cext.records import build, iterate
-from shim.metadata.quorum_state import QuorumState, read, write
-from shim.protocol.record_frames import ControlType, decode_control, decode_metadata, encode_control, encode_metadata
-from shim.protocol.records.leader_change_message import LeaderChangeMessage, Voter
-from shim.storage.results import StorageError
+from kafka_shim.cext.batch import BatchError, scan_all
+from kafka_shim.cext.records import build, iterate
+from kafka_shim.metadata.quorum_state import QuorumState, read, write
+from kafka_shim.protocol.record_frames import (
+    ControlType,
+    decode_control,
+    decode_metadata,
+    encode_control,
+    encode_metadata,
+)
+from kafka_shim.protocol.records.leader_change_message import LeaderChangeMessage, Voter
+from kafka_shim.storage.results import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +27,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from shim.metadata.replay import Replayer
-    from shim.storage.log import PartitionLog
+    from kafka_shim.metadata.replay import Replayer
+    from kafka_shim.storage.log import PartitionLog
 
 SNAPSHOT_SUFFIX = ".checkpoint"
 
@@ -181,8 +187,8 @@ def read_records(content: bytes) -> Iterable[Any]:
 
 def snapshot_bytes(records: Sequence[tuple[Any, int]], now_ms: int, last_contained_ms: int = 0) -> bytes:
     """A snapshot file: header, the (record, version) pairs, footer; Kafka's RecordsSnapshotWriter."""
-    from shim.protocol.records.snapshot_footer_record import SnapshotFooterRecord
-    from shim.protocol.records.snapshot_header_record import SnapshotHeaderRecord
+    from kafka_shim.protocol.records.snapshot_footer_record import SnapshotFooterRecord
+    from kafka_shim.protocol.records.snapshot_header_record import SnapshotHeaderRecord
 
     rows = [(None, encode_metadata(record, version), now_ms, ()) for record, version in records]
     header = encode_control(

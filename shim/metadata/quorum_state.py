@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 
-from shim.storage.checkpoint import replace_file
-from shim.storage.results import StorageError
+from kafka_shim.storage.checkpoint import replace_file
+from kafka_shim.storage.results import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import os
 
-from shim.metadata.features import CONTROLLER_REGISTRATION, DIRECTORIES, ELR_RECORDS, METADATA_VERSION, SUPPORTED
-from shim.protocol.records.broker_registration_change_record import BrokerRegistrationChangeRecord
-from shim.protocol.records.partition_change_record import PartitionChangeRecord
-from shim.protocol.records.register_broker_record import (
+from kafka_shim.metadata.features import CONTROLLER_REGISTRATION, DIRECTORIES, ELR_RECORDS, METADATA_VERSION, SUPPORTED
+from kafka_shim.protocol.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kafka_shim.protocol.records.partition_change_record import PartitionChangeRecord
+from kafka_shim.protocol.records.register_broker_record import (
     BrokerEndpoint,
     BrokerFeature,
     RegisterBrokerRecord,
 )
-from shim.protocol.records.register_controller_record import (
+from kafka_shim.protocol.records.register_controller_record import (
     ControllerEndpoint,
     ControllerFeature,
     RegisterControllerRecord,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from shim.metadata.image import Image
+    from kafka_shim.metadata.image import Image
 
 # Security protocols on the wire (org.apache.kafka.common.security.auth.SecurityProtocol).
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}

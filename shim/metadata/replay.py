@@ -5,7 +5,7 @@ A metadata transaction (KIP-868) takes effect at its EndTransaction record, or n
 
 from __future__ import annotations
 
-from shim.metadata.image import RESOURCE_TOPIC, Image, Partition, Topic
+from kafka_shim.metadata.image import RESOURCE_TOPIC, Image, Partition, Topic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,35 +13,35 @@ import logging
 from base64 import urlsafe_b64decode
 from pathlib import Path
 
-from shim.config import TopicConfig
-from shim.errors import ErrorCode, KafkaError
-from shim.metadata import bootstrap, topics
-from shim.metadata.features import (
+from kafka_shim.config import TopicConfig
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata import bootstrap, topics
+from kafka_shim.metadata.features import (
     DIRECTORIES,
     METADATA_VERSION,
     SUPPORTED,
     partition_record_version,
     register_broker_version,
 )
-from shim.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC, Image, Partition, Topic
-from shim.metadata.log import MetadataLog, MetadataLogError
-from shim.metadata.registration import departure_records, election_records, registration_records
-from shim.metadata.replay import Replayer
-from shim.protocol.records.config_record import ConfigRecord
-from shim.protocol.records.producer_ids_record import ProducerIdsRecord
-from shim.protocol.records.remove_topic_record import RemoveTopicRecord
-from shim.storage.data_dir import uuid_text
-from shim.storage.results import StorageError
+from kafka_shim.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC, Image, Partition, Topic
+from kafka_shim.metadata.log import MetadataLog, MetadataLogError
+from kafka_shim.metadata.registration import departure_records, election_records, registration_records
+from kafka_shim.metadata.replay import Replayer
+from kafka_shim.protocol.records.config_record import ConfigRecord
+from kafka_shim.protocol.records.producer_ids_record import ProducerIdsRecord
+from kafka_shim.protocol.records.remove_topic_record import RemoveTopicRecord
+from kafka_shim.storage.data_dir import uuid_text
+from kafka_shim.storage.results import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from shim.clock import Clock
-    from shim.config import BrokerConfig
-    from shim.faults import Faults
-    from shim.storage.logs import Logs
+    from kafka_shim.clock import Clock
+    from kafka_shim.config import BrokerConfig
+    from kafka_shim.faults import Faults
+    from kafka_shim.storage.logs import Logs
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class MetadataStore:
         self._check_features()
         records: list[Any] = []
         if self._replayer.in_transaction:
-            from shim.protocol.records.abort_transaction_record import AbortTransactionRecord
+            from kafka_shim.protocol.records.abort_transaction_record import AbortTransactionRecord
 
             records.append(AbortTransactionRecord(reason="Controller failover"))
         if METADATA_VERSION not in self.image.features:
@@ -183,7 +183,7 @@ class MetadataStore:
     # --- commit
 
     def commit(self, records: Sequence[Any]) -> int:
-        """Append the record messages (of `shim.protocol.records`) as one batch, apply them; returns the last offset."""
+        """Append the record messages as one batch, apply them; returns the last offset."""
         level = self.image.features.get(METADATA_VERSION) or SUPPORTED[METADATA_VERSION][1]
         now_ms = self._clock.now_ms()
         faults = self._faults

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 
-from shim.errors import ErrorCode, KafkaError
-from shim.protocol.records.partition_record import PartitionRecord
-from shim.protocol.records.topic_record import TopicRecord
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.records.partition_record import PartitionRecord
+from kafka_shim.protocol.records.topic_record import TopicRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from shim.metadata.image import Image
+    from kafka_shim.metadata.image import Image
 
 MAX_NAME_LENGTH = 249
 # One request may ask for this many partitions at most (ReplicationControlManager.MAX_PARTITIONS_PER_BATCH).

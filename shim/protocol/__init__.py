@@ -1,1 +1,4 @@
-"""Kafka's messages: field tables, typed classes, headers, record frames; ``cext.messages`` makes the bytes."""
+"""Kafka's messages: field tables, typed classes, headers, record frames.
+
+``kafka_shim.cext.messages`` makes the bytes.
+"""

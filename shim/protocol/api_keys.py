@@ -1,6 +1,6 @@
-"""Every request type of Kafka, by api key. Written by shim.protocol.transcribe: change nothing here."""
+"""Every request type of Kafka, by api key. Written by transcribe.py: change nothing here."""
 
-from shim.protocol.message import NEVER
+from kafka_shim.protocol.message import NEVER
 
 # name, first and last valid version, first flexible one, last one is unstable, listeners with it, module
 API_KEYS: dict[int, tuple[str, int, int, int, bool, tuple[str, ...], str]] = {

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from cext.headers import RequestHeaderParser
-from cext.messages import encode, encode_response_frame
-from cext.wire import Reader, Writer
-from shim.protocol.api_keys import API_KEYS
+from kafka_shim.cext.headers import RequestHeaderParser
+from kafka_shim.cext.messages import encode, encode_response_frame
+from kafka_shim.cext.wire import Reader, Writer
+from kafka_shim.protocol.api_keys import API_KEYS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.protocol.message import Message
+    from kafka_shim.protocol.message import Message
 
 API_VERSIONS = 18
 FLEXIBLE_FROM = {key: row[3] for key, row in API_KEYS.items()}
 
 # (buffer, start=0, end=None) -> (api key, api version, correlation id, client id, where the body starts).
-# Raises cext.wire.WireError for a header that is cut short and for an unknown api key.
+# Raises kafka_shim.cext.wire.WireError for a header that is cut short and for an unknown api key.
 parse_request_header = RequestHeaderParser(FLEXIBLE_FROM).parse
 
 __all__ = [
@@ -41,14 +41,14 @@ __all__ = [
 def request_class(api_key: int) -> type[Message]:
     """The request's class; its module is imported on first use. Raises KeyError for an unknown key."""
     name, stem = API_KEYS[api_key][0], API_KEYS[api_key][6]
-    found: type[Message] = getattr(import_module(f"shim.protocol.messages.{stem}_request"), f"{name}Request")
+    found: type[Message] = getattr(import_module(f"kafka_shim.protocol.messages.{stem}_request"), f"{name}Request")
     return found
 
 
 def response_class(api_key: int) -> type[Message]:
     """The response's class, likewise."""
     name, stem = API_KEYS[api_key][0], API_KEYS[api_key][6]
-    found: type[Message] = getattr(import_module(f"shim.protocol.messages.{stem}_response"), f"{name}Response")
+    found: type[Message] = getattr(import_module(f"kafka_shim.protocol.messages.{stem}_response"), f"{name}Response")
     return found
 
 

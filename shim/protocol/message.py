@@ -7,15 +7,17 @@ A message class holds the fields of all versions of one Kafka message. ``FIELDS`
 cut at the right where the rest is ``"", False, -1, ""``. Types are Kafka's words (``int32``, ``string``, ``[]string``,
 the name of a struct of the same module, ``[]Struct``) and ``string16``, a string whose length stays two bytes in
 flexible versions too. Versions are ``"3+"``, ``"0-2"``, ``"5"`` or ``""`` for none. A default of ``()`` is a new empty
-list or a new struct of defaults. ``cext.messages`` turns the table into a plan for each version on first use.
+list or a new struct of defaults. ``kafka_shim.cext.messages`` turns the table into a plan for each version on first
+use.
 
 On encode, a field that the version does not have is dropped when it is ignorable or has its default, else the encoder
-raises ``cext.messages.UnsupportedVersionError``; on decode it gets its default. Kafka's generated classes do the same.
+raises ``kafka_shim.cext.messages.UnsupportedVersionError``; on decode it gets its default. Kafka's
+generated classes do the same.
 """
 
 from __future__ import annotations
 
-from cext.plans import give_constructor
+from kafka_shim.cext.plans import give_constructor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +46,8 @@ NEVER = 0x7FFF
 
 @dataclass_transform(kw_only_default=True)
 class Message:
-    """One message or nested struct: compared and printed by its fields, encoded and decoded by ``cext.messages``.
+    """One message or nested struct: compared and printed by its fields, encoded and decoded by
+    ``kafka_shim.cext.messages``.
 
     ``Class(field=value, ...)`` takes every field as a keyword; the annotations in a class are for readers and type
     checkers alone, the defaults come from ``FIELDS``.

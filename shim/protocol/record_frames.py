@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from cext.messages import UnsupportedVersionError, WireError, decode, decode_prefix, encode
-from cext.wire import Reader, Writer
-from shim.protocol.record_types import (
+from kafka_shim.cext.messages import UnsupportedVersionError, WireError, decode, decode_prefix, encode
+from kafka_shim.cext.wire import Reader, Writer
+from kafka_shim.protocol.record_types import (
     GROUP_KEYS,
     GROUP_VALUES,
     METADATA_RECORDS,
@@ -25,7 +25,7 @@ from shim.protocol.record_types import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.protocol.message import Buffer, Message
+    from kafka_shim.protocol.message import Buffer, Message
 
 METADATA_FRAME_VERSION = 1
 
@@ -60,7 +60,7 @@ class UnknownRecordError(ValueError):
 def record_class(path: str) -> type[Message]:
     """``"offset_commit_value.OffsetCommitValue"`` -> the class; its module is imported on first use."""
     module, _, name = path.partition(".")
-    found: type[Message] = getattr(import_module(f"shim.protocol.records.{module}"), name)
+    found: type[Message] = getattr(import_module(f"kafka_shim.protocol.records.{module}"), name)
     return found
 
 

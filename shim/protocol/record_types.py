@@ -1,4 +1,4 @@
-"""Record types of the internal topics. Written by shim.protocol.transcribe: change nothing here."""
+"""Record types of the internal topics. Written by transcribe.py: change nothing here."""
 
 GROUP_KEYS: dict[int, str] = {
     0: "legacy_offset_commit_key.LegacyOffsetCommitKey",

@@ -1,8 +1,8 @@
 """Writes the message modules from the definitions inside Kafka's released jars.
 
-``python -m shim.protocol.transcribe LIBS`` reads ``*.json`` from the Kafka 4.3.1 jars in the folder LIBS and rewrites
-``messages/``, ``records/``, ``api_keys.py`` and ``record_types.py`` beside this file. Only facts are taken (names,
-types, versions, defaults, tags); descriptions stay where they are. The output depends on the jars alone.
+``python -m kafka_shim.protocol.transcribe LIBS`` reads ``*.json`` from the Kafka 4.3.1 jars in the folder LIBS and
+rewrites ``messages/``, ``records/``, ``api_keys.py`` and ``record_types.py`` beside this file. Only facts are taken
+(names, types, versions, defaults, tags); descriptions stay where they are. The output depends on the jars alone.
 """
 
 from __future__ import annotations
@@ -212,8 +212,8 @@ def module(definition: Definition) -> str:
     words = [word for word in shared if re.search(rf"\b{word}\b", text)]
     span = f"version {low}" if low == high else f"versions {low}-{high}"
     return (
-        f'"""{definition["name"]}, {span}. Written by shim.protocol.transcribe: change nothing here."""\n\n'
-        f"from __future__ import annotations\n\nfrom shim.protocol.message import {', '.join(words)}\n{text}"
+        f'"""{definition["name"]}, {span}. Written by transcribe.py: change nothing here."""\n\n'
+        f"from __future__ import annotations\n\nfrom kafka_shim.protocol.message import {', '.join(words)}\n{text}"
     )
 
 
@@ -241,8 +241,8 @@ def api_keys(definitions: list[tuple[str, Definition]]) -> str:
         text = ", ".join(repr(cell) for cell in cells).replace("None", "NEVER").replace("'", '"')
         rows.append(f"    {definition['apiKey']}: ({text}),\n")
     return (
-        '"""Every request type of Kafka, by api key. Written by shim.protocol.transcribe: change nothing here."""\n\n'
-        "from shim.protocol.message import NEVER\n\n"
+        '"""Every request type of Kafka, by api key. Written by transcribe.py: change nothing here."""\n\n'
+        "from kafka_shim.protocol.message import NEVER\n\n"
         "# name, first and last valid version, first flexible one, last one is unstable, listeners with it, module\n"
         "API_KEYS: dict[int, tuple[str, int, int, int, bool, tuple[str, ...], str]] = {\n" + "".join(rows) + "}\n"
     )
@@ -256,7 +256,7 @@ def record_types(definitions: list[tuple[str, Definition]]) -> str:
         if registry and definition["type"] in kinds:
             table = tables.setdefault(registry + kinds[definition["type"]], {})
             table[int(definition["apiKey"])] = f"{snake(definition['name'])}.{definition['name']}"
-    text = '"""Record types of the internal topics. Written by shim.protocol.transcribe: change nothing here."""\n'
+    text = '"""Record types of the internal topics. Written by transcribe.py: change nothing here."""\n'
     for name, table in sorted(tables.items()):
         rows = "".join(f'    {key}: "{table[key]}",\n' for key in sorted(table))
         text += f"\n{name}: dict[int, str] = {{\n{rows}}}\n"

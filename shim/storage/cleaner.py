@@ -7,18 +7,18 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
-from cext.batch import BatchError
-from shim.storage import checkpoint, names, retention
-from shim.storage.compaction import Cancelled, Group, Round
-from shim.storage.segments import Segment
-from shim.storage.throttle import Throttle
+from kafka_shim.cext.batch import BatchError
+from kafka_shim.storage import checkpoint, names, retention
+from kafka_shim.storage.compaction import Cancelled, Group, Round
+from kafka_shim.storage.segments import Segment
+from kafka_shim.storage.throttle import Throttle
 
 if TYPE_CHECKING:
-    from shim.clock import Timer
-    from shim.storage.data_dir import DataDir
-    from shim.storage.home import Home
-    from shim.storage.log import PartitionLog
-    from shim.storage.logs import Logs
+    from kafka_shim.clock import Timer
+    from kafka_shim.storage.data_dir import DataDir
+    from kafka_shim.storage.home import Home
+    from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.storage.logs import Logs
 
 logger = logging.getLogger(__name__)
 

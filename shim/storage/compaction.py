@@ -16,24 +16,24 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from cext.batch import HEADER_SIZE, BatchError
-from cext.compaction import OffsetMap, copy_kept, index_records, seal, survey
-from cext.compression import compress, decompress
-from cext.records import iterate
-from cext.segment import Walk, read
-from shim.protocol.record_frames import ControlType
-from shim.storage import names, validation
-from shim.storage.open_files import OpenFiles
-from shim.storage.producers import NO_OFFSET
-from shim.storage.segments import Segment
-from shim.storage.throttle import Throttle
+from kafka_shim.cext.batch import HEADER_SIZE, BatchError
+from kafka_shim.cext.compaction import OffsetMap, copy_kept, index_records, seal, survey
+from kafka_shim.cext.compression import compress, decompress
+from kafka_shim.cext.records import iterate
+from kafka_shim.cext.segment import Walk, read
+from kafka_shim.protocol.record_frames import ControlType
+from kafka_shim.storage import names, validation
+from kafka_shim.storage.open_files import OpenFiles
+from kafka_shim.storage.producers import NO_OFFSET
+from kafka_shim.storage.segments import Segment
+from kafka_shim.storage.throttle import Throttle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cext.batch import Batch
-    from shim.config import TopicConfig
-    from shim.storage.log import PartitionLog
+    from kafka_shim.cext.batch import Batch
+    from kafka_shim.config import TopicConfig
+    from kafka_shim.storage.log import PartitionLog
 
 logger = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ import os
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping
 
-from shim.storage import checkpoint, names
-from shim.storage.checkpoint import CheckpointError, Partition
-from shim.storage.results import StorageError
+from kafka_shim.storage import checkpoint, names
+from kafka_shim.storage.checkpoint import CheckpointError, Partition
+from kafka_shim.storage.results import StorageError
 
 logger = logging.getLogger(__name__)
 

@@ -6,16 +6,16 @@ import json
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
-from cext.messages import UnsupportedVersionError, WireError, decode_prefix
-from shim.protocol import record_frames
-from shim.protocol.message import Message
-from shim.protocol.record_frames import ControlType, UnknownRecordError
-from shim.protocol.record_types import METADATA_RECORDS
-from shim.storage.data_dir import uuid_text
+from kafka_shim.cext.messages import UnsupportedVersionError, WireError, decode_prefix
+from kafka_shim.protocol import record_frames
+from kafka_shim.protocol.message import Message
+from kafka_shim.protocol.record_frames import ControlType, UnknownRecordError
+from kafka_shim.protocol.record_types import METADATA_RECORDS
+from kafka_shim.storage.data_dir import uuid_text
 
 if TYPE_CHECKING:
-    from cext.records import Record
-    from shim.protocol.record_frames import CoordinatorRecords
+    from kafka_shim.cext.records import Record
+    from kafka_shim.protocol.record_frames import CoordinatorRecords
 
 # The text of a record's key and value; None where the record has none.
 Texts = tuple[str | None, str | None]
@@ -116,7 +116,7 @@ def _message_class(module: str, name: str) -> type[Message]:
 
     for package in ("records", "messages"):
         try:
-            found: type[Message] = getattr(import_module(f"shim.protocol.{package}.{module}"), name)
+            found: type[Message] = getattr(import_module(f"kafka_shim.protocol.{package}.{module}"), name)
         except ModuleNotFoundError:
             continue
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from shim.storage import checkpoint
+from kafka_shim.storage import checkpoint
 
 FILE_NAME = "leader-epoch-checkpoint"
 UNKNOWN = (-1, -1)

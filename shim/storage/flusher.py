@@ -11,10 +11,10 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from shim.errors import KafkaError
+from kafka_shim.errors import KafkaError
 
 if TYPE_CHECKING:
-    from shim.faults import Faults
+    from kafka_shim.faults import Faults
 
 logger = logging.getLogger(__name__)
 

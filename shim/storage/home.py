@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from shim.errors import ErrorCode, KafkaError
-from shim.storage.flusher import Flusher
-from shim.storage.open_files import OpenFiles
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.storage.flusher import Flusher
+from kafka_shim.storage.open_files import OpenFiles
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from shim.clock import Clock, Timer
-    from shim.config import BrokerConfig
-    from shim.faults import Faults
-    from shim.storage.log import PartitionLog
+    from kafka_shim.clock import Clock, Timer
+    from kafka_shim.config import BrokerConfig
+    from kafka_shim.faults import Faults
+    from kafka_shim.storage.log import PartitionLog
 
 MOST_OWED_FLUSHES = 64
 T = TypeVar("T")

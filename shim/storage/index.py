@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from struct import Struct
 
-from cext.segment import lookup_offset, lookup_time
+from kafka_shim.cext.segment import lookup_offset, lookup_time
 
 OFFSET_ENTRY = Struct(">ii")  # offset relative to the segment's base, position in the .log file
 TIME_ENTRY = Struct(">qi")  # timestamp, relative offset of the batch that has it

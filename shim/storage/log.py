@@ -8,24 +8,24 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from cext.batch import scan, stamp
-from cext.records import build_marker, recompress
-from shim.errors import ErrorCode, KafkaError
-from shim.storage import lookup, names, producer_snapshot, validation
-from shim.storage.epochs import LeaderEpochs
-from shim.storage.open_files import OUT_OF_DESCRIPTORS
-from shim.storage.producers import Marker, ProducerEntry, ProducerRefusal, Producers
-from shim.storage.results import Appended, Buffer, Fetched, FoundOffset, ProducerStatus
-from shim.storage.segments import Segment
+from kafka_shim.cext.batch import scan, stamp
+from kafka_shim.cext.records import build_marker, recompress
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.storage import lookup, names, producer_snapshot, validation
+from kafka_shim.storage.epochs import LeaderEpochs
+from kafka_shim.storage.open_files import OUT_OF_DESCRIPTORS
+from kafka_shim.storage.producers import Marker, ProducerEntry, ProducerRefusal, Producers
+from kafka_shim.storage.results import Appended, Buffer, Fetched, FoundOffset, ProducerStatus
+from kafka_shim.storage.segments import Segment
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
     from pathlib import Path
 
-    from cext.batch import Batch
-    from shim.config import TopicConfig
-    from shim.storage.home import Home
-    from shim.storage.verification import Verification
+    from kafka_shim.cext.batch import Batch
+    from kafka_shim.config import TopicConfig
+    from kafka_shim.storage.home import Home
+    from kafka_shim.storage.verification import Verification
 
 logger = logging.getLogger(__name__)
 

@@ -10,20 +10,20 @@ from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from shim.errors import ErrorCode, KafkaError
-from shim.storage import checkpoint, names, recovery, retention
-from shim.storage.checkpoint import Partition
-from shim.storage.cleaner import Cleaner
-from shim.storage.data_dir import METADATA_TOPIC, DataDir, random_uuid_text, read_topic_id, uuid_text
-from shim.storage.home import Home, nothing
-from shim.storage.log import PartitionLog
-from shim.storage.results import StorageError
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.storage import checkpoint, names, recovery, retention
+from kafka_shim.storage.checkpoint import Partition
+from kafka_shim.storage.cleaner import Cleaner
+from kafka_shim.storage.data_dir import METADATA_TOPIC, DataDir, random_uuid_text, read_topic_id, uuid_text
+from kafka_shim.storage.home import Home, nothing
+from kafka_shim.storage.log import PartitionLog
+from kafka_shim.storage.results import StorageError
 
 if TYPE_CHECKING:
-    from shim.clock import Clock, Timer
-    from shim.config import BrokerConfig, TopicConfig
-    from shim.faults import Faults
-    from shim.storage.home import MarkerHook
+    from kafka_shim.clock import Clock, Timer
+    from kafka_shim.config import BrokerConfig, TopicConfig
+    from kafka_shim.faults import Faults
+    from kafka_shim.storage.home import MarkerHook
 
 logger = logging.getLogger(__name__)
 
@@ -160,7 +160,7 @@ class Logs:
         return log
 
     def _metadata_config(self) -> TopicConfig:
-        from shim.config import TopicConfig
+        from kafka_shim.config import TopicConfig
 
         overrides = {
             "segment.bytes": str(self.config.metadata_log_segment_bytes),

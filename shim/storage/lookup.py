@@ -7,19 +7,19 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from cext.batch import BatchError, Verdict, scan
-from cext.records import find_timestamp
-from cext.segment import Walk, whole_batches
-from cext.segment import read as read_bytes
-from shim.errors import ErrorCode, KafkaError
-from shim.storage import names
-from shim.storage.results import Fetched, FoundOffset
+from kafka_shim.cext.batch import BatchError, Verdict, scan
+from kafka_shim.cext.records import find_timestamp
+from kafka_shim.cext.segment import Walk, whole_batches
+from kafka_shim.cext.segment import read as read_bytes
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.storage import names
+from kafka_shim.storage.results import Fetched, FoundOffset
 
 if TYPE_CHECKING:
-    from cext.batch import Batch
-    from cext.segment import Walk
-    from shim.storage.log import PartitionLog
-    from shim.storage.segments import Segment
+    from kafka_shim.cext.batch import Batch
+    from kafka_shim.cext.segment import Walk
+    from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.storage.segments import Segment
 
 logger = logging.getLogger(__name__)
 

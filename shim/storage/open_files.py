@@ -9,7 +9,7 @@ import resource
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from shim.storage.segments import Segment
+    from kafka_shim.storage.segments import Segment
 
 MOST_FILES = 4096
 # The others are for connections.

@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterable
 from struct import Struct
 
-from cext.crc32c import crc32c
-from shim.storage.producers import ProducerEntry
+from kafka_shim.cext.crc32c import crc32c
+from kafka_shim.storage.producers import ProducerEntry
 
 HEADER = Struct(">hIi")
 # id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, start of the open transaction

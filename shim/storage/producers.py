@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shim.errors import ErrorCode, KafkaError
-from shim.storage.verification import Verification
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.storage.verification import Verification
 
 if TYPE_CHECKING:
-    from cext.batch import Batch
+    from kafka_shim.cext.batch import Batch
 
 NO_EPOCH = -1
 NO_OFFSET = -1

@@ -11,17 +11,17 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
-from cext.batch import BatchError
-from cext.records import iterate, parse_marker
-from shim.storage import names, producer_snapshot
-from shim.storage.checkpoint import CheckpointError
-from shim.storage.producers import Marker
-from shim.storage.segments import Segment
+from kafka_shim.cext.batch import BatchError
+from kafka_shim.cext.records import iterate, parse_marker
+from kafka_shim.storage import names, producer_snapshot
+from kafka_shim.storage.checkpoint import CheckpointError
+from kafka_shim.storage.producers import Marker
+from kafka_shim.storage.segments import Segment
 
 if TYPE_CHECKING:
-    from cext.batch import Batch
-    from shim.storage.home import Home
-    from shim.storage.log import PartitionLog
+    from kafka_shim.cext.batch import Batch
+    from kafka_shim.storage.home import Home
+    from kafka_shim.storage.log import PartitionLog
 
 logger = logging.getLogger(__name__)
 
@@ -282,7 +282,7 @@ def finish_swaps(directory: str, files: dict[str, int]) -> dict[str, int]:
 
 
 def _end_of_swap(directory: str, name: str) -> int:
-    from shim.storage.open_files import OpenFiles
+    from kafka_shim.storage.open_files import OpenFiles
 
     segment = Segment(directory, names.offset_of(name), OpenFiles(), 0, names.SWAP)
     segment.attach(os.stat(f"{directory}/{name}").st_size)

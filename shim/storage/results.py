@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Any
 
-from shim.errors import ErrorCode, KafkaError
+from kafka_shim.errors import ErrorCode, KafkaError
 
 Buffer = bytes | bytearray | memoryview
 

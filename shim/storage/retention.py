@@ -7,12 +7,12 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from shim.storage import names
+from kafka_shim.storage import names
 
 if TYPE_CHECKING:
-    from shim.storage.home import Home
-    from shim.storage.log import PartitionLog
-    from shim.storage.segments import Segment
+    from kafka_shim.storage.home import Home
+    from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.storage.segments import Segment
 
 logger = logging.getLogger(__name__)
 

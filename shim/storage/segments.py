@@ -7,16 +7,16 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cext.crc32c import crc32c
-from cext.segment import Walk, append, find_batch, read
-from shim.storage import names
-from shim.storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY, TIME_ENTRY, OffsetIndex, TimeIndex
-from shim.storage.txn_index import TxnIndex
+from kafka_shim.cext.crc32c import crc32c
+from kafka_shim.cext.segment import Walk, append, find_batch, read
+from kafka_shim.storage import names
+from kafka_shim.storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY, TIME_ENTRY, OffsetIndex, TimeIndex
+from kafka_shim.storage.txn_index import TxnIndex
 
 if TYPE_CHECKING:
-    from cext.batch import Batch
-    from shim.config import TopicConfig
-    from shim.storage.open_files import OpenFiles
+    from kafka_shim.cext.batch import Batch
+    from kafka_shim.config import TopicConfig
+    from kafka_shim.storage.open_files import OpenFiles
 
 HEADER_SIZE = 61
 # Below this a copy is cheaper than a mapping, above it a mapping bounds the memory that slow readers hold; the

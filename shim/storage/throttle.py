@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from shim.clock import Clock
+    from kafka_shim.clock import Clock
 
 CHECK_BYTES = 64 * 1024
 

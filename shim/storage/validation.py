@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cext.batch import BatchError, Verdict, scan
-from cext.records import iterate, validate
-from shim.errors import ErrorCode, KafkaError
-from shim.storage.results import Buffer, NotOneBatchError, RecordsError
+from kafka_shim.cext.batch import BatchError, Verdict, scan
+from kafka_shim.cext.records import iterate, validate
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.storage.results import Buffer, NotOneBatchError, RecordsError
 
 if TYPE_CHECKING:
-    from cext.batch import Batch
-    from cext.records import RecordsSummary
-    from shim.config import TopicConfig
+    from kafka_shim.cext.batch import Batch
+    from kafka_shim.cext.records import RecordsSummary
+    from kafka_shim.config import TopicConfig
 
 ZSTD = 4
 ZSTD_SINCE_PRODUCE = 7

@@ -9,8 +9,8 @@ import pytest
 import uvloop
 from hypothesis import settings
 
-from shim.embedded import Broker
-from shim.wire_client import Connection
+from kafka_shim.embedded import Broker
+from kafka_shim.wire_client import Connection
 
 # A slow example is not a wrong one: timings never decide a unit test.
 settings.register_profile("untimed", deadline=None)

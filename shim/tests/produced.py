@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from cext import builder
-from shim.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from shim.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from shim.protocol.messages.fetch_response import PartitionData
-from shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from shim.protocol.messages.produce_response import PartitionProduceResponse
-from shim.wire_client import Connection
+from kafka_shim.cext import builder
+from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kafka_shim.protocol.messages.fetch_response import PartitionData
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kafka_shim.protocol.messages.produce_response import PartitionProduceResponse
+from kafka_shim.wire_client import Connection
 
 
 def batch(*values: bytes, timestamp_ms: int = 1_700_000_000_000, **header: Any) -> bytes:

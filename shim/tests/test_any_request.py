@@ -9,13 +9,13 @@ import random
 
 import pytest
 
-from cext.messages import encode
-from shim.api import APIS, Api
-from shim.embedded import Broker
-from shim.protocol.headers import encode_request_frame
-from shim.tests.produced import batch, make_topic, metadata, produce
-from shim.tests.protocol.values import STRINGS, Seeded, make, systematic
-from shim.wire_client import Connection, WireClientError
+from kafka_shim.api import APIS, Api
+from kafka_shim.cext.messages import encode
+from kafka_shim.embedded import Broker
+from kafka_shim.protocol.headers import encode_request_frame
+from kafka_shim.tests.produced import batch, make_topic, metadata, produce
+from kafka_shim.tests.protocol.values import STRINGS, Seeded, make, systematic
+from kafka_shim.wire_client import Connection, WireClientError
 
 NAMES = ("t", "t", "group-1", "1", "x")
 # What a handler may do to the whole process is not asked for here.

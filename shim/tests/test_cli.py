@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from shim.cli import _plain_serve, main
-from shim.commands.main import NOUNS
+from kafka_shim.cli import _plain_serve, main
+from kafka_shim.commands.main import NOUNS
 
 
 def test_ordinary_forms_of_serve_are_read_without_the_full_parser():
@@ -55,9 +55,9 @@ def test_a_mistake_is_told_with_a_status(capsys):
 
 def test_serve_loads_no_parser_and_no_table_of_options():
     code = (
-        "import sys, shim.cli, shim.serve; "
-        "print([n for n in ('click', 'shim.config_table', 'argparse', 'inspect', 'uuid', 'random', 'dataclasses') "
-        "if n in sys.modules and n != 'inspect'])"
+        "import sys, kafka_shim.cli, kafka_shim.serve; "
+        "print([n for n in ('click', 'kafka_shim.config_table', 'argparse', 'inspect', 'uuid', 'random', "
+        "'dataclasses') if n in sys.modules and n != 'inspect'])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -10,7 +10,7 @@ import confluent_kafka
 import kafka
 import pytest
 
-from shim.embedded import Broker
+from kafka_shim.embedded import Broker
 
 VALUES = [b"", b"a", bytes(100_000), None]
 

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from shim.clock import Clock, RealClock, VirtualClock
-from shim.waiters import Waiter
+from kafka_shim.clock import Clock, RealClock, VirtualClock
+from kafka_shim.waiters import Waiter
 
 
 def test_timers_of_a_virtual_clock_fire_in_order_at_their_own_instants(loop_factory):

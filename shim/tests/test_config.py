@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from shim.config import BrokerConfig, ConfigError, TopicConfig
-from shim.config_docs import DOCS
-from shim.config_parse import read_properties
-from shim.config_table import (
+from kafka_shim.config import BrokerConfig, ConfigError, TopicConfig
+from kafka_shim.config_docs import DOCS
+from kafka_shim.config_parse import read_properties
+from kafka_shim.config_table import (
     BROKER_OPTIONS,
     GROUP_OPTIONS,
     PROMISES_SECURITY,
@@ -215,7 +215,7 @@ def test_a_properties_file_is_read_as_java_reads_it(tmp_path):
 
 def test_defaults_do_not_load_the_tables():
     code = (
-        "import sys; from shim.config import *; TopicConfig(BrokerConfig.parse({})); "
-        "print('shim.config_table' in sys.modules)"
+        "import sys; from kafka_shim.config import *; TopicConfig(BrokerConfig.parse({})); "
+        "print('kafka_shim.config_table' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from shim.connection import LARGE_BYTES, PROBE_BYTES, ReceiveMemory
-from shim.embedded import Broker
-from shim.protocol.headers import encode_request_frame
-from shim.protocol.messages.api_versions_request import ApiVersionsRequest
-from shim.protocol.messages.metadata_request import MetadataRequest
-from shim.tests.produced import batch, fetch_request, make_topic, produce, produce_request
-from shim.wire_client import Connection, WireClientError
+from kafka_shim.connection import LARGE_BYTES, PROBE_BYTES, ReceiveMemory
+from kafka_shim.embedded import Broker
+from kafka_shim.protocol.headers import encode_request_frame
+from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest
+from kafka_shim.tests.produced import batch, fetch_request, make_topic, produce, produce_request
+from kafka_shim.wire_client import Connection, WireClientError
 
 # Deadlines of the tests themselves: nothing in a passing run waits this long.
 PATIENCE_S = 60.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from shim.errors import ErrorCode
-from shim.tests.produced import batch, fetch, fetch_request, make_topic, metadata, produce, produce_request
-from shim.wire_client import Connection, WireClientError
+from kafka_shim.errors import ErrorCode
+from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, metadata, produce, produce_request
+from kafka_shim.wire_client import Connection, WireClientError
 
 PRODUCE = 0
 

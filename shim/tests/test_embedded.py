@@ -9,12 +9,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from shim import Broker
-from shim.config import ConfigError
-from shim.embedded import milliseconds
-from shim.storage.results import StorageError
-from shim.tests.produced import batch, fetch, make_topic, metadata, produce
-from shim.wire_client import Connection
+from kafka_shim import Broker
+from kafka_shim.config import ConfigError
+from kafka_shim.embedded import milliseconds
+from kafka_shim.storage.results import StorageError
+from kafka_shim.tests.produced import batch, fetch, make_topic, metadata, produce
+from kafka_shim.wire_client import Connection
 
 
 def open_files() -> set[str]:

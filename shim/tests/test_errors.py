@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
+from kafka_shim.errors import ErrorCode, KafkaError
 
 
 def test_codes_are_dense_from_minus_one_to_the_last_of_kafka_4_3_1():

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import shim
-from shim.errors import ErrorCode, KafkaError
-from shim.faults import POINTS, Faults
+import kafka_shim
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.faults import POINTS, Faults
 
 POINT = "log.before_write"
 
@@ -97,7 +97,7 @@ def test_a_wrong_specification_is_refused(text):
 
 def test_kill_and_exit_end_the_process():
     for action, status in (("kill", -9), ("exit:7", 7)):
-        code = f"from shim.faults import Faults; Faults('{POINT}={action}').reach('{POINT}')"
+        code = f"from kafka_shim.faults import Faults; Faults('{POINT}={action}').reach('{POINT}')"
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == status
 
 
@@ -108,7 +108,7 @@ def test_every_point_has_a_sentence_and_a_name_of_two_words():
 
 
 def test_points_and_the_places_that_reach_them_agree():
-    source = Path(shim.__file__).parent
+    source = Path(kafka_shim.__file__).parent
     texts = [path.read_text() for path in source.rglob("*.py") if not {"tests", "faults.py"} & set(path.parts)]
     reached = {name for text in texts for name in re.findall(r'\.(?:reach|gate)\(\s*"([^"]+)"', text)}
     assert reached <= POINTS.keys()

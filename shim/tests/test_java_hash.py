@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shim.java_hash import internal_partition, java_string_hash
+from kafka_shim.java_hash import internal_partition, java_string_hash
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from shim.errors import ErrorCode, KafkaError
-from shim.patterns import MAX_BYTES, compile_pattern
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.patterns import MAX_BYTES, compile_pattern
 
 LONGEST_NAME = "a" * 249
 # Far over what they take anywhere; without bounds some of these take minutes.

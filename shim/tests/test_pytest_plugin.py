@@ -7,8 +7,8 @@ from pathlib import Path
 
 SUITE = """
 import pytest
-from shim.tests.produced import metadata
-from shim.wire_client import Connection
+from kafka_shim.tests.produced import metadata
+from kafka_shim.wire_client import Connection
 
 def test_plain(kafka_shim):
     with Connection(kafka_shim.bootstrap_servers) as client:
@@ -42,7 +42,7 @@ def test_the_fixture_gives_a_broker_with_the_markers_options(tmp_path: Path):
         "pytest",
         "-q",
         "-p",
-        "shim.pytest_plugin",
+        "kafka_shim.pytest_plugin",
         "--strict-markers",
         "-p",
         "no:cacheprovider",
@@ -56,6 +56,8 @@ def test_the_fixture_gives_a_broker_with_the_markers_options(tmp_path: Path):
 
 
 def test_the_plugin_loads_nothing_of_the_broker():
-    code = "import sys, shim.pytest_plugin; print([name for name in sys.modules if name.startswith(('shim.', 'cext'))])"
+    code = (
+        "import sys, kafka_shim.pytest_plugin; print([name for name in sys.modules if name.startswith('kafka_shim.')])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['shim.pytest_plugin']"
+    assert done.stdout.strip() == "['kafka_shim.pytest_plugin']"

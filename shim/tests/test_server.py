@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from shim.embedded import Broker
-from shim.tests.produced import batch, fetch, fetch_request, make_topic, metadata, produce
-from shim.wire_client import Connection
+from kafka_shim.embedded import Broker
+from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, metadata, produce
+from kafka_shim.wire_client import Connection
 
 READY = re.compile(r"ready (?P<listeners>\S+) node=(?P<node>\d+) cluster=(?P<cluster>[\w-]{22}) data=(?P<data>.+)\n")
 
@@ -26,7 +26,7 @@ def served(
     *arguments: str, environment: dict[str, str] | None = None
 ) -> Iterator[tuple[re.Match[str], subprocess.Popen]]:
     child = subprocess.Popen(
-        [sys.executable, "-m", "shim", "serve", *arguments],
+        [sys.executable, "-m", "kafka_shim", "serve", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -47,7 +47,11 @@ def served(
 def refused(*arguments: str) -> str:
     """What a start that fails prints; the status must say so."""
     done = subprocess.run(
-        [sys.executable, "-m", "shim", "serve", *arguments], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-m", "kafka_shim", "serve", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert done.returncode != 0
     assert done.stdout == ""
@@ -173,7 +177,7 @@ def test_a_fault_of_the_environment_kills_the_child_and_acknowledged_data_is_bac
 
 def test_a_wrong_fault_stops_the_start():
     done = subprocess.run(
-        [sys.executable, "-m", "shim", "serve", "--memory", "--listen", "127.0.0.1:0"],
+        [sys.executable, "-m", "kafka_shim", "serve", "--memory", "--listen", "127.0.0.1:0"],
         env={**os.environ, "KAFKA_SHIM_FAULTS": "nowhere=kill"},
         capture_output=True,
         text=True,
@@ -215,7 +219,7 @@ def test_a_client_that_takes_nothing_does_not_hold_up_the_stop():
         produce(client, "t", 0, batch(bytes(8_000_000)))
         host, port = broker.bootstrap_servers.split(":")
         with socket.create_connection((host, int(port))) as sock:
-            from shim.protocol.headers import encode_request_frame
+            from kafka_shim.protocol.headers import encode_request_frame
 
             request = fetch_request({("t", 0): 0}, partition_max_bytes=1 << 24)
             sock.sendall(encode_request_frame(request, 12, 1, "t"))

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from shim import config_rows
-from shim.transcribe_options import TARGET, facts, render
+from kafka_shim import config_rows
+from kafka_shim.transcribe_options import TARGET, facts, render
 
 
 @pytest.mark.java
 def test_the_rows_are_what_kafkas_jars_say():
-    from compat_tests.kafka_jars import kafka_libs
+    from kafka_shim.compat.kafka_jars import kafka_libs
 
     assert render(facts(kafka_libs())) == TARGET.read_text()
 

@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from shim.protocol.messages.metadata_request import MetadataRequest
-from shim.protocol.messages.share_fetch_request import ShareFetchRequest
-from shim.wire_client import Connection, RequestError, WireClientError, check, parse_address
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest
+from kafka_shim.protocol.messages.share_fetch_request import ShareFetchRequest
+from kafka_shim.wire_client import Connection, RequestError, WireClientError, check, parse_address
 
 
 @pytest.mark.parametrize(

@@ -6,18 +6,18 @@ refused in one of two ways, or added.
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
-from shim.txn.state import TV2
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.txn.state import TV2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shim.clock import Clock
-    from shim.config import BrokerConfig
-    from shim.storage.log import PartitionLog
-    from shim.storage.verification import Verification
-    from shim.txn.coordinator import TransactionCoordinator
+    from kafka_shim.clock import Clock
+    from kafka_shim.config import BrokerConfig
+    from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.storage.verification import Verification
+    from kafka_shim.txn.coordinator import TransactionCoordinator
 
     # One batch's outcome: the guard to append with, None where none is needed, or the error to answer.
     Admission = Verification | None | KafkaError

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import logging
 
-from shim.errors import ErrorCode, KafkaError
-from shim.txn import state
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.txn import state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from concurrent.futures import Future
 
-    from shim.clock import Clock, Timer
-    from shim.faults import Faults
-    from shim.metadata.store import MetadataStore
-    from shim.storage.log import PartitionLog
-    from shim.storage.logs import Logs
-    from shim.txn.explain import Explanations
-    from shim.txn.log import Slot, TransactionLog
-    from shim.txn.state import TopicPartition, Transaction
+    from kafka_shim.clock import Clock, Timer
+    from kafka_shim.faults import Faults
+    from kafka_shim.metadata.store import MetadataStore
+    from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.storage.logs import Logs
+    from kafka_shim.txn.explain import Explanations
+    from kafka_shim.txn.log import Slot, TransactionLog
+    from kafka_shim.txn.state import TopicPartition, Transaction
 
     # A point where a test may stop the machine, and the partition whose marker it is about.
     Step = tuple[str, TopicPartition | None]
     Steps = Generator[Step, None, Transaction]
 
-logger = logging.getLogger("shim.txn")
+logger = logging.getLogger("kafka_shim.txn")
 
 MARKER_RETRY_MS = 100
 

@@ -10,28 +10,28 @@ from __future__ import annotations
 import logging
 from functools import partial
 
-from shim.errors import ErrorCode, KafkaError
-from shim.txn import state
-from shim.txn.completion import AFTER_COMPLETE, AFTER_MARKER, AFTER_PREPARE, DISK_FIRST, Completion, facts_of
-from shim.txn.explain import Explanations
-from shim.txn.log import Slot, TransactionLog
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.txn import state
+from kafka_shim.txn.completion import AFTER_COMPLETE, AFTER_MARKER, AFTER_PREPARE, DISK_FIRST, Completion, facts_of
+from kafka_shim.txn.explain import Explanations
+from kafka_shim.txn.log import Slot, TransactionLog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from concurrent.futures import Future
 
-    from shim.clock import Clock, Timer
-    from shim.config import BrokerConfig
-    from shim.faults import Faults
-    from shim.metadata.store import MetadataStore
-    from shim.storage.logs import Logs
-    from shim.txn.completion import Step
-    from shim.txn.producer_ids import ProducerIds
-    from shim.txn.state import TopicPartition, Transaction
+    from kafka_shim.clock import Clock, Timer
+    from kafka_shim.config import BrokerConfig
+    from kafka_shim.faults import Faults
+    from kafka_shim.metadata.store import MetadataStore
+    from kafka_shim.storage.logs import Logs
+    from kafka_shim.txn.completion import Step
+    from kafka_shim.txn.producer_ids import ProducerIds
+    from kafka_shim.txn.state import TopicPartition, Transaction
 
 
-logger = logging.getLogger("shim.txn")
+logger = logging.getLogger("kafka_shim.txn")
 
 SHOWN_PARTITIONS = 5
 ANSWERED = "txn.answered"

@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 from collections import deque
 
-from shim.txn.state import ONGOING, STATE_NAMES, Transaction
+from kafka_shim.txn.state import ONGOING, STATE_NAMES, Transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.errors import KafkaError
+    from kafka_shim.errors import KafkaError
 
-logger = logging.getLogger("shim.txn")
+logger = logging.getLogger("kafka_shim.txn")
 
 EVENTS_PER_ID = 32
 IDS = 1024

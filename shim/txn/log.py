@@ -9,28 +9,28 @@ from __future__ import annotations
 import logging
 from struct import error as StructError
 
-from cext import records as cext_records
-from cext.batch import BatchError
-from shim.errors import ErrorCode, KafkaError
-from shim.java_hash import internal_partition
-from shim.storage.log import NEVER
-from shim.txn import records
-from shim.txn.state import ONGOING, PREPARE_ABORT, PREPARE_COMMIT, TV1, TV2
+from kafka_shim.cext import records as cext_records
+from kafka_shim.cext.batch import BatchError
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.java_hash import internal_partition
+from kafka_shim.storage.log import NEVER
+from kafka_shim.txn import records
+from kafka_shim.txn.state import ONGOING, PREPARE_ABORT, PREPARE_COMMIT, TV1, TV2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cext.records import Record
-    from shim.config import BrokerConfig
-    from shim.metadata.image import Topic
-    from shim.metadata.store import MetadataStore
-    from shim.storage.log import PartitionLog
-    from shim.storage.logs import Logs
-    from shim.txn.explain import Explanations
-    from shim.txn.state import TopicPartition, Transaction
+    from kafka_shim.cext.records import Record
+    from kafka_shim.config import BrokerConfig
+    from kafka_shim.metadata.image import Topic
+    from kafka_shim.metadata.store import MetadataStore
+    from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.storage.logs import Logs
+    from kafka_shim.txn.explain import Explanations
+    from kafka_shim.txn.state import TopicPartition, Transaction
 
-logger = logging.getLogger("shim.txn")
+logger = logging.getLogger("kafka_shim.txn")
 
 TOPIC = "__transaction_state"
 FEATURE = "transaction.version"

@@ -5,7 +5,7 @@ A block that was recorded and not used up before a stop or a crash is lost: no i
 
 from __future__ import annotations
 
-from shim.errors import ErrorCode, KafkaError
+from kafka_shim.errors import ErrorCode, KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from functools import lru_cache
 from struct import Struct
 
-from shim.txn.state import EMPTY, NO_PARTITIONS, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, State, Transaction
+from kafka_shim.txn.state import EMPTY, NO_PARTITIONS, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, State, Transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.txn.state import TopicPartition
+    from kafka_shim.txn.state import TopicPartition
 
     Buffer = bytes | bytearray | memoryview
 
@@ -111,8 +111,8 @@ def _uvarint(value: int) -> bytes:
 
 def decode_key(key: Buffer) -> str:
     """The transactional id. Raises UnknownVersion."""
-    from cext.messages import decode
-    from shim.protocol.records.transaction_log_key import TransactionLogKey
+    from kafka_shim.cext.messages import decode
+    from kafka_shim.protocol.records.transaction_log_key import TransactionLogKey
 
     (version,) = _SHORT.unpack_from(key)
     if version != KEY_VERSION:
@@ -123,8 +123,8 @@ def decode_key(key: Buffer) -> str:
 
 def decode_value(transactional_id: str, value: Buffer) -> Transaction:
     """The state as it was written; the epoch before the last bump is not in it (B3). Raises UnknownVersion."""
-    from cext.messages import decode
-    from shim.protocol.records.transaction_log_value import TransactionLogValue
+    from kafka_shim.cext.messages import decode
+    from kafka_shim.protocol.records.transaction_log_value import TransactionLogValue
 
     (version,) = _SHORT.unpack_from(value)
     if version not in VALUE_VERSIONS:

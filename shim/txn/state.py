@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from shim.errors import ErrorCode, KafkaError
+from kafka_shim.errors import ErrorCode, KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

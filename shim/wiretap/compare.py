@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from cext.batch import Batch, BatchError, scan
-from cext.records import iterate, parse_marker
-from shim.errors import ErrorCode
-from shim.protocol.message import ZERO_UUID, Message
-from shim.wiretap.frames import error_codes
+from kafka_shim.cext.batch import Batch, BatchError, scan
+from kafka_shim.cext.records import iterate, parse_marker
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.message import ZERO_UUID, Message
+from kafka_shim.wiretap.frames import error_codes
 
 # Different on every broker and in every run.
 IGNORED = {

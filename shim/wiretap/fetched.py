@@ -7,8 +7,8 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from shim.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from shim.wiretap.compare import Pairs, records_of
+from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kafka_shim.wiretap.compare import Pairs, records_of
 
 READ_COMMITTED = 1
 BY_NAME, BY_ID = 12, 16

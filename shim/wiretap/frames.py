@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from cext.messages import decode_prefix, encode
-from cext.wire import WireError, Writer
-from shim.errors import ErrorCode
-from shim.protocol.api_keys import API_KEYS
-from shim.protocol.headers import (
+from kafka_shim.cext.messages import decode_prefix, encode
+from kafka_shim.cext.wire import WireError, Writer
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.api_keys import API_KEYS
+from kafka_shim.protocol.headers import (
     parse_request_header,
     parse_response_header,
     request_class,
@@ -16,7 +16,7 @@ from shim.protocol.headers import (
     response_class,
     response_header_version,
 )
-from shim.protocol.message import Message
+from kafka_shim.protocol.message import Message
 
 PRODUCE, API_VERSIONS = 0, 18
 

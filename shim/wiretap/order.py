@@ -15,10 +15,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from cext.wire import WireError
-from shim.wiretap.capture import Entry, Kind
-from shim.wiretap.compare import PASSING, batches_of
-from shim.wiretap.frames import Request, build_request, error_codes, parse_request, parse_response
+from kafka_shim.cext.wire import WireError
+from kafka_shim.wiretap.capture import Entry, Kind
+from kafka_shim.wiretap.compare import PASSING, batches_of
+from kafka_shim.wiretap.frames import Request, build_request, error_codes, parse_request, parse_response
 
 PRODUCE, FETCH, METADATA, JOIN_GROUP, SYNC_GROUP, CREATE_TOPICS, END_TXN = 0, 1, 3, 11, 14, 19, 26
 # How long the answer of what a broker may hold back is expected to come at once; other answers come soon.

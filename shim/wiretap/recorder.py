@@ -12,10 +12,10 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from cext.wire import WireError
-from shim.protocol.message import Message
-from shim.wiretap.capture import CaptureWriter, Entry, Kind
-from shim.wiretap.frames import Request, build_response, parse_request, parse_response
+from kafka_shim.cext.wire import WireError
+from kafka_shim.protocol.message import Message
+from kafka_shim.wiretap.capture import CaptureWriter, Entry, Kind
+from kafka_shim.wiretap.frames import Request, build_response, parse_request, parse_response
 
 MAX_FRAME_BYTES = 1 << 30
 # Of a request and its frame: the frames that go on to the broker instead of it. Only the first of them is answered to

@@ -15,16 +15,16 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from cext.crc32c import crc32c
-from cext.wire import WireError
-from shim.protocol.message import Message
-from shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
-from shim.wiretap.capture import CaptureWriter, Entry, Kind
-from shim.wiretap.compare import PASSING, Pairs, answers_differ, batches_of, is_invented
-from shim.wiretap.fetched import Fetched
-from shim.wiretap.frames import Request, build_request, error_codes, parse_request, parse_response
-from shim.wiretap.order import END_TXN, FETCH, arranged, windows
-from shim.wiretap.recorder import close, read_frame
+from kafka_shim.cext.crc32c import crc32c
+from kafka_shim.cext.wire import WireError
+from kafka_shim.protocol.message import Message
+from kafka_shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
+from kafka_shim.wiretap.capture import CaptureWriter, Entry, Kind
+from kafka_shim.wiretap.compare import PASSING, Pairs, answers_differ, batches_of, is_invented
+from kafka_shim.wiretap.fetched import Fetched
+from kafka_shim.wiretap.frames import Request, build_request, error_codes, parse_request, parse_response
+from kafka_shim.wiretap.order import END_TXN, FETCH, arranged, windows
+from kafka_shim.wiretap.recorder import close, read_frame
 
 API_VERSIONS, DESCRIBE_TRANSACTIONS = 18, 65
 AT_PRODUCER_ID, AT_PRODUCER_EPOCH, AT_CRC, CRC_FROM = 43, 51, 17, 21

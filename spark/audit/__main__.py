@@ -1,4 +1,4 @@
-"""``python -m spark.audit``: judges the histories on a topic, prints the table, writes the page."""
+"""``python -m kafka_shim.spark.audit``: judges the histories on a topic, prints the table, writes the page."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spark import kafka_topic, task_progress
-from spark.audit import history, judge, page
-from spark.kafka_topic import Source
-from spark.session import build_session
-from spark.triggers import Trigger
+from kafka_shim.spark import kafka_topic, task_progress
+from kafka_shim.spark.audit import history, judge, page
+from kafka_shim.spark.kafka_topic import Source
+from kafka_shim.spark.session import build_session
+from kafka_shim.spark.triggers import Trigger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,4 +1,5 @@
-"""The classes of anomaly of ``shim.history`` as queries: each gives one row an anomaly, with a text that shows it.
+"""The classes of anomaly of ``kafka_shim.history`` as queries: each gives one row an anomaly, with a text that shows
+it.
 
 Values are compared as text. "Is anything between two offsets?" is a difference of ranks among the offsets that are
 known to hold something, so that no query looks at pairs of records.
@@ -8,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shim.history import anomalies as names
-from spark.audit import history
-from spark.audit.evidence import small
+from kafka_shim.history import anomalies as names
+from kafka_shim.spark.audit import history
+from kafka_shim.spark.audit.evidence import small
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from spark.audit.evidence import Evidence
+    from kafka_shim.spark.audit.evidence import Evidence
 
 
 def lost_and_unseen(evidence: Evidence) -> DataFrame:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shim.history import cycles
+from kafka_shim.history import cycles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import DataFrame
 
-    from spark.audit.evidence import Evidence
+    from kafka_shim.spark.audit.evidence import Evidence
 
 Found = tuple[str, str]
 # Stretches beyond this many are merged into one: the driver then gets more edges, never fewer.
@@ -40,7 +40,7 @@ def read_edges(evidence: Evidence) -> DataFrame:
 
 
 def find(evidence: Evidence, *, with_writes: bool = False) -> list[Found]:
-    """(class, text) of each component; ``with_writes`` as in ``shim.history.cycles.find``."""
+    """(class, text) of each component; ``with_writes`` as in ``kafka_shim.history.cycles.find``."""
     writes, reads = _inside(write_edges(evidence)), None
     found = [
         (cycles.G0, f"operations {_some(component)} overwrite each other in a circle")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spark.audit import history
+from kafka_shim.spark.audit import history
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -1,4 +1,4 @@
-"""Histories on a topic: one operation of ``shim.history.operations`` as JSON a record, keyed by its process.
+"""Histories on a topic: one operation of ``kafka_shim.history.operations`` as JSON a record, keyed by its process.
 
 An operation may carry ``index``, its place in the whole history; else its place is that of its record. Operations of
 one process must stand in order on one partition.
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from shim.history.operations import Operation
+    from kafka_shim.history.operations import Operation
 
 SCHEMA = "process bigint, outcome string, isolation string, subscribed boolean, index bigint, ops array<array<string>>"
 POLLED = "map<string, array<array<string>>>"

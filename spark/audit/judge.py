@@ -1,4 +1,4 @@
-"""Runs every class over a history and says what is an error: the policy is that of ``shim.history.checker``."""
+"""Runs every class over a history and says what is an error: the policy is that of ``kafka_shim.history.checker``."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shim.history import anomalies as names
-from shim.history import checker, cycles
-from spark.audit import anomalies, circles, evidence
+from kafka_shim.history import anomalies as names
+from kafka_shim.history import checker, cycles
+from kafka_shim.spark.audit import anomalies, circles, evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,13 +5,13 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from spark import pages, plots
+from kafka_shim.spark import pages, plots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spark.audit.judge import Report
-    from spark.triggers import Trigger
+    from kafka_shim.spark.audit.judge import Report
+    from kafka_shim.spark.triggers import Trigger
 
 
 def render(

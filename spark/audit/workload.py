@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shim.history import anomalies as names
-from shim.history import cycles
-from shim.history.operations import FAIL, OK, POLL, SEND, Operation
+from kafka_shim.history import anomalies as names
+from kafka_shim.history import cycles
+from kafka_shim.history.operations import FAIL, OK, POLL, SEND, Operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from spark.audit.history import HistoryLog
+    from kafka_shim.spark.audit.history import HistoryLog
 
 WRITERS = 4
 ABORT_EVERY = 9
@@ -24,7 +24,7 @@ PLANTED_PROCESSES = 1_000_000
 def write(bootstrap: str, topic: str, partitions: int, count: int, log: HistoryLog) -> int:
     """Writes ``count`` records in transactions over all partitions, in turn by several writers, some aborted; returns
     how many were committed."""
-    from spark.plain_clients import producer
+    from kafka_shim.spark.plain_clients import producer
 
     writers = [producer(bootstrap, f"{topic}-writer-{number}") for number in range(WRITERS)]
     committed = 0

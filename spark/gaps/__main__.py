@@ -1,4 +1,4 @@
-"""``python -m spark.gaps``: makes every shape on a broker, runs every reader, prints what they found."""
+"""``python -m kafka_shim.spark.gaps``: makes every shape on a broker, runs every reader, prints what they found."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
-from compat_tests.targets import make
-from spark.gaps import readers, shapes
-from spark.kafka_topic import READ_UNCOMMITTED
-from spark.session import build_session
+from kafka_shim.compat.targets import make
+from kafka_shim.spark.gaps import readers, shapes
+from kafka_shim.spark.kafka_topic import READ_UNCOMMITTED
+from kafka_shim.spark.session import build_session
 
 
 @click.command(help=__doc__)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
-from spark import kafka_topic, triggers
-from spark.kafka_topic import Source
+from kafka_shim.spark import kafka_topic, triggers
+from kafka_shim.spark.kafka_topic import Source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from spark.gaps.shapes import Shape
+    from kafka_shim.spark.gaps.shapes import Shape
 
 # Small, so that a micro-batch may hold nothing but a hole.
 PER_TRIGGER = 120

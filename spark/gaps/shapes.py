@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, ClassVar
 
-from spark import plain_clients
+from kafka_shim.spark import plain_clients
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from confluent_kafka import Producer
 
-    from compat_tests.targets import Target
+    from kafka_shim.compat.targets import Target
 
 COUNT = 20
 COMPACTION_TIMEOUT_S = 60.0

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
 
-from spark.sink import progress
-from spark.sink.task_writer import NEEDS_VALUE, SinkOptions, TaskAddress, fence, write_task
+from kafka_shim.spark.sink import progress
+from kafka_shim.spark.sink.task_writer import NEEDS_VALUE, SinkOptions, TaskAddress, fence, write_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spark.sink import progress
-from spark.sink.task_writer import NEEDS_VALUE, SinkOptions, TaskAddress, fence, write_task
+from kafka_shim.spark.sink import progress
+from kafka_shim.spark.sink.task_writer import NEEDS_VALUE, SinkOptions, TaskAddress, fence, write_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

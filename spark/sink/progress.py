@@ -13,14 +13,14 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spark.sink import clients
+from kafka_shim.spark.sink import clients
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from confluent_kafka import Consumer, TopicPartition
 
-    from spark.sink.clients import Settings
+    from kafka_shim.spark.sink.clients import Settings
 
 PROGRESS_TOPIC_PREFIX = "spark-exactly-once-progress"
 ADMIN_TIMEOUT_S = 30.0

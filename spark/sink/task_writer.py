@@ -17,7 +17,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spark.sink import clients, faults, progress
+from kafka_shim.spark.sink import clients, faults, progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -11,7 +11,7 @@ from pyspark.sql import Row
 from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from spark.sink.data_source import BATCH_ID_PROPERTY, QUERY_ID_PROPERTY
+from kafka_shim.spark.sink.data_source import BATCH_ID_PROPERTY, QUERY_ID_PROPERTY
 
 
 @dataclass

@@ -6,11 +6,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from spark import triggers
-from spark.session import build_session
-from spark.sink.data_source import KafkaExactlyOnce
-from spark.sink.foreach_batch import exactly_once
-from spark.tests.conftest import SETTINGS
+from kafka_shim.spark import triggers
+from kafka_shim.spark.session import build_session
+from kafka_shim.spark.sink.data_source import KafkaExactlyOnce
+from kafka_shim.spark.sink.foreach_batch import exactly_once
+from kafka_shim.spark.tests.conftest import SETTINGS
 
 NOBODY = "127.0.0.1:1"
 

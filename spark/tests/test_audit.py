@@ -1,4 +1,4 @@
-"""The audit against the checker of ``shim.history``, which it must agree with, and at size on a broker."""
+"""The audit against the checker of ``kafka_shim.history``, which it must agree with, and at size on a broker."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from compat_tests.targets import Target
-from shim.history import checker
-from shim.history.operations import ASSIGN, OUTCOMES, POLL, SEND, Operation
-from spark import plain_clients as kafka
-from spark.audit import __main__ as audit
-from spark.audit import circles, evidence, history, judge, page, workload
-from spark.triggers import Trigger
+from kafka_shim.compat.targets import Target
+from kafka_shim.history import checker
+from kafka_shim.history.operations import ASSIGN, OUTCOMES, POLL, SEND, Operation
+from kafka_shim.spark import plain_clients as kafka
+from kafka_shim.spark.audit import __main__ as audit
+from kafka_shim.spark.audit import circles, evidence, history, judge, page, workload
+from kafka_shim.spark.triggers import Trigger
 
 PARTITIONS = 4
 

@@ -12,10 +12,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from spark import kafka_topic, table_to_topic, topic_to_table
-from spark import plain_clients as kafka
-from spark.formats import Format
-from spark.kafka_topic import Part, Source
+from kafka_shim.spark import kafka_topic, table_to_topic, topic_to_table
+from kafka_shim.spark import plain_clients as kafka
+from kafka_shim.spark.formats import Format
+from kafka_shim.spark.kafka_topic import Part, Source
 
 BEGAN_MS = 1_750_000_000_000
 COUNT = 40

@@ -6,8 +6,8 @@ import json
 
 from pyspark.sql import DataFrame, SparkSession
 
-from compat_tests import requests
-from shim.wire_client import Connection
+from kafka_shim.compat import requests
+from kafka_shim.wire_client import Connection
 
 ROWS, PARTITIONS = 200_000, 4
 TOPIC = "connector-rows"

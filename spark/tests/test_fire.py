@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests.targets import make
-from spark import fire, stream
-from spark import plain_clients as kafka
+from kafka_shim.compat.targets import make
+from kafka_shim.spark import fire, stream
+from kafka_shim.spark import plain_clients as kafka
 
 
 @pytest.mark.timeout(900)

@@ -15,13 +15,13 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from compat_tests.targets import make
-from spark import generator, stream, triggers
-from spark import plain_clients as kafka
-from spark.kafka_topic import Source
-from spark.sink import foreach_batch, progress, task_writer
-from spark.sink.task_writer import SinkOptions, TaskAddress, write_task
-from spark.tests.probe import BatchIdProbe
+from kafka_shim.compat.targets import make
+from kafka_shim.spark import generator, stream, triggers
+from kafka_shim.spark import plain_clients as kafka
+from kafka_shim.spark.kafka_topic import Source
+from kafka_shim.spark.sink import foreach_batch, progress, task_writer
+from kafka_shim.spark.sink.task_writer import SinkOptions, TaskAddress, write_task
+from kafka_shim.spark.tests.probe import BatchIdProbe
 
 COUNT = 1_000
 
@@ -217,7 +217,7 @@ def test_the_data_source_refuses_a_batch_of_more_tasks_than_it_was_told(
 
 def test_speculation_is_refused_by_both_forms(scratch: Path) -> None:
     root = Path(__file__).resolve().parent.parent.parent
-    command = [sys.executable, "-m", "spark.tests.speculating", str(scratch)]
+    command = [sys.executable, "-m", "kafka_shim.spark.tests.speculating", str(scratch)]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["foreach-batch True", "data-source True"]
 

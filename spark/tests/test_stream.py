@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark import generator, stream, triggers
-from spark import plain_clients as kafka
-from spark.kafka_topic import Source
+from kafka_shim.spark import generator, stream, triggers
+from kafka_shim.spark import plain_clients as kafka
+from kafka_shim.spark.kafka_topic import Source
 
 COUNT = 2_500
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from shim.protocol.message import Message
-from shim.wire_client import Connection, WireClientError
+from kafka_shim.protocol.message import Message
+from kafka_shim.wire_client import Connection, WireClientError
 
 
 def plain(value: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests.targets import Target, make
+from kafka_shim.compat.targets import Target, make
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

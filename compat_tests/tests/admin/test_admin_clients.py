@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
 )
 
 if TYPE_CHECKING:
-    from compat_tests.targets import Target
+    from kafka_shim.compat.targets import Target
 
 
 @pytest.fixture(params=["shim", "kafka"])

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests.targets.shim_process import ROOT
-from shim.wire_client import Connection
+from kafka_shim.compat.targets.shim_process import ROOT
+from kafka_shim.wire_client import Connection
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from compat_tests.targets import Target
+    from kafka_shim.compat.targets import Target
 
 
 @pytest.fixture(scope="module")

@@ -7,28 +7,28 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests import jvm
-from compat_tests.targets import make
-from compat_tests.targets.base import free_ports
-from compat_tests.targets.kafka_native import CLUSTER_ID, KafkaNative
-from shim.errors import ErrorCode
-from shim.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from shim.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
-from shim.protocol.messages.incremental_alter_configs_request import (
+from kafka_shim.compat import jvm
+from kafka_shim.compat.targets import make
+from kafka_shim.compat.targets.base import free_ports
+from kafka_shim.compat.targets.kafka_native import CLUSTER_ID, KafkaNative
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kafka_shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kafka_shim.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from kafka_shim.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from shim.wire_client import Connection, check
+from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kafka_shim.wire_client import Connection, check
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from compat_tests.targets import Target
+    from kafka_shim.compat.targets import Target
 
 
 def create(connection: Connection, name: str, partitions: int, **options: str) -> None:

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compat_tests.tests.admin.compare import Pair, differences, plain
-from shim.protocol.messages.fetch_request import FetchRequest, ForgottenTopic
-from shim.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from shim.protocol.messages.offset_for_leader_epoch_request import (
+from kafka_shim.compat.tests.admin.compare import Pair, differences, plain
+from kafka_shim.protocol.messages.fetch_request import FetchRequest, ForgottenTopic
+from kafka_shim.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kafka_shim.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from shim.tests.produced import batch, fetch_request, make_topic, produce_request
+from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kafka_shim.tests.produced import batch, fetch_request, make_topic, produce_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from compat_tests.targets import Target
-    from shim.protocol.message import Message
-    from shim.wire_client import Connection
+    from kafka_shim.compat.targets import Target
+    from kafka_shim.protocol.message import Message
+    from kafka_shim.wire_client import Connection
 
 PRODUCE_VERSIONS = (3, 5, 7, 8, 9, 11, 12)
 FETCH_VERSIONS = (4, 5, 6, 7, 9, 11, 12)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests import jvm
-from compat_tests.targets.shim_process import ROOT
-from compat_tests.tool_driver import ToolDriver
+from kafka_shim.compat import jvm
+from kafka_shim.compat.targets.shim_process import ROOT
+from kafka_shim.compat.tool_driver import ToolDriver
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from compat_tests.targets import Target
+    from kafka_shim.compat.targets import Target
 
 
 TOOLS: list[ToolDriver] = []
@@ -45,7 +45,7 @@ def normal(target: Target, text: str) -> str:
 
 def ours(target: Target, *arguments: str) -> str:
     """What `kafka-shim NOUN VERB ...` prints."""
-    command = [sys.executable, "-m", "shim", *arguments, "--bootstrap-server", target.bootstrap]
+    command = [sys.executable, "-m", "kafka_shim", *arguments, "--bootstrap-server", target.bootstrap]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     return normal(target, done.stdout + done.stderr)
 

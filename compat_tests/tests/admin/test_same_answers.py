@@ -6,27 +6,27 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests.tests.admin.compare import Pair
-from shim.protocol.messages import alter_configs_request as replace
-from shim.protocol.messages import alter_partition_reassignments_request as reassign
-from shim.protocol.messages import create_partitions_request as grow
-from shim.protocol.messages import create_topics_request as create
-from shim.protocol.messages import delete_records_request as purge
-from shim.protocol.messages import delete_topics_request as delete
-from shim.protocol.messages import describe_configs_request as describe
-from shim.protocol.messages import describe_quorum_request as quorum
-from shim.protocol.messages import elect_leaders_request as elect
-from shim.protocol.messages import incremental_alter_configs_request as alter
-from shim.protocol.messages import list_config_resources_request as resources
-from shim.protocol.messages import list_partition_reassignments_request as moving
-from shim.protocol.messages import sasl_authenticate_request as authenticate
-from shim.protocol.messages import sasl_handshake_request as handshake
-from shim.protocol.messages import update_features_request as features
+from kafka_shim.compat.tests.admin.compare import Pair
+from kafka_shim.protocol.messages import alter_configs_request as replace
+from kafka_shim.protocol.messages import alter_partition_reassignments_request as reassign
+from kafka_shim.protocol.messages import create_partitions_request as grow
+from kafka_shim.protocol.messages import create_topics_request as create
+from kafka_shim.protocol.messages import delete_records_request as purge
+from kafka_shim.protocol.messages import delete_topics_request as delete
+from kafka_shim.protocol.messages import describe_configs_request as describe
+from kafka_shim.protocol.messages import describe_quorum_request as quorum
+from kafka_shim.protocol.messages import elect_leaders_request as elect
+from kafka_shim.protocol.messages import incremental_alter_configs_request as alter
+from kafka_shim.protocol.messages import list_config_resources_request as resources
+from kafka_shim.protocol.messages import list_partition_reassignments_request as moving
+from kafka_shim.protocol.messages import sasl_authenticate_request as authenticate
+from kafka_shim.protocol.messages import sasl_handshake_request as handshake
+from kafka_shim.protocol.messages import update_features_request as features
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from compat_tests.targets import Target
+    from kafka_shim.compat.targets import Target
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from compat_tests import jvm
-from compat_tests.clients import Client, Message
-from compat_tests.clients.base import CODECS
-from compat_tests.targets import make
+from kafka_shim.compat import jvm
+from kafka_shim.compat.clients import Client, Message
+from kafka_shim.compat.clients.base import CODECS
+from kafka_shim.compat.targets import make
 
 RECORDS = 4000
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests.targets import Target, make
-from shim.protocol.headers import encode_request_frame
-from shim.protocol.messages.metadata_request import MetadataRequest
-from shim.tests.produced import batch, fetch_request, make_topic, produce, produce_request
-from shim.wire_client import Connection
+from kafka_shim.compat.targets import Target, make
+from kafka_shim.protocol.headers import encode_request_frame
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest
+from kafka_shim.tests.produced import batch, fetch_request, make_topic, produce, produce_request
+from kafka_shim.wire_client import Connection
 
 MB = 1 << 20
 PATIENCE_S = 60.0

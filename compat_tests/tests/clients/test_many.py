@@ -9,9 +9,9 @@ from contextlib import ExitStack
 
 import psutil
 
-from compat_tests import requests
-from compat_tests.targets import Target, make
-from shim.wire_client import Connection
+from kafka_shim.compat import requests
+from kafka_shim.compat.targets import Target, make
+from kafka_shim.wire_client import Connection
 
 IDLE, BUSY, FEW, PARTITIONS = 1000, 200, 10, 2000
 WARM_UP, SLICES, REQUESTS = 2000, 20, 300

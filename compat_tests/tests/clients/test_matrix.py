@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from compat_tests.clients import CLIENTS, Client, Message
-from compat_tests.clients.base import ACKS, CODECS
-from compat_tests.targets import Target
+from kafka_shim.compat.clients import CLIENTS, Client, Message
+from kafka_shim.compat.clients.base import ACKS, CODECS
+from kafka_shim.compat.targets import Target
 
 TEXT = b"abcdefghijklmnopqrstuvwxyz0123456789 "
 SIZES = (0, 1, 100, 1000, 16_384, 1_000_000, 10_485_760)

@@ -11,9 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests import requests
-from compat_tests.targets.shim_process import ROOT
-from shim.wire_client import Connection
+from kafka_shim.compat import requests
+from kafka_shim.compat.targets.shim_process import ROOT
+from kafka_shim.wire_client import Connection
+
+# Run in a folder that has folders shim/, cext/, spark/ and compat_tests/ of its own.
+OWN_TEST = """
+from kafka_shim import Broker
+with Broker() as broker:
+    assert broker.bootstrap_servers
+"""
 
 pytestmark = pytest.mark.timeout(900)  # both packages compile: the fixture's time is that of the first test
 
@@ -30,9 +37,10 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def test_wheel_holds_the_broker_and_no_tests(packages: dict[str, Path]) -> None:
     names = zipfile.ZipFile(packages["wheel"]).namelist()
-    assert any(name.startswith("cext/") and name.endswith(".so") for name in names)
-    assert "shim/api/__init__.py" in names
-    assert "compat_tests/java/CodecDriver.java" in names
+    assert any(name.startswith("kafka_shim/cext/") and name.endswith(".so") for name in names)
+    for name in ("api/__init__.py", "spark/stream.py", "compat/java/CodecDriver.java", "compat/report.html"):
+        assert f"kafka_shim/{name}" in names
+    assert {name.split("/")[0].partition("-")[0] for name in names} == {"kafka_shim"}  # the package and its dist-info
     assert not [name for name in names if name.endswith((".pyx", ".c"))]
     assert not [name for name in names if "/tests/" in name]
 
@@ -44,6 +52,14 @@ def test_package_serves_from_an_empty_environment(kind: str, packages: dict[str,
     pip = [str(environment / "bin" / "python"), "-m", "pip", "install", "--quiet", str(packages[kind])]
     done = subprocess.run(pip, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+    for folder in ("shim", "cext", "spark", "compat_tests"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "__init__.py").write_text("raise SystemExit('the folder of a user')\n")
+    (tmp_path / "test_own.py").write_text(OWN_TEST)
+    for line in (["test_own.py"], ["-m", "kafka_shim", "--version"]):
+        words = [str(environment / "bin" / "python"), *line]
+        done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     command = [str(environment / "bin" / "kafka-shim"), "serve", "--listen", "127.0.0.1:0", "--memory"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as broker:
         assert broker.stdout is not None

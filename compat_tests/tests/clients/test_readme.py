@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests import jvm
-from compat_tests.targets import Target, make
-from compat_tests.targets.shim_process import ROOT
+from kafka_shim.compat import jvm
+from kafka_shim.compat.targets import Target, make
+from kafka_shim.compat.targets.shim_process import ROOT
 
 ADDRESS = "127.0.0.1:9092"
 README = (ROOT / "README.md").read_text()
@@ -26,7 +26,7 @@ EXPECTED = {
     "from aiokafka import": "b'hello'",
     "kcat -P": "hello\nhello\n",
     "from pyspark.sql import": "1000",
-    "from shim import": "127.0.0.1:",
+    "from kafka_shim import": "127.0.0.1:",
 }
 
 

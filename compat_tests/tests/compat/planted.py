@@ -1,4 +1,4 @@
-"""The shim with one deliberate bug, in a process of its own (``python -m compat_tests.tests.compat.planted BUG
+"""The shim with one deliberate bug, in a process of its own (``python -m kafka_shim.compat.tests.compat.planted BUG
 serve``).
 
 Each bug is a patch of one part, and names the scenario that must catch it. The broker itself knows nothing of them.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from compat_tests.targets.shim_process import ShimProcess
+from kafka_shim.compat.targets.shim_process import ShimProcess
 
 BUGS: dict[str, tuple[str, Callable[[], None]]] = {}
 
@@ -25,7 +25,7 @@ class PlantedShim(ShimProcess):
 
     def command(self) -> list[str]:
         python, _, _, *rest = super().command()
-        return [python, "-m", "compat_tests.tests.compat.planted", self.bug, *rest]
+        return [python, "-m", "kafka_shim.compat.tests.compat.planted", self.bug, *rest]
 
 
 def caught_by(scenario: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
@@ -41,7 +41,7 @@ def caught_by(scenario: str) -> Callable[[Callable[[], None]], Callable[[], None
 
 @caught_by("b14-nothing-at-or-above-the-first-open-transaction")
 def lso_is_off_by_one() -> None:
-    from shim.storage.log import PartitionLog
+    from kafka_shim.storage.log import PartitionLog
 
     right = PartitionLog.last_stable_offset.fget
     assert right is not None
@@ -52,22 +52,22 @@ def lso_is_off_by_one() -> None:
 
 @caught_by("a4-five-batches-are-remembered")
 def nothing_is_a_duplicate() -> None:
-    from shim.storage.producers import ProducerEntry
+    from kafka_shim.storage.producers import ProducerEntry
 
     ProducerEntry.duplicate_of = lambda entry, batch: None  # type: ignore[method-assign]
 
 
 @caught_by("a4-five-batches-are-remembered")
 def six_batches_are_cached() -> None:
-    from shim.storage import producers
+    from kafka_shim.storage import producers
 
     producers.CACHED_BATCHES = 6  # type: ignore[misc]
 
 
 @caught_by("a6-epochs-up-and-down")
 def an_old_epoch_has_the_wrong_code() -> None:
-    from shim.errors import ErrorCode
-    from shim.storage.producers import Producers
+    from kafka_shim.errors import ErrorCode
+    from kafka_shim.storage.producers import Producers
 
     Producers._stale_epoch = lambda states, epoch, entry: states._refuse(  # type: ignore[method-assign]
         ErrorCode.PRODUCER_FENCED, entry.producer_id, f"epoch {epoch}"
@@ -76,14 +76,14 @@ def an_old_epoch_has_the_wrong_code() -> None:
 
 @caught_by("a3-the-sequence-wraps")
 def the_sequence_does_not_wrap() -> None:
-    from shim.storage import producers
+    from kafka_shim.storage import producers
 
     producers.MAX_SEQUENCE = 2**31  # type: ignore[misc]
 
 
 @caught_by("a9-the-snapshot-knows-the-last-batch")
 def snapshots_are_empty() -> None:
-    from shim.storage import producer_snapshot
+    from kafka_shim.storage import producer_snapshot
 
     write = producer_snapshot.write
     producer_snapshot.write = lambda path, entries, *, sync: write(path, [], sync=sync)
@@ -91,7 +91,7 @@ def snapshots_are_empty() -> None:
 
 @caught_by("b14-aborted-transactions-come-in-the-order-of-their-markers")
 def aborts_are_in_the_order_of_first_offsets() -> None:
-    from shim.storage import lookup
+    from kafka_shim.storage import lookup
 
     right = lookup._aborted
     lookup._aborted = lambda *where: sorted(right(*where), key=lambda entry: entry[1])
@@ -99,7 +99,7 @@ def aborts_are_in_the_order_of_first_offsets() -> None:
 
 @caught_by("b14-the-list-is-complete-for-the-range")
 def the_first_abort_is_forgotten() -> None:
-    from shim.storage import lookup
+    from kafka_shim.storage import lookup
 
     right = lookup._aborted
     lookup._aborted = lambda *where: right(*where)[1:]
@@ -107,7 +107,7 @@ def the_first_abort_is_forgotten() -> None:
 
 @caught_by("b15-a-parked-reader-wakes-with-its-isolation")
 def markers_wake_nobody() -> None:
-    from shim.storage.log import PartitionLog
+    from kafka_shim.storage.log import PartitionLog
 
     append_marker, wake = PartitionLog.append_marker, PartitionLog._wake
 
@@ -123,14 +123,14 @@ def markers_wake_nobody() -> None:
 
 @caught_by("a9-producers-expire")
 def producers_never_expire() -> None:
-    from shim.storage.producers import Producers
+    from kafka_shim.storage.producers import Producers
 
     Producers.expire = lambda states, now_ms, expiration_ms: 0  # type: ignore[method-assign]
 
 
 @caught_by("b9-a-marker-between-verification-and-append")
 def markers_leave_guards() -> None:
-    from shim.storage.producers import Producers
+    from kafka_shim.storage.producers import Producers
 
     right = Producers.apply_marker
 
@@ -145,7 +145,7 @@ def markers_leave_guards() -> None:
 
 @caught_by("b11-markers-from-outside")
 def any_marker_is_taken() -> None:
-    from shim.storage.producers import Producers
+    from kafka_shim.storage.producers import Producers
 
     Producers.check_marker = lambda states, marker, transaction_version: None  # type: ignore[method-assign]
 
@@ -155,14 +155,14 @@ def any_marker_is_taken() -> None:
 
 @caught_by("a1-a-restart-takes-a-new-block")
 def blocks_of_ids_are_not_recorded() -> None:
-    from shim.metadata.store import MetadataStore
+    from kafka_shim.metadata.store import MetadataStore
 
     MetadataStore.next_producer_id_block = lambda store: (store.image.next_producer_id, 1000)  # type: ignore[method-assign]
 
 
 @caught_by("a1-producer-ids-run-out")
 def producer_ids_begin_anew() -> None:
-    from shim.metadata.store import MetadataStore
+    from kafka_shim.metadata.store import MetadataStore
 
     right = MetadataStore.next_producer_id_block
 
@@ -174,14 +174,14 @@ def producer_ids_begin_anew() -> None:
 
 @caught_by("b7-transactional-ids-expire")
 def transactional_ids_never_expire() -> None:
-    from shim.txn.coordinator import TransactionCoordinator
+    from kafka_shim.txn.coordinator import TransactionCoordinator
 
     TransactionCoordinator.remove_expired = lambda coordinator: None  # type: ignore[method-assign]
 
 
 @caught_by("b24-markers-of-kip-890-carry-the-next-epoch")
 def tv2_does_not_bump() -> None:
-    from shim.txn import state
+    from kafka_shim.txn import state
 
     right = state._prepare
 
@@ -193,28 +193,28 @@ def tv2_does_not_bump() -> None:
 
 @caught_by("b9-produce-to-what-was-not-added")
 def old_versions_add_partitions_too() -> None:
-    from shim.txn import admission
+    from kafka_shim.txn import admission
 
     admission.operation_of_produce = lambda version: admission.ADDED
 
 
 @caught_by("b5-timeouts-out-of-range")
 def any_timeout_is_taken() -> None:
-    from shim.txn.coordinator import TransactionCoordinator
+    from kafka_shim.txn.coordinator import TransactionCoordinator
 
     TransactionCoordinator._check_timeout = lambda coordinator, timeout_ms: None  # type: ignore[method-assign]
 
 
 @caught_by("b13-a-transaction-times-out")
 def nothing_times_out() -> None:
-    from shim.txn.coordinator import TransactionCoordinator
+    from kafka_shim.txn.coordinator import TransactionCoordinator
 
     TransactionCoordinator.abort_timed_out = lambda coordinator: None  # type: ignore[method-assign]
 
 
 @caught_by("b12-killed-between-the-markers")
 def what_was_prepared_is_not_resumed() -> None:
-    from shim.txn.completion import Completion
+    from kafka_shim.txn.completion import Completion
 
     Completion.resume = lambda completion, slot, prepared: None  # type: ignore[method-assign]
 
@@ -224,7 +224,7 @@ def what_was_prepared_is_not_resumed() -> None:
 
 @caught_by("b16-pending-offsets-are-unstable")
 def pending_offsets_are_lost() -> None:
-    from shim.group.offsets import Offsets
+    from kafka_shim.group.offsets import Offsets
 
     right = Offsets.complete
     Offsets.complete = lambda offsets, producer_id, commit: right(offsets, producer_id, False)  # type: ignore[method-assign]
@@ -232,14 +232,14 @@ def pending_offsets_are_lost() -> None:
 
 @caught_by("b16-pending-offsets-are-unstable")
 def require_stable_is_ignored() -> None:
-    from shim.group.offsets import Offsets
+    from kafka_shim.group.offsets import Offsets
 
     Offsets.has_pending = lambda offsets, group_id, topic, partition: False  # type: ignore[method-assign]
 
 
 @caught_by("c2-strangers-and-old-generations")
 def strangers_are_members() -> None:
-    from shim.group.classic import ClassicGroup
+    from kafka_shim.group.classic import ClassicGroup
 
     right = ClassicGroup.check_member
 
@@ -251,7 +251,7 @@ def strangers_are_members() -> None:
 
 @caught_by("c16-offsets-come-back-after-a-kill")
 def offsets_are_only_in_memory() -> None:
-    from shim.group import replay
+    from kafka_shim.group import replay
 
     replay._apply = lambda *_: None
 
@@ -261,7 +261,7 @@ def offsets_are_only_in_memory() -> None:
 
 @caught_by("b26-advertised-versions")
 def an_api_is_advertised_too_high() -> None:
-    from shim.api import k18_api_versions
+    from kafka_shim.api import k18_api_versions
 
     next(row for row in k18_api_versions._RANGES if row.api_key == 22).max_version = 6
 
@@ -269,7 +269,7 @@ def an_api_is_advertised_too_high() -> None:
 def main() -> None:
     bug, *arguments = sys.argv[1:]
     BUGS[bug][1]()
-    from shim.cli import main as serve
+    from kafka_shim.cli import main as serve
 
     sys.exit(serve(arguments))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from compat_tests import runner
-from compat_tests.scenarios import Scenario, load
-from compat_tests.targets import make
-from compat_tests.tests.compat.planted import BUGS, PlantedShim
+from kafka_shim.compat import runner
+from kafka_shim.compat.scenarios import Scenario, load
+from kafka_shim.compat.targets import make
+from kafka_shim.compat.tests.compat.planted import BUGS, PlantedShim
 
 SCENARIOS = load()
 _healthy: dict[str, runner.Outcome] = {}

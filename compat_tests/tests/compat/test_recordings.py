@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests.recording import recorder, replay
-from compat_tests.targets import make
-from compat_tests.tests.compat.planted import PlantedShim
-from compat_tests.transactions import java_pipeline
+from kafka_shim.compat.recording import recorder, replay
+from kafka_shim.compat.targets import make
+from kafka_shim.compat.tests.compat.planted import PlantedShim
+from kafka_shim.compat.transactions import java_pipeline
 
 # Four JVMs start in the first test.
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]

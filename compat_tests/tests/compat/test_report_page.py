@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests.report import BEGIN, END, Report, write_readme
-from compat_tests.runner import FAILED, NOT_APPLICABLE, PASSED, Outcome
-from compat_tests.scenarios import Scenario, load
-from compat_tests.targets import Power
+from kafka_shim.compat.report import BEGIN, END, Report, write_readme
+from kafka_shim.compat.runner import FAILED, NOT_APPLICABLE, PASSED, Outcome
+from kafka_shim.compat.scenarios import Scenario, load
+from kafka_shim.compat.targets import Power
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SCRIPT = "</script><script>document.title = 'broken out'</script>"

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from compat_tests import runner
-from compat_tests.allowed import ALLOWED, reason_for
-from compat_tests.runner import FAILED, NOT_APPLICABLE, PASSED, Difference, Outcome, differences
-from compat_tests.scenarios import Scenario, load
-from compat_tests.scenarios.talk import Talk
-from compat_tests.targets import Power, Target, make
+from kafka_shim.compat import runner
+from kafka_shim.compat.allowed import ALLOWED, reason_for
+from kafka_shim.compat.runner import FAILED, NOT_APPLICABLE, PASSED, Difference, Outcome, differences
+from kafka_shim.compat.scenarios import Scenario, load
+from kafka_shim.compat.scenarios.talk import Talk
+from kafka_shim.compat.targets import Power, Target, make
 
 
 @pytest.fixture(scope="module")

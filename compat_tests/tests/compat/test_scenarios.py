@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests import runner
-from compat_tests.report import BEGIN, END, Report
-from compat_tests.scenarios import load
+from kafka_shim.compat import runner
+from kafka_shim.compat.report import BEGIN, END, Report
+from kafka_shim.compat.scenarios import load
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 # Rows that wait for what is not built yet.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compat_tests.sweep import CASES, LEFT_OUT, prepare, sweep
-from compat_tests.targets import make
+from kafka_shim.compat.sweep import CASES, LEFT_OUT, prepare, sweep
+from kafka_shim.compat.targets import make
 
 
 def test_every_version_of_every_api_answers_as_kafka_does() -> None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from compat_tests import engine, runner
-from compat_tests.targets import make
-from compat_tests.targets.container import ContainerTarget
-from compat_tests.targets.kafka_container import KafkaContainer
+from kafka_shim.compat import engine, runner
+from kafka_shim.compat.targets import make
+from kafka_shim.compat.targets.container import ContainerTarget
+from kafka_shim.compat.targets.kafka_container import KafkaContainer
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests import engine
+from kafka_shim.compat import engine
 
 
 @pytest.fixture

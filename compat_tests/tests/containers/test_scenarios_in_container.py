@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compat_tests import runner
-from compat_tests.report import Report
-from compat_tests.scenarios import Scenario, load
+from kafka_shim.compat import runner
+from kafka_shim.compat.report import Report
+from kafka_shim.compat.scenarios import Scenario, load
 
 # One that kills its broker, beside those that only ask.
 KILLS = "b12-transactions-come-back-after-a-kill"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from compat_tests.requests import make as make_request
-from compat_tests.targets import Target, make
-from shim.wire_client import Connection
+from kafka_shim.compat.requests import make as make_request
+from kafka_shim.compat.targets import Target, make
+from kafka_shim.wire_client import Connection
 
 
 @pytest.fixture(scope="session")

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from compat_tests.groups.assignor_driver import AssignorDriver, random_case
-from shim.group.topic_hash import combine, hash_topic
-from shim.metadata.image import Topic
-from shim.tests.group.assignor_cases import assign
+from kafka_shim.compat.groups.assignor_driver import AssignorDriver, random_case
+from kafka_shim.group.topic_hash import combine, hash_topic
+from kafka_shim.metadata.image import Topic
+from kafka_shim.tests.group.assignor_cases import assign
 
 CASES = 2000
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from compat_tests.groups.process import Member, Members, wait_until
-from compat_tests.targets import Target, make
+from kafka_shim.compat.groups.process import Member, Members, wait_until
+from kafka_shim.compat.targets import Target, make
 
 STAGES = 3
 PARTITIONS = 6

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from compat_tests.requests import make as make_request
-from compat_tests.targets import make
-from shim.errors import ErrorCode
-from shim.java_hash import internal_partition
-from shim.wire_client import Connection
+from kafka_shim.compat.requests import make as make_request
+from kafka_shim.compat.targets import make
+from kafka_shim.errors import ErrorCode
+from kafka_shim.java_hash import internal_partition
+from kafka_shim.wire_client import Connection
 
 PARTITIONS = 1000
 COMMITS = 200  # of all partitions each: 200,000 records, 14 MB

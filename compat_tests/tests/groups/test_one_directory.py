@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from compat_tests.groups.conversations import beat, commit_fields, first_member, modern, stay, sync_fields
-from compat_tests.groups.script import Script, protocols, subscription
-from compat_tests.targets import Target, make
-from compat_tests.tests.groups.conftest import wait_for_coordinator
+from kafka_shim.compat.groups.conversations import beat, commit_fields, first_member, modern, stay, sync_fields
+from kafka_shim.compat.groups.script import Script, protocols, subscription
+from kafka_shim.compat.targets import Target, make
+from kafka_shim.compat.tests.groups.conftest import wait_for_coordinator
 
 
 class Work:

@@ -6,10 +6,10 @@ import os
 
 import pytest
 
-from compat_tests.groups.conversations import CONVERSATIONS
-from compat_tests.groups.script import Script
-from compat_tests.targets import Target
-from compat_tests.tests.admin.compare import differences
+from kafka_shim.compat.groups.conversations import CONVERSATIONS
+from kafka_shim.compat.groups.script import Script
+from kafka_shim.compat.targets import Target
+from kafka_shim.compat.tests.admin.compare import differences
 
 
 def told(name: str, target: Target, suffix: str) -> list[tuple[str, object]]:

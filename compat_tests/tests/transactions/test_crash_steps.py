@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from compat_tests.transactions.crash import CrashHarness, every, every_pair, sample
+from kafka_shim.compat.transactions.crash import CrashHarness, every, every_pair, sample
 
 SAMPLE = 30
 

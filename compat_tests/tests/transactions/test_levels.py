@@ -5,11 +5,11 @@ from __future__ import annotations
 import confluent_kafka
 import pytest
 
-from compat_tests.requests import create_topic, make
-from compat_tests.targets.shim_process import ShimProcess
-from compat_tests.transactions.java_driver import JavaTransactions
-from compat_tests.transactions.pipeline import read_committed
-from shim.wire_client import Connection, check
+from kafka_shim.compat.requests import create_topic, make
+from kafka_shim.compat.targets.shim_process import ShimProcess
+from kafka_shim.compat.transactions.java_driver import JavaTransactions
+from kafka_shim.compat.transactions.pipeline import read_committed
+from kafka_shim.wire_client import Connection, check
 
 SAFE_DOWNGRADE = 2
 

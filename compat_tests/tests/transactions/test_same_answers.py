@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from compat_tests.targets import Target, make
-from compat_tests.transactions.same_answers import compare
+from kafka_shim.compat.targets import Target, make
+from kafka_shim.compat.transactions.same_answers import compare
 
 STEPS = 50
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat_tests.transactions.soak import soak
+from kafka_shim.compat.transactions.soak import soak
 
 
 @pytest.mark.timeout(300)

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from cext.records import build
-from compat_tests import jvm
-from compat_tests.requests import create_topic, make, produce
-from compat_tests.targets.shim_process import ROOT, ShimProcess
-from shim.wire_client import Connection, check
+from kafka_shim.cext.records import build
+from kafka_shim.compat import jvm
+from kafka_shim.compat.requests import create_topic, make, produce
+from kafka_shim.compat.targets.shim_process import ROOT, ShimProcess
+from kafka_shim.wire_client import Connection, check
 
 pytestmark = pytest.mark.java
 
@@ -79,7 +79,7 @@ def kafka(broker: ShimProcess, *words: str) -> str:
 
 
 def ours(broker: ShimProcess, *words: str, status: int = 0) -> str:
-    line = [sys.executable, "-m", "shim", "transactions", *words, "--bootstrap-server", broker.bootstrap]
+    line = [sys.executable, "-m", "kafka_shim", "transactions", *words, "--bootstrap-server", broker.bootstrap]
     done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
     assert done.returncode == status, done.stderr
     return done.stdout

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compat_tests.upstream import SUITES, load
-from compat_tests.upstream.allow_list import AllowList, AllowListError
+from kafka_shim.compat.upstream import SUITES, load
+from kafka_shim.compat.upstream.allow_list import AllowList, AllowListError
 
 TEXT = """
 # a comment

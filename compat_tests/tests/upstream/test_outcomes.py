@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from compat_tests.upstream.base import FAILED, PASSED, SKIPPED, Outcome
-from compat_tests.upstream.findings import table
-from compat_tests.upstream.go_suite import outcomes as go_outcomes
-from compat_tests.upstream.kafka_go import with_the_address_asked_for
-from compat_tests.upstream.pytest_suite import outcomes as pytest_outcomes
-from compat_tests.upstream.runner import NOT_RUN, Result
+from kafka_shim.compat.upstream.base import FAILED, PASSED, SKIPPED, Outcome
+from kafka_shim.compat.upstream.findings import table
+from kafka_shim.compat.upstream.go_suite import outcomes as go_outcomes
+from kafka_shim.compat.upstream.kafka_go import with_the_address_asked_for
+from kafka_shim.compat.upstream.pytest_suite import outcomes as pytest_outcomes
+from kafka_shim.compat.upstream.runner import NOT_RUN, Result
 
 JUNIT = """<testsuites><testsuite>
 <testcase classname="tests.test_a.TestX" name="test_one[a.b::c]" time="0.5"/>

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests.upstream import SUITES, load
-from compat_tests.upstream.base import Suite, Unavailable
-from compat_tests.upstream.runner import run
+from kafka_shim.compat.upstream import SUITES, load
+from kafka_shim.compat.upstream.base import Suite, Unavailable
+from kafka_shim.compat.upstream.runner import run
 
 
 def prepared(name: str) -> Suite:

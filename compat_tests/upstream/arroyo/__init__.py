@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compat_tests.upstream.pytest_suite import PytestSuite
+from kafka_shim.compat.upstream.pytest_suite import PytestSuite
 
 
 class Arroyo(PytestSuite):
@@ -18,7 +18,7 @@ class Arroyo(PytestSuite):
     package = "sentry-arroyo"
     pinned = "2.48.0"
     unpacked = ("arroyo", "tests")
-    plugin = "compat_tests.upstream.arroyo.plugin"
+    plugin = "kafka_shim.compat.upstream.arroyo.plugin"
     files = ("tests/backends/test_kafka.py", "tests/test_kip848_e2e.py")
 
     def environment(self, bootstrap: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compat_tests.upstream.go_suite import GoSuite
+from kafka_shim.compat.upstream.go_suite import GoSuite
 
 
 class FranzGo(GoSuite):

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from compat_tests.kafka_jars import KAFKA_VERSION
-from compat_tests.upstream.pytest_suite import PytestSuite
+from kafka_shim.compat.kafka_jars import KAFKA_VERSION
+from kafka_shim.compat.upstream.pytest_suite import PytestSuite
 
 
 class KafkaPython(PytestSuite):
@@ -18,7 +18,7 @@ class KafkaPython(PytestSuite):
     package = "kafka-python"
     unpacked = ("test",)
     root = "test/integration"
-    plugin = "compat_tests.upstream.kafka_python.plugin"
+    plugin = "kafka_shim.compat.upstream.kafka_python.plugin"
     # As its own server.properties has it: topics that a producer makes have several partitions, assignments name
     # broker 0, and sessions are short.
     settings: ClassVar[Mapping[str, str]] = {

@@ -1,8 +1,8 @@
-"""BrokerHeartbeatRequest, versions 0-2. Written by shim.protocol.transcribe: change nothing here."""
+"""BrokerHeartbeatRequest, versions 0-2. Written by transcribe.py: change nothing here."""
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, TYPE_CHECKING, Message
+from kafka_shim.protocol.message import EMPTY, TYPE_CHECKING, Message
 
 
 class BrokerHeartbeatRequest(Message):

@@ -1,8 +1,8 @@
-"""BrokerHeartbeatResponse, versions 0-2. Written by shim.protocol.transcribe: change nothing here."""
+"""BrokerHeartbeatResponse, versions 0-2. Written by transcribe.py: change nothing here."""
 
 from __future__ import annotations
 
-from shim.protocol.message import TYPE_CHECKING, Message
+from kafka_shim.protocol.message import TYPE_CHECKING, Message
 
 
 class BrokerHeartbeatResponse(Message):

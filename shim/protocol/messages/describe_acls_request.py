@@ -1,8 +1,8 @@
-"""DescribeAclsRequest, versions 1-3. Written by shim.protocol.transcribe: change nothing here."""
+"""DescribeAclsRequest, versions 1-3. Written by transcribe.py: change nothing here."""
 
 from __future__ import annotations
 
-from shim.protocol.message import TYPE_CHECKING, Message
+from kafka_shim.protocol.message import TYPE_CHECKING, Message
 
 
 class DescribeAclsRequest(Message):

@@ -1,8 +1,8 @@
-"""HeartbeatRequest, versions 0-4. Written by shim.protocol.transcribe: change nothing here."""
+"""HeartbeatRequest, versions 0-4. Written by transcribe.py: change nothing here."""
 
 from __future__ import annotations
 
-from shim.protocol.message import TYPE_CHECKING, Message
+from kafka_shim.protocol.message import TYPE_CHECKING, Message
 
 
 class HeartbeatRequest(Message):

@@ -1,8 +1,8 @@
-"""ProduceRequest, versions 3-13. Written by shim.protocol.transcribe: change nothing here."""
+"""ProduceRequest, versions 3-13. Written by transcribe.py: change nothing here."""
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Buffer, Message
+from kafka_shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Buffer, Message
 
 
 class PartitionProduceData(Message):

@@ -1,8 +1,8 @@
-"""ResponseHeader, versions 0-1. Written by shim.protocol.transcribe: change nothing here."""
+"""ResponseHeader, versions 0-1. Written by transcribe.py: change nothing here."""
 
 from __future__ import annotations
 
-from shim.protocol.message import TYPE_CHECKING, Message
+from kafka_shim.protocol.message import TYPE_CHECKING, Message
 
 
 class ResponseHeader(Message):

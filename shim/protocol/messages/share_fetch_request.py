@@ -1,8 +1,8 @@
-"""ShareFetchRequest, versions 1-2. Written by shim.protocol.transcribe: change nothing here."""
+"""ShareFetchRequest, versions 1-2. Written by transcribe.py: change nothing here."""
 
 from __future__ import annotations
 
-from shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
+from kafka_shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
 
 
 class AcknowledgementBatch(Message):

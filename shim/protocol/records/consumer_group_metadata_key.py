@@ -1,8 +1,8 @@
-"""ConsumerGroupMetadataKey, version 0. Written by shim.protocol.transcribe: change nothing here."""
+"""ConsumerGroupMetadataKey, version 0. Written by transcribe.py: change nothing here."""
 
 from __future__ import annotations
 
-from shim.protocol.message import TYPE_CHECKING, Message
+from kafka_shim.protocol.message import TYPE_CHECKING, Message
 
 
 class ConsumerGroupMetadataKey(Message):

@@ -1,8 +1,8 @@
-"""EndTransactionRecord, version 0. Written by shim.protocol.transcribe: change nothing here."""
+"""EndTransactionRecord, version 0. Written by transcribe.py: change nothing here."""
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from kafka_shim.protocol.message import Message
 
 
 class EndTransactionRecord(Message):

@@ -1,8 +1,8 @@
-"""NoOpRecord, version 0. Written by shim.protocol.transcribe: change nothing here."""
+"""NoOpRecord, version 0. Written by transcribe.py: change nothing here."""
 
 from __future__ import annotations
 
-from shim.protocol.message import Message
+from kafka_shim.protocol.message import Message
 
 
 class NoOpRecord(Message):

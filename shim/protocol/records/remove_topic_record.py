@@ -1,8 +1,8 @@
-"""RemoveTopicRecord, version 0. Written by shim.protocol.transcribe: change nothing here."""
+"""RemoveTopicRecord, version 0. Written by transcribe.py: change nothing here."""
 
 from __future__ import annotations
 
-from shim.protocol.message import TYPE_CHECKING, ZERO_UUID, Message
+from kafka_shim.protocol.message import TYPE_CHECKING, ZERO_UUID, Message
 
 
 class RemoveTopicRecord(Message):

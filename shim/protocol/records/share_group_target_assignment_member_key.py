@@ -1,8 +1,8 @@
-"""ShareGroupTargetAssignmentMemberKey, version 0. Written by shim.protocol.transcribe: change nothing here."""
+"""ShareGroupTargetAssignmentMemberKey, version 0. Written by transcribe.py: change nothing here."""
 
 from __future__ import annotations
 
-from shim.protocol.message import TYPE_CHECKING, Message
+from kafka_shim.protocol.message import TYPE_CHECKING, Message
 
 
 class ShareGroupTargetAssignmentMemberKey(Message):

@@ -1,8 +1,8 @@
-"""ShareGroupTargetAssignmentMetadataKey, version 0. Written by shim.protocol.transcribe: change nothing here."""
+"""ShareGroupTargetAssignmentMetadataKey, version 0. Written by transcribe.py: change nothing here."""
 
 from __future__ import annotations
 
-from shim.protocol.message import TYPE_CHECKING, Message
+from kafka_shim.protocol.message import TYPE_CHECKING, Message
 
 
 class ShareGroupTargetAssignmentMetadataKey(Message):

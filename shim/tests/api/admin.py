@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from shim.protocol.messages.alter_configs_request import AlterableConfig as Replacement
-from shim.protocol.messages.alter_configs_request import AlterConfigsRequest
-from shim.protocol.messages.alter_configs_request import AlterConfigsResource as Replaced
-from shim.protocol.messages.create_partitions_request import (
+from kafka_shim.protocol.messages.alter_configs_request import AlterableConfig as Replacement
+from kafka_shim.protocol.messages.alter_configs_request import AlterConfigsRequest
+from kafka_shim.protocol.messages.alter_configs_request import AlterConfigsResource as Replaced
+from kafka_shim.protocol.messages.create_partitions_request import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-from shim.protocol.messages.create_topics_request import (
+from kafka_shim.protocol.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
-from shim.protocol.messages.delete_records_request import (
+from kafka_shim.protocol.messages.delete_records_request import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from shim.protocol.messages.incremental_alter_configs_request import (
+from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kafka_shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kafka_shim.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from shim.embedded import Broker
-from shim.errors import ErrorCode
-from shim.protocol.messages.api_versions_request import ApiVersionsRequest
-from shim.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
-from shim.protocol.messages.create_topics_request import CreateTopicsRequest
-from shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from shim.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
-from shim.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
-from shim.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
-from shim.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
-from shim.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
-from shim.protocol.messages.metadata_request import MetadataRequest
-from shim.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
-from shim.tests.api.admin import GROUP, METRICS, SET, TOPIC, alter, create, grow, new_topic
-from shim.tests.produced import batch, produce
-from shim.wire_client import Connection
+from kafka_shim.embedded import Broker
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
+from kafka_shim.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from kafka_shim.protocol.messages.create_topics_request import CreateTopicsRequest
+from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kafka_shim.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
+from kafka_shim.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from kafka_shim.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from kafka_shim.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
+from kafka_shim.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest
+from kafka_shim.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kafka_shim.tests.api.admin import GROUP, METRICS, SET, TOPIC, alter, create, grow, new_topic
+from kafka_shim.tests.produced import batch, produce
+from kafka_shim.wire_client import Connection
 
 
 @pytest.mark.parametrize("version", range(4))

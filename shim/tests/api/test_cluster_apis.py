@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from shim.api import APIS
-from shim.api.k18_api_versions import is_valid_name
-from shim.embedded import Broker
-from shim.errors import MALFORMED_REQUEST, ErrorCode
-from shim.protocol.message import ZERO_UUID
-from shim.protocol.messages.api_versions_request import ApiVersionsRequest
-from shim.protocol.messages.describe_cluster_request import DescribeClusterRequest
-from shim.protocol.messages.describe_topic_partitions_request import (
+from kafka_shim.api import APIS
+from kafka_shim.api.k18_api_versions import is_valid_name
+from kafka_shim.embedded import Broker
+from kafka_shim.errors import MALFORMED_REQUEST, ErrorCode
+from kafka_shim.protocol.message import ZERO_UUID
+from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
+from kafka_shim.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from kafka_shim.protocol.messages.describe_topic_partitions_request import (
     Cursor,
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
-from shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from shim.protocol.messages.offset_for_leader_epoch_request import (
+from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kafka_shim.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from shim.tests.produced import batch, make_topic, metadata, produce
-from shim.wire_client import Connection
+from kafka_shim.tests.produced import batch, make_topic, metadata, produce
+from kafka_shim.wire_client import Connection
 
 # --- Metadata
 

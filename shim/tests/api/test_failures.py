@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cext.messages import encode
-from shim.api import APIS, Api
-from shim.api.failures import failure, has_version
-from shim.errors import DisconnectError, ErrorCode
-from shim.protocol.messages import (
+from kafka_shim.api import APIS, Api
+from kafka_shim.api.failures import failure, has_version
+from kafka_shim.cext.messages import encode
+from kafka_shim.errors import DisconnectError, ErrorCode
+from kafka_shim.protocol.messages import (
     create_partitions_request,
     delete_records_request,
     list_offsets_request,

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from shim.protocol.messages.end_txn_request import EndTxnRequest
-from shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from shim.tests.produced import batch, fetch, fetch_request, make_topic, produce, size_of
-from shim.wire_client import Connection
+from kafka_shim.protocol.messages.end_txn_request import EndTxnRequest
+from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, produce, size_of
+from kafka_shim.wire_client import Connection
 
 COMMITTED = {"isolation_level": 1}
 

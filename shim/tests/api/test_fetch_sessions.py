@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from shim.api.fetch_sessions import EVICTABLE_AFTER_MS, NO_SESSION, FetchSessions, Wanted
-from shim.protocol.messages.fetch_request import FetchPartition, FetchRequest
+from kafka_shim.api.fetch_sessions import EVICTABLE_AFTER_MS, NO_SESSION, FetchSessions, Wanted
+from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchRequest
 
 
 def partitions(count: int) -> dict:

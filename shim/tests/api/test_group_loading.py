@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from shim.api import (
+from kafka_shim.api import (
     k09_offset_fetch,
     k12_heartbeat,
     k15_describe_groups,
@@ -17,14 +17,14 @@ from shim.api import (
     k42_delete_groups,
     k69_consumer_group_describe,
 )
-from shim.errors import ErrorCode, KafkaError
-from shim.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from shim.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from shim.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from shim.protocol.messages.heartbeat_request import HeartbeatRequest
-from shim.protocol.messages.list_groups_request import ListGroupsRequest
-from shim.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
-from shim.tests.group.harness import Node
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kafka_shim.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from kafka_shim.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
+from kafka_shim.protocol.messages.list_groups_request import ListGroupsRequest
+from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+from kafka_shim.tests.group.harness import Node
 
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
@@ -32,8 +32,8 @@ LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     """Group "g" is being read, "other" is there."""
-    monkeypatch.setattr("shim.group.replay.STEP_RECORDS", 1)
-    monkeypatch.setattr("shim.group.stored.READ_AT_ONCE_BYTES", 5_000)
+    monkeypatch.setattr("kafka_shim.group.replay.STEP_RECORDS", 1)
+    monkeypatch.setattr("kafka_shim.group.stored.READ_AT_ONCE_BYTES", 5_000)
     made = Node(tmp_path)
     made.topic("t")
     assert made.groups.partition_for("g") != made.groups.partition_for("other")

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from shim.errors import ErrorCode
-from shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from shim.tests.produced import batch, fetch, make_topic, metadata, produce, produce_request
-from shim.wire_client import WireClientError
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kafka_shim.tests.produced import batch, fetch, make_topic, metadata, produce, produce_request
+from kafka_shim.wire_client import WireClientError
 
 
 @pytest.mark.parametrize("version", range(3, 14))

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from shim.errors import ErrorCode
-from shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from shim.protocol.messages.fetch_request import FetchRequest, ForgottenTopic, ReplicaState
-from shim.tests.produced import batch, fetch, fetch_request, make_topic, produce, size_of
-from shim.wire_client import Connection
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kafka_shim.protocol.messages.fetch_request import FetchRequest, ForgottenTopic, ReplicaState
+from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, produce, size_of
+from kafka_shim.wire_client import Connection
 
 
 @pytest.mark.parametrize("version", range(4, 19))

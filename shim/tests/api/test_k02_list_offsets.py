@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from shim.api.k02_list_offsets import EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST, LATEST_TIERED
-from shim.api.k02_list_offsets import MAX_TIMESTAMP as NEWEST
-from shim.errors import ErrorCode
-from shim.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from shim.tests.produced import batch, make_topic, produce
+from kafka_shim.api.k02_list_offsets import EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST, LATEST_TIERED
+from kafka_shim.api.k02_list_offsets import MAX_TIMESTAMP as NEWEST
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kafka_shim.tests.produced import batch, make_topic, produce
 
 START_MS = 1_700_000_000_000
 

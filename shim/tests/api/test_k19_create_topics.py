@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from shim.errors import ErrorCode
-from shim.protocol.messages.metadata_request import MetadataRequest
-from shim.tests.api.admin import create, describe, new_topic
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest
+from kafka_shim.tests.api.admin import create, describe, new_topic
 
 
 def names(client):

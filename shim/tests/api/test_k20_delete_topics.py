@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from shim.embedded import Broker
-from shim.errors import ErrorCode
-from shim.tests.api.admin import create, delete, new_topic
-from shim.tests.produced import batch, fetch, produce
-from shim.wire_client import Connection
+from kafka_shim.embedded import Broker
+from kafka_shim.errors import ErrorCode
+from kafka_shim.tests.api.admin import create, delete, new_topic
+from kafka_shim.tests.produced import batch, fetch, produce
+from kafka_shim.wire_client import Connection
 
 
 @pytest.mark.parametrize("version", range(1, 7))

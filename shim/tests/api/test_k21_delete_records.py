@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from shim.errors import ErrorCode
-from shim.protocol.messages.delete_records_request import (
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.delete_records_request import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from shim.tests.api.admin import create, new_topic, purge
-from shim.tests.produced import batch, fetch, produce
+from kafka_shim.tests.api.admin import create, new_topic, purge
+from kafka_shim.tests.produced import batch, fetch, produce
 
 
 @pytest.mark.parametrize("version", range(3))

@@ -2,8 +2,20 @@ from __future__ import annotations
 
 import pytest
 
-from shim.errors import ErrorCode
-from shim.tests.api.admin import BROKER, GROUP, LOGGER, METRICS, SET, TOPIC, alter, create, describe, new_topic, option
+from kafka_shim.errors import ErrorCode
+from kafka_shim.tests.api.admin import (
+    BROKER,
+    GROUP,
+    LOGGER,
+    METRICS,
+    SET,
+    TOPIC,
+    alter,
+    create,
+    describe,
+    new_topic,
+    option,
+)
 
 
 @pytest.mark.parametrize("version", range(1, 5))

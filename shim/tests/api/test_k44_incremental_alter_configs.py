@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from shim.errors import ErrorCode
-from shim.tests.api.admin import (
+from kafka_shim.errors import ErrorCode
+from kafka_shim.tests.api.admin import (
     APPEND,
     BROKER,
     DELETE,
@@ -21,7 +21,7 @@ from shim.tests.api.admin import (
     option,
     replace,
 )
-from shim.tests.produced import batch, produce
+from kafka_shim.tests.produced import batch, produce
 
 
 @pytest.fixture(autouse=True)
@@ -101,15 +101,15 @@ def test_groups_and_metrics_keep_what_was_set(client):
 
 
 def test_levels_of_loggers_change_and_change_back(client):
-    logger = logging.getLogger("shim.request")
+    logger = logging.getLogger("kafka_shim.request")
     before = logger.level
     try:
-        assert alter(client, LOGGER, "1", ("shim.request", SET, "ERROR")) == (0, None)
-        assert option(client, LOGGER, "1", "shim.request") == ("ERROR", 6)
-        assert alter(client, LOGGER, "1", ("shim.request", DELETE, None)) == (0, None)
+        assert alter(client, LOGGER, "1", ("kafka_shim.request", SET, "ERROR")) == (0, None)
+        assert option(client, LOGGER, "1", "kafka_shim.request") == ("ERROR", 6)
+        assert alter(client, LOGGER, "1", ("kafka_shim.request", DELETE, None)) == (0, None)
         assert logger.level == logging.NOTSET
         assert alter(client, LOGGER, "1", ("root", DELETE, None))[0] == ErrorCode.INVALID_REQUEST
-        assert alter(client, LOGGER, "1", ("shim.request", SET, "LOUD"))[0] == ErrorCode.INVALID_CONFIG
+        assert alter(client, LOGGER, "1", ("kafka_shim.request", SET, "LOUD"))[0] == ErrorCode.INVALID_CONFIG
     finally:
         logger.setLevel(before)
 

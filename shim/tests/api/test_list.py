@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-import shim.api
-from shim.api import APIS, TABLE, Api
-from shim.protocol.api_keys import API_KEYS
+import kafka_shim.api
+from kafka_shim.api import APIS, TABLE, Api
+from kafka_shim.protocol.api_keys import API_KEYS
 
-FOLDER = Path(shim.api.__file__).parent
+FOLDER = Path(kafka_shim.api.__file__).parent
 
 
 def test_every_handler_file_is_in_the_list_and_every_row_has_its_file():

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from shim.cli import main
-from shim.tests.group.harness import subscription
-from shim.wire_client import Connection
+from kafka_shim.cli import main
+from kafka_shim.tests.group.harness import subscription
+from kafka_shim.wire_client import Connection
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def wire(broker):
 
 
 def commit(wire, group, topic, **offsets):
-    from shim.protocol.messages import offset_commit_request as messages
+    from kafka_shim.protocol.messages import offset_commit_request as messages
 
     parts = [
         messages.OffsetCommitRequestPartition(partition_index=int(name[1:]), committed_offset=offset)
@@ -42,8 +42,8 @@ def commit(wire, group, topic, **offsets):
 
 
 def produce(wire, topic, count):
-    from cext.records import build
-    from shim.protocol.messages import produce_request as messages
+    from kafka_shim.cext.records import build
+    from kafka_shim.protocol.messages import produce_request as messages
 
     records = build([(None, b"x", 1000 * number, ()) for number in range(count)])
     data = messages.TopicProduceData(
@@ -53,7 +53,7 @@ def produce(wire, topic, count):
 
 
 def join(wire, group):
-    from shim.protocol.messages import join_group_request, sync_group_request
+    from kafka_shim.protocol.messages import join_group_request, sync_group_request
 
     protocols = [join_group_request.JoinGroupRequestProtocol(name="range", metadata=subscription("t"))]
     joined = wire.request(

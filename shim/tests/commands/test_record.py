@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from shim import Broker
-from shim.cli import main
-from shim.tests.wiretap.test_replay import converse, new_producer_id
-from shim.wire_client import Connection
+from kafka_shim import Broker
+from kafka_shim.cli import main
+from kafka_shim.tests.wiretap.test_replay import converse, new_producer_id
+from kafka_shim.wire_client import Connection
 
 
 def recorded(upstream: str, path: Path, *options: str) -> tuple[int, str]:
     """Runs the command around a short conversation; its status and what it said at the end."""
-    line = [sys.executable, "-m", "shim", "record", "--upstream", upstream, *options, str(path)]
+    line = [sys.executable, "-m", "kafka_shim", "record", "--upstream", upstream, *options, str(path)]
     with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         words = re.fullmatch(r"recording (\S+) to .*\n", process.stdout.readline())

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from shim.cli import main
-from shim.tests.metadata.opened import opened
+from kafka_shim.cli import main
+from kafka_shim.tests.metadata.opened import opened
 
 
 def test_a_directory_is_formatted_once(tmp_path, capsys):

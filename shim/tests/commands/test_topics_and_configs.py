@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from shim.cli import main
+from kafka_shim.cli import main
 
 
 @pytest.fixture

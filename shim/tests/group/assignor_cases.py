@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from shim.group.assignors import ASSIGNORS, GroupSpec, MemberSpec
-from shim.group.java_order import order_strings
+from kafka_shim.group.assignors import ASSIGNORS, GroupSpec, MemberSpec
+from kafka_shim.group.java_order import order_strings
 
 Answer = dict[str, dict[str, list[int]]]
 

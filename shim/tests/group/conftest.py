@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from shim.tests.group.harness import Node
+from kafka_shim.tests.group.harness import Node
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
-from shim.group.client import Client
-from shim.group.coordinator import TOPIC, GroupCoordinator
-from shim.group.embedded import PROTOCOL_TYPE
-from shim.group.stored import Stored
-from shim.group.timers import Timers
-from shim.protocol.messages import (
+from kafka_shim.group.client import Client
+from kafka_shim.group.coordinator import TOPIC, GroupCoordinator
+from kafka_shim.group.embedded import PROTOCOL_TYPE
+from kafka_shim.group.stored import Stored
+from kafka_shim.group.timers import Timers
+from kafka_shim.protocol.messages import (
     consumer_group_heartbeat_request,
     heartbeat_request,
     join_group_request,
@@ -22,7 +22,7 @@ from shim.protocol.messages import (
     sync_group_request,
     txn_offset_commit_request,
 )
-from shim.tests import node
+from kafka_shim.tests import node
 
 SESSION_MS = 10_000
 REBALANCE_MS = 20_000

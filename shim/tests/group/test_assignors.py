@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shim.group.assignors import ASSIGNORS
-from shim.group.java_order import copied_table_size, order_ints, order_strings, table_size
-from shim.tests.group.assignor_cases import assign
+from kafka_shim.group.assignors import ASSIGNORS
+from kafka_shim.group.java_order import copied_table_size, order_ints, order_strings, table_size
+from kafka_shim.tests.group.assignor_cases import assign
 
 RECORDED = json.loads((Path(__file__).parent / "assignor_cases.json").read_text())
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shim.errors import ErrorCode, KafkaError
-from shim.group import embedded
-from shim.group.classic import ALLOWED_FROM, ClassicGroup, State
-from shim.group.client import Client
-from shim.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
-from shim.tests.group.harness import REBALANCE_MS, SESSION_MS, Later, Node, documented, subscription
-from shim.tests.work import calls_of
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group import embedded
+from kafka_shim.group.classic import ALLOWED_FROM, ClassicGroup, State
+from kafka_shim.group.client import Client
+from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
+from kafka_shim.tests.group.harness import REBALANCE_MS, SESSION_MS, Later, Node, documented, subscription
+from kafka_shim.tests.work import calls_of
 
 E = ErrorCode
 STATES = ["Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"]
@@ -289,7 +289,7 @@ def test_the_group_is_full(tmp_path: Path) -> None:
 
 
 def test_a_flood_of_first_joins_costs_bounded_memory(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shim.group.classic_join.MAX_PENDING_JOINS", 50)
+    monkeypatch.setattr("kafka_shim.group.classic_join.MAX_PENDING_JOINS", 50)
     me = node.stable("g")
     given = [node.join("g").member_id for _ in range(200)]
     group = node.groups.find("g")
@@ -337,7 +337,7 @@ def test_thousands_of_joins_that_never_sync_leave_the_other_groups_alone(node: N
 
 
 def test_a_flood_of_metadata_costs_bounded_memory(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shim.group.classic_join.MAX_METADATA_BYTES", 10_000)
+    monkeypatch.setattr("kafka_shim.group.classic_join.MAX_METADATA_BYTES", 10_000)
     large = {"version": 3, "protocols": (("range", subscription("t") + bytes(2900)), ("sticky", subscription("t")))}
     first = node.join("g", **large)
     node.sync("g", first, {first.member_id: b"a"})

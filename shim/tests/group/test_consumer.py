@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from shim.errors import ErrorCode, KafkaError
-from shim.group import consumer_regex
-from shim.group.client import Client
-from shim.group.consumer_member import UNRELEASED, UNREVOKED
-from shim.group.decision import REGEX
-from shim.metadata.image import RESOURCE_GROUP
-from shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from shim.protocol.records.config_record import ConfigRecord
-from shim.tests.group.harness import REBALANCE_MS, Node, subscription
-from shim.tests.work import calls_of
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group import consumer_regex
+from kafka_shim.group.client import Client
+from kafka_shim.group.consumer_member import UNRELEASED, UNREVOKED
+from kafka_shim.group.decision import REGEX
+from kafka_shim.metadata.image import RESOURCE_GROUP
+from kafka_shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kafka_shim.protocol.records.config_record import ConfigRecord
+from kafka_shim.tests.group.harness import REBALANCE_MS, Node, subscription
+from kafka_shim.tests.work import calls_of
 
 E = ErrorCode
 SESSION_848_MS = 45_000

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from shim.errors import ErrorCode, KafkaError
-from shim.protocol.messages.offset_delete_request import (
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.messages.offset_delete_request import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
-from shim.tests.group.harness import REBALANCE_MS, Later, Node, documented, subscription
+from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
+from kafka_shim.tests.group.harness import REBALANCE_MS, Later, Node, documented, subscription
 
 E = ErrorCode
 STATES = ["Empty", "Assigning", "Reconciling", "Stable"]

@@ -9,23 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cext import messages
-from cext import records as cext_records
-from shim.errors import ErrorCode, KafkaError
-from shim.group import records
-from shim.group.classic import ClassicGroup
-from shim.group.client import Client
-from shim.group.coordinator import TOPIC
-from shim.group.groups import Groups
-from shim.protocol.messages.heartbeat_request import HeartbeatRequest
-from shim.protocol.messages.join_group_request import JoinGroupRequest
-from shim.protocol.messages.leave_group_request import LeaveGroupRequest
-from shim.protocol.messages.offset_commit_request import OffsetCommitRequest
-from shim.protocol.messages.offset_delete_request import OffsetDeleteRequest
-from shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
-from shim.protocol.records.offset_commit_key import OffsetCommitKey
-from shim.protocol.records.offset_commit_value import OffsetCommitValue
-from shim.tests.group.harness import SESSION_MS, Node, subscription
+from kafka_shim.cext import messages
+from kafka_shim.cext import records as cext_records
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group import records
+from kafka_shim.group.classic import ClassicGroup
+from kafka_shim.group.client import Client
+from kafka_shim.group.coordinator import TOPIC
+from kafka_shim.group.groups import Groups
+from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
+from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
+from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest
+from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest
+from kafka_shim.protocol.messages.offset_delete_request import OffsetDeleteRequest
+from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
+from kafka_shim.protocol.records.offset_commit_key import OffsetCommitKey
+from kafka_shim.protocol.records.offset_commit_value import OffsetCommitValue
+from kafka_shim.tests.group.harness import SESSION_MS, Node, subscription
 
 E = ErrorCode
 DAY_MS = 24 * 3_600_000
@@ -167,8 +167,8 @@ def _fetch_all(group: str):
 def test_a_large_partition_is_read_in_steps_and_says_so(
     node: Node, commit: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shim.group.replay.STEP_RECORDS", 10)
-    monkeypatch.setattr("shim.group.stored.READ_AT_ONCE_BYTES", 20_000)
+    monkeypatch.setattr("kafka_shim.group.replay.STEP_RECORDS", 10)
+    monkeypatch.setattr("kafka_shim.group.stored.READ_AT_ONCE_BYTES", 20_000)
     me = node.stable("g")
     for offset in range(300):
         node.commit("g", "t", offset, me.member_id, me.generation_id)
@@ -240,8 +240,8 @@ def _code_on_loop(node: Node, call) -> ErrorCode:
 def test_a_topic_deleted_while_a_partition_is_read_loses_its_offsets(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shim.group.replay.STEP_RECORDS", 10)
-    monkeypatch.setattr("shim.group.stored.READ_AT_ONCE_BYTES", 5_000)
+    monkeypatch.setattr("kafka_shim.group.replay.STEP_RECORDS", 10)
+    monkeypatch.setattr("kafka_shim.group.stored.READ_AT_ONCE_BYTES", 5_000)
     node.topic("u")
     node.commit("g", "u", 1)
     for offset in range(100):
@@ -268,7 +268,7 @@ def test_names_too_long_for_a_record_are_refused(node: Node) -> None:
 
 
 def test_expiry_stops_every_now_and_then(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shim.group.offset_requests.GROUPS_PER_STEP", 5)
+    monkeypatch.setattr("kafka_shim.group.offset_requests.GROUPS_PER_STEP", 5)
     for number in range(40):
         node.commit(f"g{number}", "t", 1)
     node.clock.set_wall(node.clock.now_ms() + 8 * DAY_MS)

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from shim.errors import KafkaError
-from shim.group.classic import State
-from shim.group.consumer import ConsumerGroup
-from shim.group.coordinator import TOPIC
-from shim.group.groups import Groups
-from shim.group.replay import replay
-from shim.tests.group.harness import Later, Node, subscription
-from shim.tests.group.test_offsets import stored_state
+from kafka_shim.errors import KafkaError
+from kafka_shim.group.classic import State
+from kafka_shim.group.consumer import ConsumerGroup
+from kafka_shim.group.coordinator import TOPIC
+from kafka_shim.group.groups import Groups
+from kafka_shim.group.replay import replay
+from kafka_shim.tests.group.harness import Later, Node, subscription
+from kafka_shim.tests.group.test_offsets import stored_state
 
 STEPS = 250
 NAMES = "abcde"

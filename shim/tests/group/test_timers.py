@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from shim.clock import VirtualClock
-from shim.group.timers import CALLS_PER_TURN, Timers
+from kafka_shim.clock import VirtualClock
+from kafka_shim.group.timers import CALLS_PER_TURN, Timers
 
 Key = tuple[str, str, str]
 

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from shim.history import checker, operations
-from shim.history.operations import Operation
+from kafka_shim.history import checker, operations
+from kafka_shim.history.operations import Operation
 
 A, B = "orders-0", "orders-1"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from shim.clock import VirtualClock
-from shim.config import BrokerConfig
-from shim.faults import Faults
-from shim.metadata.store import MetadataStore
-from shim.storage.logs import Logs
+from kafka_shim.clock import VirtualClock
+from kafka_shim.config import BrokerConfig
+from kafka_shim.faults import Faults
+from kafka_shim.metadata.store import MetadataStore
+from kafka_shim.storage.logs import Logs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from shim.metadata.bootstrap import activation_records, default_records, read_checkpoint, write_checkpoint
-from shim.metadata.log import snapshot_bytes
-from shim.protocol.records.feature_level_record import FeatureLevelRecord
-from shim.tests.metadata.opened import opened
+from kafka_shim.metadata.bootstrap import activation_records, default_records, read_checkpoint, write_checkpoint
+from kafka_shim.metadata.log import snapshot_bytes
+from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
+from kafka_shim.tests.metadata.opened import opened
 
 
 def test_the_checkpoint_is_written_once_and_read_back(tmp_path):

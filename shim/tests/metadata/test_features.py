@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from shim.errors import ErrorCode, KafkaError
-from shim.metadata.features import (
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.features import (
     SAFE_DOWNGRADE,
     UNSAFE_DOWNGRADE,
     UPGRADE,

@@ -2,19 +2,19 @@ from __future__ import annotations
 
 import pytest
 
-from cext.batch import scan_all
-from cext.records import build, iterate
-from shim.metadata.image import Image
-from shim.metadata.log import MetadataLogError, read_records, snapshot_bytes
-from shim.metadata.quorum_state import read
-from shim.metadata.replay import Replayer
-from shim.protocol.record_frames import ControlType, decode_control, encode_control
-from shim.protocol.records.feature_level_record import FeatureLevelRecord
-from shim.protocol.records.kraft_version_record import KRaftVersionRecord
-from shim.protocol.records.producer_ids_record import ProducerIdsRecord
-from shim.protocol.records.topic_record import TopicRecord
-from shim.protocol.records.voters_record import Voter, VotersRecord
-from shim.tests.metadata.opened import Opened, opened
+from kafka_shim.cext.batch import scan_all
+from kafka_shim.cext.records import build, iterate
+from kafka_shim.metadata.image import Image
+from kafka_shim.metadata.log import MetadataLogError, read_records, snapshot_bytes
+from kafka_shim.metadata.quorum_state import read
+from kafka_shim.metadata.replay import Replayer
+from kafka_shim.protocol.record_frames import ControlType, decode_control, encode_control
+from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
+from kafka_shim.protocol.records.kraft_version_record import KRaftVersionRecord
+from kafka_shim.protocol.records.producer_ids_record import ProducerIdsRecord
+from kafka_shim.protocol.records.topic_record import TopicRecord
+from kafka_shim.protocol.records.voters_record import Voter, VotersRecord
+from kafka_shim.tests.metadata.opened import Opened, opened
 
 FEATURES = [(FeatureLevelRecord(name="metadata.version", feature_level=30), 0)]
 

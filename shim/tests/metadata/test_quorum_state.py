@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from shim.metadata.quorum_state import FILE_NAME, QuorumState, QuorumStateError, read, write
+from kafka_shim.metadata.quorum_state import FILE_NAME, QuorumState, QuorumStateError, read, write
 
 
 def test_a_static_quorum_is_written_in_kafkas_bytes(tmp_path):

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from shim.metadata.image import Image
-from shim.metadata.registration import departure_records, election_records, registration_records
-from shim.metadata.replay import Replayer
-from shim.metadata.topics import partition_records, topic_records
-from shim.protocol.records.feature_level_record import FeatureLevelRecord
-from shim.protocol.records.partition_change_record import PartitionChangeRecord
-from shim.protocol.records.register_broker_record import RegisterBrokerRecord
+from kafka_shim.metadata.image import Image
+from kafka_shim.metadata.registration import departure_records, election_records, registration_records
+from kafka_shim.metadata.replay import Replayer
+from kafka_shim.metadata.topics import partition_records, topic_records
+from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
+from kafka_shim.protocol.records.partition_change_record import PartitionChangeRecord
+from kafka_shim.protocol.records.register_broker_record import RegisterBrokerRecord
 
 TOPIC_ID = b"t" * 16
 ENDPOINTS = [("PLAINTEXT", "localhost", 9092, 0)]

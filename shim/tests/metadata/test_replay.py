@@ -2,26 +2,26 @@ from __future__ import annotations
 
 import pytest
 
-from shim.metadata.image import Image
-from shim.metadata.replay import APPLY, Replayer
-from shim.metadata.topics import partition_records, topic_records
-from shim.protocol.record_types import METADATA_RECORDS
-from shim.protocol.records.abort_transaction_record import AbortTransactionRecord
-from shim.protocol.records.access_control_entry_record import AccessControlEntryRecord
-from shim.protocol.records.begin_transaction_record import BeginTransactionRecord
-from shim.protocol.records.broker_registration_change_record import BrokerRegistrationChangeRecord
-from shim.protocol.records.clear_elr_record import ClearElrRecord
-from shim.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
-from shim.protocol.records.config_record import ConfigRecord
-from shim.protocol.records.end_transaction_record import EndTransactionRecord
-from shim.protocol.records.feature_level_record import FeatureLevelRecord
-from shim.protocol.records.partition_change_record import PartitionChangeRecord
-from shim.protocol.records.register_broker_record import RegisterBrokerRecord
-from shim.protocol.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
-from shim.protocol.records.remove_topic_record import RemoveTopicRecord
-from shim.protocol.records.topic_record import TopicRecord
-from shim.protocol.records.unfence_broker_record import UnfenceBrokerRecord
-from shim.protocol.records.unregister_broker_record import UnregisterBrokerRecord
+from kafka_shim.metadata.image import Image
+from kafka_shim.metadata.replay import APPLY, Replayer
+from kafka_shim.metadata.topics import partition_records, topic_records
+from kafka_shim.protocol.record_types import METADATA_RECORDS
+from kafka_shim.protocol.records.abort_transaction_record import AbortTransactionRecord
+from kafka_shim.protocol.records.access_control_entry_record import AccessControlEntryRecord
+from kafka_shim.protocol.records.begin_transaction_record import BeginTransactionRecord
+from kafka_shim.protocol.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kafka_shim.protocol.records.clear_elr_record import ClearElrRecord
+from kafka_shim.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
+from kafka_shim.protocol.records.config_record import ConfigRecord
+from kafka_shim.protocol.records.end_transaction_record import EndTransactionRecord
+from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
+from kafka_shim.protocol.records.partition_change_record import PartitionChangeRecord
+from kafka_shim.protocol.records.register_broker_record import RegisterBrokerRecord
+from kafka_shim.protocol.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from kafka_shim.protocol.records.remove_topic_record import RemoveTopicRecord
+from kafka_shim.protocol.records.topic_record import TopicRecord
+from kafka_shim.protocol.records.unfence_broker_record import UnfenceBrokerRecord
+from kafka_shim.protocol.records.unregister_broker_record import UnregisterBrokerRecord
 
 TOPIC_ID = b"t" * 16
 

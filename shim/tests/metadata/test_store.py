@@ -5,17 +5,17 @@ import shutil
 
 import pytest
 
-from shim.errors import ErrorCode, KafkaError
-from shim.faults import Faults
-from shim.metadata.image import RESOURCE_TOPIC
-from shim.metadata.log import MetadataLogError
-from shim.metadata.store import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from shim.protocol.records.begin_transaction_record import BeginTransactionRecord
-from shim.protocol.records.config_record import ConfigRecord
-from shim.protocol.records.feature_level_record import FeatureLevelRecord
-from shim.protocol.records.topic_record import TopicRecord
-from shim.storage.results import StorageError
-from shim.tests.metadata.opened import Opened, opened
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.faults import Faults
+from kafka_shim.metadata.image import RESOURCE_TOPIC
+from kafka_shim.metadata.log import MetadataLogError
+from kafka_shim.metadata.store import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kafka_shim.protocol.records.begin_transaction_record import BeginTransactionRecord
+from kafka_shim.protocol.records.config_record import ConfigRecord
+from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
+from kafka_shim.protocol.records.topic_record import TopicRecord
+from kafka_shim.storage.results import StorageError
+from kafka_shim.tests.metadata.opened import Opened, opened
 
 
 def facts(store):

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from shim.errors import ErrorCode, KafkaError
-from shim.metadata.image import Image
-from shim.metadata.replay import Replayer
-from shim.metadata.topics import (
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.image import Image
+from kafka_shim.metadata.replay import Replayer
+from kafka_shim.metadata.topics import (
     check_name,
     check_request_size,
     decide_growth,
@@ -14,7 +14,7 @@ from shim.metadata.topics import (
     random_id,
     topic_records,
 )
-from shim.protocol.records.register_broker_record import RegisterBrokerRecord
+from kafka_shim.protocol.records.register_broker_record import RegisterBrokerRecord
 
 DIRECTORY = b"d" * 16
 

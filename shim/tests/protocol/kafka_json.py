@@ -7,10 +7,10 @@ import json
 from functools import cache
 from typing import Any
 
-from compat_tests.kafka_jars import kafka_libs
-from shim.protocol.message import Message
-from shim.protocol.transcribe import read_definitions, snake
-from shim.tests.protocol.values import in_range, struct_class
+from kafka_shim.compat.kafka_jars import kafka_libs
+from kafka_shim.protocol.message import Message
+from kafka_shim.protocol.transcribe import read_definitions, snake
+from kafka_shim.tests.protocol.values import in_range, struct_class
 
 BINARY = {"bytes", "records"}
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from cext.messages import EncodeError, WireError, decode, decode_prefix, encode
-from compat_tests.codec_driver import CodecDriver, KafkaRefusalError
-from shim.protocol.message import Message
-from shim.protocol.messages.fetch_request import FetchRequest
-from shim.protocol.messages.metadata_request import MetadataRequest
-from shim.tests.protocol.kafka_json import from_json, to_json
-from shim.tests.protocol.values import CLASSES, Nulls, Seeded, make, messages, structs_of, systematic, versions
+from kafka_shim.cext.messages import EncodeError, WireError, decode, decode_prefix, encode
+from kafka_shim.compat.codec_driver import CodecDriver, KafkaRefusalError
+from kafka_shim.protocol.message import Message
+from kafka_shim.protocol.messages.fetch_request import FetchRequest
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest
+from kafka_shim.tests.protocol.kafka_json import from_json, to_json
+from kafka_shim.tests.protocol.values import CLASSES, Nulls, Seeded, make, messages, structs_of, systematic, versions
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from cext.messages import encode
-from shim.protocol.message import Message
-from shim.protocol.transcribe import snake
-from shim.tests.protocol.values import CLASSES, LIMITS, Seeded, make, versions
+from kafka_shim.cext.messages import encode
+from kafka_shim.protocol.message import Message
+from kafka_shim.protocol.transcribe import snake
+from kafka_shim.tests.protocol.values import CLASSES, LIMITS, Seeded, make, versions
 
 pytestmark = pytest.mark.slow
 

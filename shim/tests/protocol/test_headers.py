@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from cext.messages import WireError, decode, encode
-from shim.protocol.api_keys import API_KEYS
-from shim.protocol.headers import (
+from kafka_shim.cext.messages import WireError, decode, encode
+from kafka_shim.protocol.api_keys import API_KEYS
+from kafka_shim.protocol.headers import (
     FLEXIBLE_FROM,
     encode_request_frame,
     encode_response_frame,
@@ -15,9 +15,9 @@ from shim.protocol.headers import (
     response_class,
     response_header_version,
 )
-from shim.protocol.message import NEVER
-from shim.protocol.messages.request_header import RequestHeader
-from shim.protocol.messages.response_header import ResponseHeader
+from kafka_shim.protocol.message import NEVER
+from kafka_shim.protocol.messages.request_header import RequestHeader
+from kafka_shim.protocol.messages.response_header import ResponseHeader
 
 
 @pytest.mark.parametrize("key", API_KEYS)

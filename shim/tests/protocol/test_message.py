@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
-from shim.protocol.message import ZERO_UUID, Message
-from shim.protocol.messages.fetch_response import EpochEndOffset, FetchResponse, PartitionData
-from shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from shim.tests.protocol.values import CLASSES, Highest, make, structs_of
+from kafka_shim.protocol.message import ZERO_UUID, Message
+from kafka_shim.protocol.messages.fetch_response import EpochEndOffset, FetchResponse, PartitionData
+from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kafka_shim.tests.protocol.values import CLASSES, Highest, make, structs_of
 
 
 def test_fields_not_given_have_their_defaults() -> None:

@@ -7,9 +7,9 @@ import random
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from cext.messages import WireError, decode, decode_prefix, encode, encode_parts
-from shim.protocol.message import Message
-from shim.tests.protocol.values import CLASSES, Highest, Nulls, make, messages, structs_of, systematic, versions
+from kafka_shim.cext.messages import WireError, decode, decode_prefix, encode, encode_parts
+from kafka_shim.protocol.message import Message
+from kafka_shim.tests.protocol.values import CLASSES, Highest, Nulls, make, messages, structs_of, systematic, versions
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)

@@ -2,18 +2,18 @@ from __future__ import annotations
 
 import pytest
 
-from cext.messages import WireError
-from shim.protocol import record_frames as frames
-from shim.protocol.message import Message
-from shim.protocol.record_frames import ControlType, UnknownRecordError
-from shim.protocol.record_types import GROUP_KEYS, METADATA_RECORDS, SHARE_KEYS, TRANSACTION_KEYS
-from shim.protocol.records.end_txn_marker import EndTxnMarker
-from shim.protocol.records.offset_commit_key import OffsetCommitKey
-from shim.protocol.records.offset_commit_value import OffsetCommitValue
-from shim.protocol.records.topic_record import TopicRecord
-from shim.protocol.records.transaction_log_key import TransactionLogKey
-from shim.protocol.records.transaction_log_value import TransactionLogValue
-from shim.tests.protocol.values import Highest, make
+from kafka_shim.cext.messages import WireError
+from kafka_shim.protocol import record_frames as frames
+from kafka_shim.protocol.message import Message
+from kafka_shim.protocol.record_frames import ControlType, UnknownRecordError
+from kafka_shim.protocol.record_types import GROUP_KEYS, METADATA_RECORDS, SHARE_KEYS, TRANSACTION_KEYS
+from kafka_shim.protocol.records.end_txn_marker import EndTxnMarker
+from kafka_shim.protocol.records.offset_commit_key import OffsetCommitKey
+from kafka_shim.protocol.records.offset_commit_value import OffsetCommitValue
+from kafka_shim.protocol.records.topic_record import TopicRecord
+from kafka_shim.protocol.records.transaction_log_key import TransactionLogKey
+from kafka_shim.protocol.records.transaction_log_value import TransactionLogValue
+from kafka_shim.tests.protocol.values import Highest, make
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests.kafka_jars import kafka_libs
-from shim import protocol
-from shim.protocol.transcribe import outputs, read_definitions, snake
+from kafka_shim import protocol
+from kafka_shim.compat.kafka_jars import kafka_libs
+from kafka_shim.protocol.transcribe import outputs, read_definitions, snake
 
 HERE = Path(protocol.__file__).parent
 
@@ -17,7 +17,7 @@ HERE = Path(protocol.__file__).parent
 def test_generated_modules_are_up_to_date() -> None:
     files = outputs(kafka_libs())
     for path, text in files.items():
-        assert (HERE / path).read_text() == text, f"{path}: run python -m shim.protocol.transcribe"
+        assert (HERE / path).read_text() == text, f"{path}: run python -m kafka_shim.protocol.transcribe"
     for folder in ("messages", "records"):
         present = {f"{folder}/{path.name}" for path in (HERE / folder).glob("*.py")}
         assert present == {path for path in files if path.startswith(folder)}

@@ -11,8 +11,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from shim import protocol
-from shim.protocol.message import Message
+from kafka_shim import protocol
+from kafka_shim.protocol.message import Message
 
 LIMITS = {
     "int8": (-(2**7), 2**7 - 1),
@@ -45,7 +45,7 @@ def message_classes() -> list[type[Message]]:
     found = []
     for folder in ("messages", "records"):
         for path in sorted((Path(protocol.__file__).parent / folder).glob("[a-z]*.py")):
-            module = import_module(f"shim.protocol.{folder}.{path.stem}")
+            module = import_module(f"kafka_shim.protocol.{folder}.{path.stem}")
             classes = [value for value in vars(module).values() if isinstance(value, type)]
             found += [cls for cls in classes if issubclass(cls, Message) and cls.MAX_VERSION >= 0]
     return found

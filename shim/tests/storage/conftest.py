@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from cext.batch import scan_all
-from cext.records import build, iterate, parse_marker
-from shim.clock import VirtualClock
-from shim.config import BrokerConfig, TopicConfig
-from shim.errors import ErrorCode, KafkaError
-from shim.faults import Faults
-from shim.storage.log import PartitionLog
-from shim.storage.logs import Logs
+from kafka_shim.cext.batch import scan_all
+from kafka_shim.cext.records import build, iterate, parse_marker
+from kafka_shim.clock import VirtualClock
+from kafka_shim.config import BrokerConfig, TopicConfig
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.faults import Faults
+from kafka_shim.storage.log import PartitionLog
+from kafka_shim.storage.logs import Logs
 
 TOPIC_ID = bytes(range(16))
 NOW_MS = 1_700_000_000_000

@@ -1,6 +1,6 @@
 """Makes the stored directories `kafka_clean.tar.xz` and `kafka_crashed.tar.xz` with a real Apache Kafka; run by hand:
 
-    python -m shim.tests.storage.make_kafka_directory
+    python -m kafka_shim.tests.storage.make_kafka_directory
 
 One life of a broker: idempotent, compressed, LogAppendTime and transactional data over several segments, the last
 transaction left open. `crashed` is a copy made while it ran (preallocated indexes, no clean-shutdown mark), `clean` one
@@ -17,7 +17,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from compat_tests import jvm, targets
+from kafka_shim.compat import jvm, targets
 
 HERE = Path(__file__).parent
 DUMP = "org.apache.kafka.tools.DumpLogSegments"

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from cext.records import build, iterate
-from shim.clock import RealClock, VirtualClock
-from shim.config import BrokerConfig, TopicConfig
-from shim.faults import Faults
-from shim.storage.data_dir import read_topic_id
-from shim.storage.dump import Dump, Options
-from shim.storage.log import PartitionLog
-from shim.storage.logs import Logs
-from shim.tests.storage.conftest import NOW_MS, Disk, end, put, records
+from kafka_shim.cext.records import build, iterate
+from kafka_shim.clock import RealClock, VirtualClock
+from kafka_shim.config import BrokerConfig, TopicConfig
+from kafka_shim.faults import Faults
+from kafka_shim.storage.data_dir import read_topic_id
+from kafka_shim.storage.dump import Dump, Options
+from kafka_shim.storage.log import PartitionLog
+from kafka_shim.storage.logs import Logs
+from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, put, records
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -57,7 +57,7 @@ def fill(log: PartitionLog) -> None:
 
 @pytest.mark.parametrize("compacted", [False, True])
 def test_kafkas_dump_tool_accepts_every_file(make_disk: Callable[..., Disk], compacted: bool) -> None:
-    from compat_tests import jvm
+    from kafka_shim.compat import jvm
 
     disk = make_disk({"segment.bytes": "1048576", "cleanup.policy": "compact"})
     log = disk.open()
@@ -145,7 +145,7 @@ def contents(log: PartitionLog) -> list[Any]:
 def test_kafkas_cleaner_and_the_shims_leave_the_same(tmp_path: Path) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    from compat_tests import targets
+    from kafka_shim.compat import targets
 
     settings = {
         "log.initial.task.delay.ms": "100",
@@ -207,7 +207,7 @@ def test_kafka_goes_on_after_the_shim_on_its_own_directory(tmp_path: Path, clean
     from confluent_kafka import Producer
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    from compat_tests import targets
+    from kafka_shim.compat import targets
 
     with targets.make("kafka-native", {"log.cleaner.enable": "false"}, tmp_path / "data") as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})

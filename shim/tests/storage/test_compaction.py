@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from cext.batch import BatchError, scan_all
-from cext.records import build, iterate
-from shim.clock import RealClock
-from shim.errors import KafkaError
-from shim.storage.cleaner import examine, swap
-from shim.storage.log import PartitionLog
-from shim.storage.throttle import Throttle
-from shim.tests.storage.conftest import NOW_MS, Disk, end, records
+from kafka_shim.cext.batch import BatchError, scan_all
+from kafka_shim.cext.records import build, iterate
+from kafka_shim.clock import RealClock
+from kafka_shim.errors import KafkaError
+from kafka_shim.storage.cleaner import examine, swap
+from kafka_shim.storage.log import PartitionLog
+from kafka_shim.storage.throttle import Throttle
+from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, records
 
 COMPACT = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.01"}
 DAY_MS = 24 * 3600 * 1000

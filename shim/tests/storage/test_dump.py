@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cext.records import build, iterate
-from shim.commands.dump_log import group
-from shim.protocol import record_frames
-from shim.protocol.records.feature_level_record import FeatureLevelRecord
-from shim.protocol.records.leader_change_message import LeaderChangeMessage, Voter
-from shim.protocol.records.offset_commit_key import OffsetCommitKey
-from shim.protocol.records.offset_commit_value import OffsetCommitValue
-from shim.protocol.records.transaction_log_key import TransactionLogKey
-from shim.protocol.records.transaction_log_value import PartitionsSchema, TransactionLogValue
-from shim.storage import dump_records
-from shim.storage.dump import Dump, Options
-from shim.tests.storage.conftest import NOW_MS, Disk, end, put
+from kafka_shim.cext.records import build, iterate
+from kafka_shim.commands.dump_log import group
+from kafka_shim.protocol import record_frames
+from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
+from kafka_shim.protocol.records.leader_change_message import LeaderChangeMessage, Voter
+from kafka_shim.protocol.records.offset_commit_key import OffsetCommitKey
+from kafka_shim.protocol.records.offset_commit_value import OffsetCommitValue
+from kafka_shim.protocol.records.transaction_log_key import TransactionLogKey
+from kafka_shim.protocol.records.transaction_log_value import PartitionsSchema, TransactionLogValue
+from kafka_shim.storage import dump_records
+from kafka_shim.storage.dump import Dump, Options
+from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, put
 
 
 def one(key: bytes | None, value: bytes | None, **fields: Any) -> Any:
@@ -136,7 +136,7 @@ def test_records_that_are_not_what_was_said_are_skipped_by_name() -> None:
 
 
 def test_control_records_of_the_metadata_log_are_decoded() -> None:
-    from cext.messages import encode
+    from kafka_shim.cext.messages import encode
 
     value = encode(LeaderChangeMessage(leader_id=1, voters=[Voter(voter_id=1)], granting_voters=[Voter(voter_id=1)]), 0)
     record = one(b"\0\0\0\2", value, control=True)

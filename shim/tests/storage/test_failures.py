@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from shim.errors import ErrorCode
-from shim.tests.storage.conftest import NOW_MS, Disk, batch, put, records, refused
+from kafka_shim.errors import ErrorCode
+from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, put, records, refused
 
 
 def test_failed_write_takes_the_partition_offline_and_leaves_the_rest(make_disk: Callable[..., Disk]) -> None:
@@ -61,12 +61,12 @@ def test_write_that_failed_after_the_bytes_is_settled_by_recovery(make_disk: Cal
 LIMITED = """
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-from shim.clock import VirtualClock
-from shim.config import BrokerConfig, TopicConfig
-from shim.errors import KafkaError
-from shim.faults import Faults
-from shim.storage.logs import Logs
-from shim.tests.storage.conftest import NOW_MS, TOPIC_ID, batch
+from kafka_shim.clock import VirtualClock
+from kafka_shim.config import BrokerConfig, TopicConfig
+from kafka_shim.errors import KafkaError
+from kafka_shim.faults import Faults
+from kafka_shim.storage.logs import Logs
+from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, batch
 config = BrokerConfig(log_dirs=(sys.argv[1],))
 topic = TopicConfig(config)
 logs = Logs(config, VirtualClock(NOW_MS), Faults())
@@ -163,7 +163,7 @@ def test_aborted_data_is_not_shown_when_its_index_cannot_be_opened(
     if flaw == "content":
         index.write_bytes(b"\xff" * 34)
     else:
-        monkeypatch.setattr("shim.storage.txn_index.TxnIndex.append", no_descriptor_left)
+        monkeypatch.setattr("kafka_shim.storage.txn_index.TxnIndex.append", no_descriptor_left)
     with refused(ErrorCode.KAFKA_STORAGE_ERROR):
         log.append_marker(1, 0, 0, False, 1, NOW_MS)
     with refused(ErrorCode.KAFKA_STORAGE_ERROR):

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from cext.batch import scan
-from shim.clock import VirtualClock
-from shim.config import BrokerConfig, TopicConfig
-from shim.faults import Faults
-from shim.storage.data_dir import read_topic_id
-from shim.storage.dump import Dump, Options
-from shim.storage.log import PartitionLog
-from shim.storage.logs import Logs
-from shim.tests.storage.conftest import end, put, records
+from kafka_shim.cext.batch import scan
+from kafka_shim.clock import VirtualClock
+from kafka_shim.config import BrokerConfig, TopicConfig
+from kafka_shim.faults import Faults
+from kafka_shim.storage.data_dir import read_topic_id
+from kafka_shim.storage.dump import Dump, Options
+from kafka_shim.storage.log import PartitionLog
+from kafka_shim.storage.logs import Logs
+from kafka_shim.tests.storage.conftest import end, put, records
 
 HERE = Path(__file__).parent
 CLUSTER_ID = "a2Fma2Etc2hpbS10ZXN0cw"

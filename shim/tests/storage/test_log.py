@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from cext.batch import scan, scan_all
-from cext.crc32c import crc32c
-from cext.records import build, iterate
-from shim.errors import ErrorCode, KafkaError
-from shim.storage.log import PartitionLog
-from shim.storage.results import RecordsError
-from shim.tests.storage.conftest import NOW_MS, Disk, batch, end, put, records, refused
+from kafka_shim.cext.batch import scan, scan_all
+from kafka_shim.cext.crc32c import crc32c
+from kafka_shim.cext.records import build, iterate
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.storage.log import PartitionLog
+from kafka_shim.storage.results import RecordsError
+from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, end, put, records, refused
 
 DAY_MS = 24 * 3600 * 1000
 

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from shim.clock import VirtualClock
-from shim.config import BrokerConfig, TopicConfig
-from shim.errors import ErrorCode
-from shim.faults import Faults
-from shim.storage import checkpoint, names
-from shim.storage.data_dir import DataDir, read_topic_id, uuid_text
-from shim.storage.logs import Logs
-from shim.storage.results import StorageError
-from shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, put, records, refused
+from kafka_shim.clock import VirtualClock
+from kafka_shim.config import BrokerConfig, TopicConfig
+from kafka_shim.errors import ErrorCode
+from kafka_shim.faults import Faults
+from kafka_shim.storage import checkpoint, names
+from kafka_shim.storage.data_dir import DataDir, read_topic_id, uuid_text
+from kafka_shim.storage.logs import Logs
+from kafka_shim.storage.results import StorageError
+from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, put, records, refused
 
 
 def make_logs(*paths: Path, node_id: int = 1) -> tuple[Logs, TopicConfig]:
@@ -40,7 +40,8 @@ def test_directory_in_use_is_refused_in_and_across_processes(tmp_path: Path) -> 
     with pytest.raises(StorageError, match="in use by another broker"):
         second.open_dirs()
     code = (
-        "import sys; from shim.storage.data_dir import DataDir; from shim.storage.results import StorageError\n"
+        "import sys; from kafka_shim.storage.data_dir import DataDir\n"
+        "from kafka_shim.storage.results import StorageError\n"
         "try: DataDir(sys.argv[1]).lock()\nexcept StorageError as err: print(err)"
     )
     command = [sys.executable, "-c", code, str(tmp_path)]
@@ -326,7 +327,7 @@ def test_configuration_changes_reach_loaded_partitions(make_disk: Callable[..., 
 
 
 def test_metadata_log_is_opened_apart_and_found_again(tmp_path: Path) -> None:
-    from cext.records import build
+    from kafka_shim.cext.records import build
 
     logs, config = make_logs(tmp_path)
     logs.open_dirs()

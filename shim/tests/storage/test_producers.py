@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from cext.batch import scan
-from cext.records import build_marker
-from shim.errors import ErrorCode
-from shim.storage import producer_snapshot
-from shim.storage.compaction import empty_batch
-from shim.storage.log import PartitionLog
-from shim.storage.producers import MAX_SEQUENCE, ProducerEntry, ProducerRefusal, Producers
-from shim.tests.storage.conftest import NOW_MS, Disk, batch, end, put, records, refused
+from kafka_shim.cext.batch import scan
+from kafka_shim.cext.records import build_marker
+from kafka_shim.errors import ErrorCode
+from kafka_shim.storage import producer_snapshot
+from kafka_shim.storage.compaction import empty_batch
+from kafka_shim.storage.log import PartitionLog
+from kafka_shim.storage.producers import MAX_SEQUENCE, ProducerEntry, ProducerRefusal, Producers
+from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, end, put, records, refused
 
 DAY_MS = 24 * 3600 * 1000
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from shim.errors import ErrorCode
-from shim.storage import names
-from shim.storage.recovery import finish_swaps, list_files
-from shim.tests.storage.conftest import NOW_MS, Disk, batch, end, put, records, refused
+from kafka_shim.errors import ErrorCode
+from kafka_shim.storage import names
+from kafka_shim.storage.recovery import finish_swaps, list_files
+from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, end, put, records, refused
 
 SEGMENT = {"segment.bytes": "1048576"}
 BASE = "00000000000000000000"
@@ -283,11 +283,11 @@ def test_undecided_swap_is_undone_and_decided_one_is_finished(make_disk: Callabl
 
 WRITER = """
 import sys
-from shim.clock import RealClock
-from shim.config import BrokerConfig, TopicConfig
-from shim.faults import Faults
-from shim.storage.logs import Logs
-from shim.tests.storage.conftest import TOPIC_ID, batch, NOW_MS
+from kafka_shim.clock import RealClock
+from kafka_shim.config import BrokerConfig, TopicConfig
+from kafka_shim.faults import Faults
+from kafka_shim.storage.logs import Logs
+from kafka_shim.tests.storage.conftest import TOPIC_ID, batch, NOW_MS
 config = BrokerConfig(log_dirs=(sys.argv[1],))
 topic = TopicConfig(config, {"segment.bytes": "1048576", "index.interval.bytes": "500"})
 logs = Logs(config, RealClock(), Faults.from_environment())

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from shim.config import TopicConfig
-from shim.storage.log import PartitionLog
-from shim.tests.storage.conftest import NOW_MS, Disk, end, put, records
+from kafka_shim.config import TopicConfig
+from kafka_shim.storage.log import PartitionLog
+from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, put, records
 
 SEGMENT = {"segment.bytes": "1048576"}
 HOUR_MS = 3600_000

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from shim import memory_dir
-from shim.tests.txn.harness import Node
+from kafka_shim import memory_dir
+from kafka_shim.tests.txn.harness import Node
 
 
 @pytest.fixture

@@ -5,15 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from cext import records as cext_records
-from shim.errors import KafkaError
-from shim.storage.log import PartitionLog
-from shim.tests import node
-from shim.txn import admission
-from shim.txn.coordinator import TransactionCoordinator
-from shim.txn.log import TOPIC
-from shim.txn.producer_ids import ProducerIds
-from shim.txn.state import TV2
+from kafka_shim.cext import records as cext_records
+from kafka_shim.errors import KafkaError
+from kafka_shim.storage.log import PartitionLog
+from kafka_shim.tests import node
+from kafka_shim.txn import admission
+from kafka_shim.txn.coordinator import TransactionCoordinator
+from kafka_shim.txn.log import TOPIC
+from kafka_shim.txn.producer_ids import ProducerIds
+from kafka_shim.txn.state import TV2
 
 
 class Node(node.Node):
@@ -110,7 +110,7 @@ class Node(node.Node):
 
 def _filter(data: bytes, aborted: list[tuple[int, int]]) -> list[str]:
     """As a consumer does: an abort marker ends the skipping of its producer."""
-    from cext.batch import scan_all
+    from kafka_shim.cext.batch import scan_all
 
     values = []
     skipping: set[int] = set()

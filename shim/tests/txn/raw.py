@@ -5,24 +5,24 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from cext.records import build
-from shim.errors import ErrorCode
-from shim.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
-from shim.protocol.messages.add_partitions_to_txn_request import (
+from kafka_shim.cext.records import build
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
+from kafka_shim.protocol.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
-from shim.protocol.messages.end_txn_request import EndTxnRequest
-from shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from shim.protocol.messages.txn_offset_commit_request import (
+from kafka_shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
+from kafka_shim.protocol.messages.end_txn_request import EndTxnRequest
+from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kafka_shim.protocol.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from shim.wire_client import Connection
+from kafka_shim.wire_client import Connection
 
 
 class Client:

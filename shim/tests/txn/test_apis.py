@@ -8,24 +8,24 @@ from typing import Any
 
 import pytest
 
-from shim import Broker
-from shim.errors import ErrorCode
-from shim.protocol.headers import encode_request_frame
-from shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from shim.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
-from shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
-from shim.protocol.messages.end_txn_request import EndTxnRequest
-from shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from shim.protocol.messages.list_transactions_request import ListTransactionsRequest
-from shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
-from shim.protocol.messages.write_txn_markers_request import (
+from kafka_shim import Broker
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.headers import encode_request_frame
+from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kafka_shim.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
+from kafka_shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
+from kafka_shim.protocol.messages.end_txn_request import EndTxnRequest
+from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kafka_shim.protocol.messages.list_transactions_request import ListTransactionsRequest
+from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
+from kafka_shim.protocol.messages.write_txn_markers_request import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from shim.tests.txn.raw import Client
-from shim.wire_client import Connection, WireClientError
+from kafka_shim.tests.txn.raw import Client
+from kafka_shim.wire_client import Connection, WireClientError
 
 NONE = ErrorCode.NONE
 

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from cext import records as cext_records
-from shim.errors import ErrorCode, KafkaError
-from shim.tests.txn.harness import Node
-from shim.txn.log import TOPIC
-from shim.txn.state import COMPLETE_ABORT, COMPLETE_COMMIT, ONGOING, PREPARE_COMMIT, TV2
+from kafka_shim.cext import records as cext_records
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.tests.txn.harness import Node
+from kafka_shim.txn.log import TOPIC
+from kafka_shim.txn.state import COMPLETE_ABORT, COMPLETE_COMMIT, ONGOING, PREPARE_COMMIT, TV2
 
 HOUR_MS = 3_600_000
 
@@ -121,7 +121,7 @@ def test_a_resumed_marker_has_the_time_of_its_writing(node: Node) -> None:
 
 def prepared(node: Node, producer: tuple[int, int]):
     """The slot and its prepared value, as EndTxn makes them."""
-    from shim.txn import state
+    from kafka_shim.txn import state
 
     slot = node.coordinator._log.slots["app"]
     now_ms = node.clock.now_ms()

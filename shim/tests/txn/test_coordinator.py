@@ -6,10 +6,19 @@ import asyncio
 
 import pytest
 
-from cext import records as cext_records
-from shim.errors import ErrorCode, KafkaError
-from shim.tests.txn.harness import Node
-from shim.txn.state import COMPLETE_ABORT, COMPLETE_COMMIT, EMPTY, ONGOING, PREPARE_ABORT, PREPARE_COMMIT, TV0, TV2
+from kafka_shim.cext import records as cext_records
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.tests.txn.harness import Node
+from kafka_shim.txn.state import (
+    COMPLETE_ABORT,
+    COMPLETE_COMMIT,
+    EMPTY,
+    ONGOING,
+    PREPARE_ABORT,
+    PREPARE_COMMIT,
+    TV0,
+    TV2,
+)
 
 A0, A1 = ("orders", 0), ("orders", 1)
 
@@ -277,7 +286,7 @@ def test_produce_while_the_transaction_before_is_being_ended(node: Node, version
 
 
 def test_produce_v12_waits_for_the_transaction_before(node: Node) -> None:
-    from shim.txn import admission
+    from kafka_shim.txn import admission
 
     producer = node.init("app")
     node.produce("app", producer, "orders", 0, "a")
@@ -303,7 +312,7 @@ def test_produce_v12_waits_for_the_transaction_before(node: Node) -> None:
 
 
 def test_produce_v12_gives_up_after_its_time(node: Node) -> None:
-    from shim.txn import admission
+    from kafka_shim.txn import admission
 
     producer = node.init("app")
     node.produce("app", producer, "orders", 0, "a")
@@ -661,7 +670,7 @@ def test_a_timeout_during_a_held_step_changes_nothing(node: Node, point: str, co
 
 @pytest.mark.parametrize("level", [0, 1])
 def test_a_server_below_tv2_fences_with_classic_markers(node: Node, level: int) -> None:
-    from shim.protocol.records.feature_level_record import FeatureLevelRecord
+    from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
 
     node.metadata.commit([FeatureLevelRecord(name="transaction.version", feature_level=level)])
     producer = node.init("app", None, 15_000)
@@ -679,7 +688,7 @@ def test_a_server_below_tv2_fences_with_classic_markers(node: Node, level: int) 
 
 
 def test_a_server_at_tv0_has_no_records_for_a_tv2_client(node: Node) -> None:
-    from shim.protocol.records.feature_level_record import FeatureLevelRecord
+    from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
 
     begun, idle = node.init("app", None, 15_000), node.init("idle")
     node.produce("app", begun, "orders", 0, "a")
@@ -700,7 +709,7 @@ def test_a_server_at_tv0_has_no_records_for_a_tv2_client(node: Node) -> None:
 
 
 def test_every_refusal_is_explained(node: Node, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", logger="shim.txn")
+    caplog.set_level("INFO", logger="kafka_shim.txn")
     producer = node.init("app")
     node.produce("app", producer, "orders", 0, "a")
     second = node.end("app", producer, True)
@@ -718,7 +727,7 @@ def test_every_refusal_is_explained(node: Node, caplog: pytest.LogCaptureFixture
 
 
 def test_the_history_is_bounded(node: Node) -> None:
-    from shim.txn import explain
+    from kafka_shim.txn import explain
 
     producer = node.init("app")
     for _ in range(explain.EVENTS_PER_ID * 2):

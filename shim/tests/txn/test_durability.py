@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from shim import Broker
-from shim.errors import ErrorCode
-from shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from shim.tests.txn.raw import Client
-from shim.wire_client import Connection
+from kafka_shim import Broker
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kafka_shim.tests.txn.raw import Client
+from kafka_shim.wire_client import Connection
 
 # As slow as a disk under load, or answers would outrun it by chance only.
 FSYNC_S = 0.02

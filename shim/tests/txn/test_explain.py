@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from shim.errors import ErrorCode, KafkaError
-from shim.storage.producers import ProducerRefusal
-from shim.txn import explain
-from shim.txn.explain import Explanations
-from shim.txn.state import COMPLETE_COMMIT, ONGOING, PREPARE_COMMIT, State, Transaction
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.storage.producers import ProducerRefusal
+from kafka_shim.txn import explain
+from kafka_shim.txn.explain import Explanations
+from kafka_shim.txn.state import COMPLETE_COMMIT, ONGOING, PREPARE_COMMIT, State, Transaction
 
 
 def transaction(state: State, count: int) -> Transaction:
@@ -28,7 +28,7 @@ def test_a_refusal_of_a_log_comes_with_its_reason() -> None:
 
 
 def test_an_idempotent_producer_s_refusal_goes_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", logger="shim.txn")
+    caplog.set_level("INFO", logger="kafka_shim.txn")
     explanations = Explanations()
     explanations.refused("InitProducerId", None, KafkaError(ErrorCode.INVALID_REQUEST, "half an id"), 5)
     assert "InitProducerId refused with INVALID_REQUEST: half an id" in caplog.text

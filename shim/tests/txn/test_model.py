@@ -12,10 +12,10 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from shim import memory_dir
-from shim.errors import ErrorCode, KafkaError
-from shim.tests.txn.harness import Node
-from shim.txn.state import STATE_NAMES, TV0, TV2
+from kafka_shim import memory_dir
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.tests.txn.harness import Node
+from kafka_shim.txn.state import STATE_NAMES, TV0, TV2
 
 IDS = ("app", "job")
 PARTITIONS = (0, 1)

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from shim import Broker, memory_dir
-from shim.errors import ErrorCode, KafkaError
-from shim.protocol.messages.txn_offset_commit_request import (
+from kafka_shim import Broker, memory_dir
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from shim.tests.txn.harness import Node
-from shim.tests.txn.raw import Client
-from shim.txn.state import COMPLETE_ABORT, COMPLETE_COMMIT, TV0, TV2
-from shim.wire_client import Connection
+from kafka_shim.tests.txn.harness import Node
+from kafka_shim.tests.txn.raw import Client
+from kafka_shim.txn.state import COMPLETE_ABORT, COMPLETE_COMMIT, TV0, TV2
+from kafka_shim.wire_client import Connection
 
 TIMEOUT_MS = 5000
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shim.errors import ErrorCode, KafkaError
-from shim.txn.producer_ids import ProducerIds
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.txn.producer_ids import ProducerIds
 
 
 class Blocks:

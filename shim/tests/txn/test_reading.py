@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from cext.batch import scan_all
-from shim import Broker
-from shim.errors import ErrorCode
-from shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from shim.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from shim.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from shim.protocol.messages.offset_fetch_request import (
+from kafka_shim import Broker
+from kafka_shim.cext.batch import scan_all
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kafka_shim.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kafka_shim.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from shim.tests.txn.raw import Client
-from shim.wire_client import Connection
+from kafka_shim.tests.txn.raw import Client
+from kafka_shim.wire_client import Connection
 
 NONE = ErrorCode.NONE
 UNCOMMITTED, COMMITTED = 0, 1
@@ -198,7 +198,7 @@ def fetched(bench: Bench, group: str, version: int, *, all_topics: bool = False,
         )
         (answer,) = bench.connection.request(request, version).groups
     else:
-        from shim.protocol.messages.offset_fetch_request import OffsetFetchRequestTopic
+        from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestTopic
 
         named = None if all_topics else [OffsetFetchRequestTopic(name=bench.topic, partition_indexes=[0])]
         request = OffsetFetchRequest(group_id=group, topics=named, require_stable=stable)

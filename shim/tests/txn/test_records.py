@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cext.messages import encode
-from shim.protocol.records.transaction_log_key import TransactionLogKey
-from shim.protocol.records.transaction_log_value import PartitionsSchema, TransactionLogValue
-from shim.txn import records
-from shim.txn.state import EMPTY, State, Transaction
+from kafka_shim.cext.messages import encode
+from kafka_shim.protocol.records.transaction_log_key import TransactionLogKey
+from kafka_shim.protocol.records.transaction_log_value import PartitionsSchema, TransactionLogValue
+from kafka_shim.txn import records
+from kafka_shim.txn.state import EMPTY, State, Transaction
 
 EPOCHS = st.integers(-1, 32767)
 LONGS = st.integers(-1, 2**63 - 1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from shim.errors import ErrorCode, KafkaError
-from shim.txn import state
-from shim.txn.state import (
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.txn import state
+from kafka_shim.txn.state import (
     ALLOWED_FROM,
     COMPLETE_ABORT,
     COMPLETE_COMMIT,

@@ -1,4 +1,4 @@
-"""shim.wiretap.capture"""
+"""kafka_shim.wiretap.capture"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shim.wiretap.capture import CaptureError, CaptureWriter, Kind, read_capture
+from kafka_shim.wiretap.capture import CaptureError, CaptureWriter, Kind, read_capture
 
 
 def test_entries_come_back_in_order(tmp_path: Path) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from cext.records import build, build_marker
-from shim.protocol.messages.fetch_request import FetchRequest
-from shim.protocol.messages.fetch_response import (
+from kafka_shim.cext.records import build, build_marker
+from kafka_shim.protocol.messages.fetch_request import FetchRequest
+from kafka_shim.protocol.messages.fetch_response import (
     AbortedTransaction,
     FetchableTopicResponse,
     FetchResponse,
     PartitionData,
 )
-from shim.wiretap.compare import Pairs
-from shim.wiretap.fetched import Fetched
+from kafka_shim.wiretap.compare import Pairs
+from kafka_shim.wiretap.fetched import Fetched
 
 READ_COMMITTED = FetchRequest(isolation_level=1)
 

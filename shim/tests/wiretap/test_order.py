@@ -9,24 +9,28 @@ from typing import Any
 
 import pytest
 
-from cext.records import build, build_marker
-from shim.errors import ErrorCode
-from shim.protocol.message import Message
-from shim.protocol.messages.end_txn_request import EndTxnRequest
-from shim.protocol.messages.end_txn_response import EndTxnResponse
-from shim.protocol.messages.fetch_request import FetchRequest
-from shim.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
-from shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from shim.protocol.messages.init_producer_id_response import InitProducerIdResponse
-from shim.protocol.messages.join_group_request import JoinGroupRequest
-from shim.protocol.messages.join_group_response import JoinGroupResponse
-from shim.protocol.messages.metadata_request import MetadataRequest
-from shim.protocol.messages.metadata_response import MetadataResponse, MetadataResponseTopic
-from shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from shim.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
-from shim.wiretap.capture import Entry, Kind
-from shim.wiretap.frames import Request, build_request, build_response
-from shim.wiretap.order import arranged, calls_of, windows
+from kafka_shim.cext.records import build, build_marker
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.message import Message
+from kafka_shim.protocol.messages.end_txn_request import EndTxnRequest
+from kafka_shim.protocol.messages.end_txn_response import EndTxnResponse
+from kafka_shim.protocol.messages.fetch_request import FetchRequest
+from kafka_shim.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kafka_shim.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
+from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest
+from kafka_shim.protocol.messages.metadata_response import MetadataResponse, MetadataResponseTopic
+from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kafka_shim.protocol.messages.produce_response import (
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from kafka_shim.wiretap.capture import Entry, Kind
+from kafka_shim.wiretap.frames import Request, build_request, build_response
+from kafka_shim.wiretap.order import arranged, calls_of, windows
 
 LOADING = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from cext.records import build
-from shim import Broker
-from shim.errors import ErrorCode
-from shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from shim.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from shim.wire_client import Connection, WireClientError, parse_address
-from shim.wiretap.capture import CaptureWriter, Entry, Kind, read_capture
-from shim.wiretap.frames import Request, parse_request
-from shim.wiretap.recorder import OnRequest, Recorder
-from shim.wiretap.replay import Outcome, Replayer
+from kafka_shim import Broker
+from kafka_shim.cext.records import build
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kafka_shim.wire_client import Connection, WireClientError, parse_address
+from kafka_shim.wiretap.capture import CaptureWriter, Entry, Kind, read_capture
+from kafka_shim.wiretap.frames import Request, parse_request
+from kafka_shim.wiretap.recorder import OnRequest, Recorder
+from kafka_shim.wiretap.replay import Outcome, Replayer
 
 
 @pytest.fixture
