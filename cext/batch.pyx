@@ -4,7 +4,9 @@ cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from kafka_shim.cext.bigendian cimport load_i16, load_i32, load_i64, load_u32, store_i16, store_i32, store_i64, store_u32
+from kafka_shim.cext.bigendian cimport (
+    load_i16, load_i32, load_i64, load_u32, store_i16, store_i32, store_i64, store_u32,
+)
 from kafka_shim.cext.crc32c cimport crc32c_update
 
 HEADER_SIZE = BATCH_HEADER_SIZE
