@@ -22,7 +22,9 @@ from kafka_shim.cext.varint cimport read_varint, read_varlong
 
 from kafka_shim.cext.batch import BatchError
 from kafka_shim.cext.builder import build, build_marker, parse_marker, recompress  # no-cython-lint
-from kafka_shim.cext.compression import DEFAULT_LIMIT_BYTES, STORED_LIMIT_BYTES, DecompressError, LimitExceeded, decompress
+from kafka_shim.cext.compression import (
+    DEFAULT_LIMIT_BYTES, STORED_LIMIT_BYTES, DecompressError, LimitExceeded, decompress,
+)
 
 cdef enum:
     NO_TIMESTAMP = -1
