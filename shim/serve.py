@@ -72,7 +72,7 @@ def configure(
     """
     given: dict[str, str] = {}
     if config_file is not None:
-        from kafka_shim.config_parse import read_properties
+        from kafka_shim.config import read_properties
 
         given.update(read_properties(config_file))
     for option in options:

@@ -5,15 +5,15 @@ Source: LogConfig, DynamicBrokerConfig, GroupConfig and ClientMetricsConfigs of 
 
 from __future__ import annotations
 
-from kafka_shim.config import ConfigError
-from kafka_shim.config_table import (
+from kafka_shim.config import (
     BROKER_OPTIONS,
     CLIENT_METRICS_OPTIONS,
     GROUP_OPTIONS,
     PER_BROKER,
-    PROMISES_SECURITY,
     READ_ONLY,
     TOPIC_OPTIONS,
+    UNIMPLEMENTED_SECURITY,
+    ConfigError,
 )
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.config_entries import effective_topic_value, static_broker_value
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from kafka_shim.config_table import Option
+    from kafka_shim.config import Option
     from kafka_shim.metadata.store import MetadataStore
 
 
@@ -67,7 +67,7 @@ def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_defa
         raise bad_request(
             f"Cannot update these configs at default cluster level, broker id must be specified: {_set(own)}"
         )
-    promised = [name for name in options if name.startswith("listener.name.") or name in PROMISES_SECURITY]
+    promised = [name for name in options if name.startswith("listener.name.") or name in UNIMPLEMENTED_SECURITY]
     if promised:
         raise bad_request(f"These configs promise security that is not implemented yet: {_set(promised)}")
     cordoned = values.get("cordoned.log.dirs", ())

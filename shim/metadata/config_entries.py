@@ -5,14 +5,15 @@ Source: ConfigHelper, KafkaConfigSchema and DynamicBrokerConfig (synonyms) of Ka
 
 from __future__ import annotations
 
-from kafka_shim.config import BrokerConfig, TopicConfig
-from kafka_shim.config_table import (
+from kafka_shim.config import (
     BROKER_OPTIONS,
     CLIENT_METRICS_OPTIONS,
     GROUP_OPTIONS,
     READ_ONLY,
     SYNONYMS,
     TOPIC_OPTIONS,
+    BrokerConfig,
+    TopicConfig,
 )
 from kafka_shim.metadata.image import (
     RESOURCE_BROKER,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from kafka_shim.config_table import Option
+    from kafka_shim.config import Option
     from kafka_shim.metadata.store import MetadataStore
 
 # Where a value comes from (DescribeConfigsResponse.ConfigSource).

@@ -6,7 +6,7 @@ Kafka 4.3.1; the sentences are what its clients see.
 
 from __future__ import annotations
 
-from kafka_shim.config_table import (
+from kafka_shim.config import (
     BROKER_OPTIONS,
     CLIENT_METRICS_OPTIONS,
     GROUP_OPTIONS,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from kafka_shim.config_table import Option
+    from kafka_shim.config import Option
     from kafka_shim.metadata.store import MetadataStore
 
 SET, DELETE, APPEND, SUBTRACT = range(4)

@@ -56,7 +56,7 @@ def test_a_mistake_is_told_with_a_status(capsys):
 def test_serve_loads_no_parser_and_no_table_of_options():
     code = (
         "import sys, kafka_shim.cli, kafka_shim.serve; "
-        "print([n for n in ('click', 'kafka_shim.config_table', 'argparse', 'inspect', 'uuid', 'random', "
+        "print([n for n in ('click', 'kafka_shim.config.table', 'argparse', 'inspect', 'uuid', 'random', "
         "'dataclasses') if n in sys.modules and n != 'inspect'])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -14,10 +14,7 @@ SHIM = ROOT / "shim"
 # Each layer may import itself and what stands before it; parts of one layer do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "java_hash"),
-    (
-        *("clock", "config", "config_docs", "config_rows", "config_table", "config_parse"),
-        *("faults", "metrics", "patterns", "waiters"),
-    ),
+    ("clock", "config", "faults", "metrics", "patterns", "waiters"),
     ("protocol",),
     ("storage",),
     ("metadata",),
@@ -33,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 # Layers whose parts may import each other.
 OPEN = {"errors", "clock", "serve"}
 # Parts that use the protocol and the base alone.
-BESIDE = {"wiretap", "history", "wire_client", "transcribe_options"}
+BESIDE = {"wiretap", "history", "wire_client"}
 BASE = {*LAYERS[0], *LAYERS[1], "protocol"}
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 RESULTS_OF_STORAGE = "kafka_shim.storage.results"
@@ -93,6 +90,16 @@ def test_imports_point_downwards(path: Path):
             assert LAYERS[RANK[part]][0] in OPEN, f"{where}: parts of one layer do not know each other"
         else:
             assert RANK[target] < RANK[part], f"{where}: an upward arrow"
+
+
+def test_the_package_of_options_is_imported_by_its_face():
+    for path in modules():
+        if part_of(path) == "config":
+            continue
+        inner = [
+            f"{path}:{line} imports {name}" for name, line in imports(path) if name.startswith("kafka_shim.config.")
+        ]
+        assert not inner
 
 
 def test_cext_imports_nothing_of_the_broker():

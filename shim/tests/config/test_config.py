@@ -5,17 +5,20 @@ import sys
 
 import pytest
 
-from kafka_shim.config import BrokerConfig, ConfigError, TopicConfig
-from kafka_shim.config_docs import DOCS
-from kafka_shim.config_parse import read_properties
-from kafka_shim.config_table import (
+from kafka_shim.config import (
     BROKER_OPTIONS,
     GROUP_OPTIONS,
-    PROMISES_SECURITY,
     SYNONYMS,
     TOPIC_OPTIONS,
+    UNIMPLEMENTED_SECURITY,
+    BrokerConfig,
+    BrokerDefaults,
+    ConfigError,
+    TopicConfig,
     check_topic_options,
+    read_properties,
 )
+from kafka_shim.config.docs import DOCS
 
 # Defaults that differ from Kafka's on purpose, or are the resolved value of options that are null there.
 OWN_DEFAULTS = {
@@ -32,7 +35,7 @@ OWN_DEFAULTS = {
 
 
 def test_every_attribute_is_an_option_with_kafkas_default():
-    attributes = {name for name in BrokerConfig.__annotations__ if not name.startswith("_")}
+    attributes = {name for name in BrokerDefaults.__annotations__ if not name.startswith("_")}
     assert len(attributes) > 90
     for attribute in attributes:
         name = attribute.replace("_", ".")
@@ -40,13 +43,13 @@ def test_every_attribute_is_an_option_with_kafkas_default():
         if name in OWN_DEFAULTS:
             continue
         default = None if option.default is None else option.parse(option.default)
-        assert getattr(BrokerConfig, attribute) == default, name
+        assert getattr(BrokerDefaults, attribute) == default, name
 
 
 def test_every_option_with_an_effect_has_a_sentence_and_every_sentence_an_option():
     known = BROKER_OPTIONS.keys() | TOPIC_OPTIONS.keys() | GROUP_OPTIONS.keys()
     assert DOCS.keys() <= known
-    for name in BrokerConfig.__annotations__:
+    for name in BrokerDefaults.__annotations__:
         option = BROKER_OPTIONS[name.replace("_", ".")]
         assert option.has_effect
         assert option.doc or option.name.startswith("log.local."), option.name
@@ -132,7 +135,7 @@ def test_the_default_of_such_an_option_is_no_promise():
 
 
 def test_every_promise_is_an_option_or_is_read_by_kafkas_authorizer():
-    unknown = PROMISES_SECURITY - BROKER_OPTIONS.keys()
+    unknown = UNIMPLEMENTED_SECURITY - BROKER_OPTIONS.keys()
     assert unknown == {"super.users", "allow.everyone.if.no.acl.found"}
 
 
@@ -215,7 +218,7 @@ def test_a_properties_file_is_read_as_java_reads_it(tmp_path):
 
 def test_defaults_do_not_load_the_tables():
     code = (
-        "import sys; from kafka_shim.config import *; TopicConfig(BrokerConfig.parse({})); "
-        "print('kafka_shim.config_table' in sys.modules)"
+        "import sys; from kafka_shim.config import BrokerConfig, TopicConfig; TopicConfig(BrokerConfig.parse({})); "
+        "print('kafka_shim.config.table' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

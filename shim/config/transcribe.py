@@ -1,7 +1,7 @@
-"""Writes `shim/config_rows.py`, the facts of Kafka's options, from Kafka's released jars.
+"""Writes `generated_rows.py`, the facts of Kafka's options, from Kafka's released jars.
 
-``python -m kafka_shim.transcribe_options LIBS`` needs a JDK and the Kafka 4.3.1 jars in the folder LIBS. Names, types,
-defaults, checks and importance are facts of Kafka; documentation is this project's own (`shim/config_docs.py`).
+``python -m kafka_shim.config.transcribe LIBS`` needs a JDK and the Kafka 4.3.1 jars in the folder LIBS. Names, types,
+defaults, checks and importance are facts of Kafka; documentation is this project's own (`docs.py`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 DRIVER = Path(__file__).with_name("OptionFacts.java")
-TARGET = Path(__file__).with_name("config_rows.py")
-HEAD = '''"""Every option of Kafka 4.3.1, as facts. Written by kafka_shim.transcribe_options: change nothing here.
+TARGET = Path(__file__).with_name("generated_rows.py")
+HEAD = '''"""Every option of Kafka 4.3.1, as facts. Written by kafka_shim.config.transcribe: do not edit.
 
 Rows are (name, type, default, check, importance, how it may change at run time). `REQUIRED` stands for no default,
 None for a default of null; checks are in Kafka's words.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kafka_shim.config import BrokerConfig, ConfigError
-from kafka_shim.config_table import (
+from kafka_shim.config.defaults import BrokerDefaults, ConfigError
+from kafka_shim.config.table import (
     BROKER_OPTIONS,
-    PROMISES_DURABILITY,
-    PROMISES_SECURITY,
     SYNONYMS,
+    UNIMPLEMENTED_SECURITY,
+    UNIMPLEMENTED_STORAGE,
     nearest,
 )
 
@@ -17,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
+
+    from kafka_shim.config.broker import BrokerConfig
 
 # Options of other programs that read the same file, or of plug-ins with names of their own: Kafka passes them on.
 _FOREIGN_PREFIXES = ("listener.name.", "metrics.", "confluent.", "rlmm.config.", "rsm.config.")
@@ -79,7 +81,7 @@ def parse_broker(config: BrokerConfig, options: Mapping[str, str]) -> None:
         known = name.rpartition(".name.")[2].partition(".")[2] if name.startswith("listener.name.") else name
         option = BROKER_OPTIONS.get(known)
         if option is None:
-            if known in PROMISES_SECURITY:
+            if known in UNIMPLEMENTED_SECURITY:
                 raise ConfigError(f"{name}: authorization is not implemented yet")
             if name.startswith(_FOREIGN_PREFIXES):
                 idle.append(name)
@@ -87,10 +89,10 @@ def parse_broker(config: BrokerConfig, options: Mapping[str, str]) -> None:
             raise ConfigError(f"{name} is not an option of Kafka{nearest(name, BROKER_OPTIONS)}")
         value = option.parse(text)
         if text.strip() != (option.default or ""):
-            if known in PROMISES_SECURITY:
-                raise ConfigError(f"{name} promises security that is not implemented yet; leave it out")
-            if known in PROMISES_DURABILITY:
-                raise ConfigError(f"{name} promises storage that is not implemented yet; leave it out")
+            if known in UNIMPLEMENTED_SECURITY:
+                raise ConfigError(f"{name} needs security, which is not implemented yet; leave it out")
+            if known in UNIMPLEMENTED_STORAGE:
+                raise ConfigError(f"{name} needs tiered storage, which is not implemented yet; leave it out")
         if option.has_effect and known == name:
             values[name] = value
         else:
@@ -116,8 +118,8 @@ def apply_dynamic(config: BrokerConfig, options: Mapping[str, str]) -> None:
 def _apply(config: BrokerConfig, values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         attribute = name.replace(".", "_")
-        if hasattr(BrokerConfig, attribute) and attribute not in _RESOLVED_ATTRIBUTES:
-            default = getattr(BrokerConfig, attribute)
+        if hasattr(BrokerDefaults, attribute) and attribute not in _RESOLVED_ATTRIBUTES:
+            default = getattr(BrokerDefaults, attribute)
             # Lists of addresses are read by `kafka_shim.listeners`, which wants their text.
             setattr(
                 config,

@@ -1,5 +1,5 @@
 // Prints one tab-separated line for each option of Kafka: table, name, type, default, check, importance, how it changes.
-// Run by shim/transcribe_options.py against the released jars; facts only, no descriptions.
+// Run by shim/config/transcribe.py against the released jars; facts only, no descriptions.
 
 import java.lang.reflect.Field;
 import java.util.Set;

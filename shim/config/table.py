@@ -1,15 +1,15 @@
 """The tables of all options of Kafka 4.3.1: type, default, check, who may change them and when, and what they do here.
 
 `BROKER_OPTIONS`, `TOPIC_OPTIONS`, `GROUP_OPTIONS` and `CLIENT_METRICS_OPTIONS` map a name to its `Option`. The facts
-are transcribed (`shim/config_rows.py`), the words are ours (`shim/config_docs.py`). Imported when somebody gives an
+are transcribed (`generated_rows.py`), the words are ours (`docs.py`). Imported when somebody gives an
 option or asks for one; a start with defaults does without.
 """
 
 from __future__ import annotations
 
-from kafka_shim import config_rows
-from kafka_shim.config import BrokerConfig, ConfigError
-from kafka_shim.config_docs import DOCS
+from kafka_shim.config import generated_rows
+from kafka_shim.config.defaults import BrokerDefaults, ConfigError
+from kafka_shim.config.docs import DOCS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,11 +55,11 @@ SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
     "local.retention.bytes": (("log.local.retention.bytes", 1),),
 }
 
-# Broker options of which one gives its value through another: resolved by `kafka_shim.config_parse`.
+# Broker options of which one gives its value through another: resolved by `parse.py`.
 _RESOLVED = frozenset(name for synonyms in SYNONYMS.values() for name, _ in synonyms) | {"log.dir", "log.dirs"}
 
-# A value other than the default of these promises security that is not built yet: the start stops.
-PROMISES_SECURITY = frozenset(
+# Options of security that this version does not implement: a value other than the default stops the start.
+UNIMPLEMENTED_SECURITY = frozenset(
     {
         "alter.config.policy.class.name",
         "authorizer.class.name",
@@ -91,8 +91,8 @@ PROMISES_SECURITY = frozenset(
         "allow.everyone.if.no.acl.found",
     }
 )
-# The same for where data is kept.
-PROMISES_DURABILITY = frozenset(
+# The same for options of tiered storage.
+UNIMPLEMENTED_STORAGE = frozenset(
     {
         "remote.log.storage.system.enable",
         "remote.storage.enable",
@@ -120,7 +120,7 @@ class Option:
         name, kind, default, check, importance, update = row[:6]
         self.name: str = name or ""
         self.kind: str = kind or ""
-        self.is_required = default == config_rows.REQUIRED
+        self.is_required = default == generated_rows.REQUIRED
         self.default = None if self.is_required else default
         self.check: str = check or ""
         self.importance: str = importance or ""
@@ -226,18 +226,18 @@ _RANGES = {
 def _broker_option(row: tuple[str | None, ...]) -> Option:
     name = row[0] or ""
     topic_option = _TOPIC_OPTION_OF.get(name)
-    has_effect = name in _RESOLVED or hasattr(BrokerConfig, name.replace(".", "_"))
+    has_effect = name in _RESOLVED or hasattr(BrokerDefaults, name.replace(".", "_"))
     return Option(row, DOCS.get(name) or DOCS.get(topic_option or "", ""), has_effect)
 
 
 _TOPIC_OPTION_OF = {broker: topic for topic, synonyms in SYNONYMS.items() for broker, _ in synonyms}
-BROKER_OPTIONS = {row[0] or "": _broker_option(row) for row in config_rows.BROKER}
+BROKER_OPTIONS = {row[0] or "": _broker_option(row) for row in generated_rows.BROKER}
 TOPIC_OPTIONS = {
     row[0] or "": Option(row, DOCS.get(row[0] or "", ""), row[0] in DOCS or row[0] == "internal.segment.bytes")
-    for row in config_rows.TOPIC
+    for row in generated_rows.TOPIC
 }
-GROUP_OPTIONS = {row[0] or "": Option(row, DOCS.get(row[0] or "", ""), row[0] in DOCS) for row in config_rows.GROUP}
-CLIENT_METRICS_OPTIONS = {row[0] or "": Option(row, "", False) for row in config_rows.CLIENT_METRICS}
+GROUP_OPTIONS = {row[0] or "": Option(row, DOCS.get(row[0] or "", ""), row[0] in DOCS) for row in generated_rows.GROUP}
+CLIENT_METRICS_OPTIONS = {row[0] or "": Option(row, "", False) for row in generated_rows.CLIENT_METRICS}
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
@@ -249,8 +249,8 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def check_topic_options(options: Iterable[tuple[str, str | None]]) -> None:
-    """Raises ConfigError for the first option of a topic that is unknown, ill-typed, out of range, or promises what is
-    not implemented. A value of None is no value: the default."""
+    """Raises ConfigError for the first option of a topic that is unknown, ill-typed, out of range, or not
+    implemented. A value of None is no value: the default."""
     given: dict[str, Value] = {}
     for name, text in options:
         option = TOPIC_OPTIONS.get(name)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_shim import config_rows
-from kafka_shim.transcribe_options import TARGET, facts, render
+from kafka_shim.config import generated_rows
+from kafka_shim.config.transcribe import TARGET, facts, render
 
 
 @pytest.mark.java
@@ -22,6 +22,6 @@ def test_rows_are_rendered_as_python_reads_them():
 
 
 def test_no_option_has_two_rows():
-    for table in (config_rows.BROKER, config_rows.TOPIC, config_rows.GROUP, config_rows.CLIENT_METRICS):
+    for table in (generated_rows.BROKER, generated_rows.TOPIC, generated_rows.GROUP, generated_rows.CLIENT_METRICS):
         names = [row[0] for row in table]
         assert len(names) == len(set(names)) > 0

@@ -1,4 +1,4 @@
-"""Every option of Kafka 4.3.1, as facts. Written by kafka_shim.transcribe_options: change nothing here.
+"""Every option of Kafka 4.3.1, as facts. Written by kafka_shim.config.transcribe: do not edit.
 
 Rows are (name, type, default, check, importance, how it may change at run time). `REQUIRED` stands for no default,
 None for a default of null; checks are in Kafka's words.

@@ -1,0 +1,72 @@
+"""Options of the broker and of topics: typed, with Kafka's names and defaults. Other packages import this face alone.
+
+`BrokerConfig` and `TopicConfig` hold what this broker acts on, as attributes (`log.retention.ms` is
+`config.log_retention_ms`); they cost a start nothing more. The complete tables of Kafka 4.3.1 (types, ranges,
+documentation, which have an effect) are loaded when one of their names is first asked for.
+
+| File | Holds |
+| --- | --- |
+| `defaults.py`, `broker.py`, `topic.py` | the attributes and Kafka's defaults; `BrokerConfig`; `TopicConfig` |
+| `table.py` | `Option` and the four tables of options |
+| `generated_rows.py`, `docs.py` | facts, transcribed from Kafka's jars; documentation, this project's own |
+| `parse.py` | from texts (server.properties, `-o key=value`, AlterConfigs) to a `BrokerConfig` |
+| `transcribe.py`, `OptionFacts.java` | write `generated_rows.py` |
+"""
+
+from __future__ import annotations
+
+from kafka_shim.config.broker import BrokerConfig
+from kafka_shim.config.defaults import MAX_INT64, BrokerDefaults, ConfigError
+from kafka_shim.config.topic import TopicConfig
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.config.parse import read_properties
+    from kafka_shim.config.table import (
+        BROKER_OPTIONS,
+        CLIENT_METRICS_OPTIONS,
+        CLUSTER_WIDE,
+        GROUP_OPTIONS,
+        PER_BROKER,
+        READ_ONLY,
+        SYNONYMS,
+        TOPIC_OPTIONS,
+        UNIMPLEMENTED_SECURITY,
+        UNIMPLEMENTED_STORAGE,
+        Option,
+        check_topic_options,
+        nearest,
+    )
+
+__all__ = [
+    "BROKER_OPTIONS",
+    "CLIENT_METRICS_OPTIONS",
+    "CLUSTER_WIDE",
+    "GROUP_OPTIONS",
+    "MAX_INT64",
+    "PER_BROKER",
+    "READ_ONLY",
+    "SYNONYMS",
+    "TOPIC_OPTIONS",
+    "UNIMPLEMENTED_SECURITY",
+    "UNIMPLEMENTED_STORAGE",
+    "BrokerConfig",
+    "BrokerDefaults",
+    "ConfigError",
+    "Option",
+    "TopicConfig",
+    "check_topic_options",
+    "nearest",
+    "read_properties",
+]
+
+
+def __getattr__(name: str) -> object:
+    """The names of the tables and of the parser, loaded at first use: a start with defaults does without."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from kafka_shim.config import parse, table
+
+    found: object = getattr(parse if name == "read_properties" else table, name)
+    globals()[name] = found
+    return found

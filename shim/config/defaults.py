@@ -1,0 +1,138 @@
+"""The defaults of the options that this broker acts on, as typed attributes; below everything else in the package."""
+
+from __future__ import annotations
+
+MAX_INT64 = 0x7FFFFFFFFFFFFFFF
+
+
+class ConfigError(Exception):
+    """An option that cannot be: unknown, ill-typed, out of range, or not implemented. The text is for people."""
+
+
+class BrokerDefaults:
+    """Kafka's defaults (`log.retention.ms` is `log_retention_ms`); `BrokerConfig` is what a broker has in force.
+
+    Where Kafka has synonyms (`log.retention.hours`, `.minutes`, `.ms`) the attribute is the resolved value.
+    """
+
+    # --- identity, listeners, connections
+    node_id: int = 1
+    broker_rack: str | None = None
+    listeners: str = "PLAINTEXT://127.0.0.1:9092"
+    advertised_listeners: str | None = None
+    listener_security_protocol_map: str = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
+    controller_listener_names: tuple[str, ...] = ()
+    socket_request_max_bytes: int = 104857600
+    socket_send_buffer_bytes: int = 102400
+    socket_receive_buffer_bytes: int = 102400
+    socket_listen_backlog_size: int = 50
+    queued_max_request_bytes: int = -1
+    max_connections: int = 2147483647
+    max_connections_per_ip: int = 2147483647
+    max_connections_per_ip_overrides: str = ""
+    connections_max_idle_ms: int = 600000
+    request_timeout_ms: int = 30000
+
+    # --- data directories
+    log_dirs: tuple[str, ...] = ("./kafka-shim-data",)
+    metadata_log_dir: str | None = None
+    log_flush_offset_checkpoint_interval_ms: int = 60000
+    log_flush_start_offset_checkpoint_interval_ms: int = 60000
+    replica_high_watermark_checkpoint_interval_ms: int = 5000
+    log_retention_check_interval_ms: int = 300000
+    log_initial_task_delay_ms: int = 30000
+    metadata_log_max_record_bytes_between_snapshots: int = 20971520
+    metadata_log_max_snapshot_interval_ms: int = 3600000
+    metadata_log_segment_bytes: int = 1073741824
+    metadata_log_segment_ms: int = 604800000
+    metadata_max_retention_bytes: int = 104857600
+    metadata_max_retention_ms: int = 604800000
+
+    # --- topics: creation, and the defaults behind TopicConfig
+    auto_create_topics_enable: bool = True
+    delete_topic_enable: bool = True
+    num_partitions: int = 1
+    default_replication_factor: int = 1
+    max_request_partition_size_limit: int = 2000
+    min_insync_replicas: int = 1
+    compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
+    log_cleanup_policy: tuple[str, ...] = ("delete",)
+    log_retention_ms: int = 604800000
+    log_retention_bytes: int = -1
+    log_roll_ms: int = 604800000
+    log_roll_jitter_ms: int = 0
+    log_segment_bytes: int = 1073741824
+    log_segment_delete_delay_ms: int = 60000
+    log_index_interval_bytes: int = 4096
+    log_index_size_max_bytes: int = 10485760
+    log_flush_interval_messages: int = MAX_INT64
+    log_flush_interval_ms: int = MAX_INT64
+    log_preallocate: bool = False
+    log_message_timestamp_type: str = "CreateTime"
+    log_message_timestamp_before_max_ms: int = MAX_INT64
+    log_message_timestamp_after_max_ms: int = 3600000
+    message_max_bytes: int = 1048588
+    unclean_leader_election_enable: bool = False
+    log_local_retention_bytes: int = -2
+    log_local_retention_ms: int = -2
+
+    # --- compaction
+    log_cleaner_enable: bool = True
+    log_cleaner_threads: int = 1
+    log_cleaner_backoff_ms: int = 15000
+    log_cleaner_dedupe_buffer_size: int = 134217728
+    log_cleaner_io_buffer_size: int = 524288
+    log_cleaner_io_buffer_load_factor: float = 0.9
+    log_cleaner_io_max_bytes_per_second: float = 1.7976931348623157e308
+    log_cleaner_delete_retention_ms: int = 86400000
+    log_cleaner_min_cleanable_ratio: float = 0.5
+    log_cleaner_min_compaction_lag_ms: int = 0
+    log_cleaner_max_compaction_lag_ms: int = MAX_INT64
+
+    # --- fetch
+    fetch_max_bytes: int = 57671680
+    max_incremental_fetch_session_cache_slots: int = 1000
+
+    # --- producers and transactions
+    producer_id_expiration_ms: int = 86400000
+    producer_id_expiration_check_interval_ms: int = 600000
+    transaction_max_timeout_ms: int = 900000
+    transactional_id_expiration_ms: int = 604800000
+    transaction_state_log_num_partitions: int = 50
+    transaction_state_log_segment_bytes: int = 104857600
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = 10000
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = 3600000
+    transaction_partition_verification_enable: bool = True
+    transaction_two_phase_commit_enable: bool = False
+    add_partitions_to_txn_retry_backoff_ms: int = 20
+    add_partitions_to_txn_retry_backoff_max_ms: int = 100
+
+    # --- groups
+    offset_metadata_max_bytes: int = 4096
+    offsets_retention_minutes: int = 10080
+    offsets_retention_check_interval_ms: int = 600000
+    offsets_topic_num_partitions: int = 50
+    offsets_topic_segment_bytes: int = 104857600
+    offsets_topic_compression_codec: int = 0
+    offsets_commit_timeout_ms: int = 5000
+    group_coordinator_rebalance_protocols: tuple[str, ...] = ("classic", "consumer", "streams")
+    group_initial_rebalance_delay_ms: int = 0  # Kafka: 3000; nobody waits for members that do not come
+    group_min_session_timeout_ms: int = 6000
+    group_max_session_timeout_ms: int = 1800000
+    group_max_size: int = 2147483647
+    group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    group_consumer_assignment_interval_ms: int = 1000
+    group_consumer_min_assignment_interval_ms: int = 0
+    group_consumer_max_assignment_interval_ms: int = 15000
+    group_consumer_heartbeat_interval_ms: int = 5000
+    group_consumer_min_heartbeat_interval_ms: int = 5000
+    group_consumer_max_heartbeat_interval_ms: int = 15000
+    group_consumer_session_timeout_ms: int = 45000
+    group_consumer_min_session_timeout_ms: int = 45000
+    group_consumer_max_session_timeout_ms: int = 60000
+    group_consumer_max_size: int = 2147483647
+    group_consumer_migration_policy: str = "bidirectional"
+    group_consumer_regex_refresh_interval_ms: int = 600000
