@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafka_shim.compat.scenarios import Scenario
-from kafka_shim.compat.scenarios.talk import Disagreement, Talk, warm_up
+from kafka_shim.compat.scenarios.scenario_client import Disagreement, ScenarioClient, warm_up
 from kafka_shim.compat.targets import Power, Target, make
 from kafka_shim.compat.targets.kafka_container import KafkaContainer
 from kafka_shim.compat.targets.kafka_native import KafkaNative
@@ -58,10 +58,10 @@ def run_one(scenario: Scenario, target: Target, nonce: str = "") -> Outcome:
         if Power.INSIDE in missing:
             reason = f"not observable: {scenario.unobservable}"
         return Outcome(NOT_APPLICABLE, reason)
-    talk = Talk(target, nonce)
+    client = ScenarioClient(target, nonce)
     began = time.monotonic()
     try:
-        scenario.run(talk)
+        scenario.run(client)
         status, reason = PASSED, ""
     except Disagreement as error:
         status, reason = FAILED, str(error)
@@ -70,8 +70,8 @@ def run_one(scenario: Scenario, target: Target, nonce: str = "") -> Outcome:
     except Exception:
         status, reason = FAILED, traceback.format_exc()
     finally:
-        talk.close()
-    return Outcome(status, reason, talk.steps, time.monotonic() - began)
+        client.close()
+    return Outcome(status, reason, client.steps, time.monotonic() - began)
 
 
 class Shared:

@@ -1,4 +1,4 @@
-"""Each row of docs/SEMANTICS.md as executable text: short functions over a ``talk.Talk``; ``load()`` answers them all.
+"""Each row of docs/SEMANTICS.md as executable text: short functions over a `ScenarioClient`; ``load()`` returns all.
 
 A scenario asserts its row on whatever broker it talks to, and leaves a transcript that two brokers' can be compared by.
 """
@@ -15,7 +15,7 @@ from kafka_shim.compat.targets import Power
 
 if TYPE_CHECKING:
     from kafka_shim.compat.apps import App
-    from kafka_shim.compat.scenarios.talk import Talk
+    from kafka_shim.compat.scenarios.scenario_client import ScenarioClient
 
 __all__ = ["SCENARIOS", "Scenario", "client_scenario", "load", "scenario"]
 
@@ -31,7 +31,7 @@ class Scenario:
 
     name: str
     rows: tuple[str, ...]
-    run: Callable[[Talk], None]
+    run: Callable[[ScenarioClient], None]
     needs: Power = Power.WIRE
     settings: Mapping[str, str] = field(default_factory=dict)
     is_long: bool = False
@@ -68,10 +68,10 @@ def scenario(
     unobservable: str = "",
     client: str = "",
     spoils: bool = False,
-) -> Callable[[Callable[[Talk], None]], Callable[[Talk], None]]:
+) -> Callable[[Callable[[ScenarioClient], None]], Callable[[ScenarioClient], None]]:
     """Registers the function under its first row and its name."""
 
-    def register(function: Callable[[Talk], None]) -> Callable[[Talk], None]:
+    def register(function: Callable[[ScenarioClient], None]) -> Callable[[ScenarioClient], None]:
         name = f"{rows[0].lower()}-{function.__name__.replace('_', '-')}" + (f"@{client}" if client else "")
         assert name not in SCENARIOS, f"two scenarios are called {name}"
         assert bool(unobservable) == bool(needs & Power.INSIDE), f"{name}: a reason goes with INSIDE"
@@ -85,19 +85,19 @@ def scenario(
 
 def client_scenario(
     *rows: str, needs: Power = Power.WIRE, but: Mapping[str, str] | None = None, smoke: str = "confluent-kafka"
-) -> Callable[[Callable[[Talk, App], None]], Callable[[Talk, App], None]]:
+) -> Callable[[Callable[[ScenarioClient, App], None]], Callable[[ScenarioClient, App], None]]:
     """Registers the function once for each client, with an application that is closed at its end. `but` says why a
     client has no part; the short form of every test run takes the client `smoke`."""
     from kafka_shim.compat import apps
     from kafka_shim.compat.apps.told import ToldApp
 
-    def register(function: Callable[[Talk, App], None]) -> Callable[[Talk, App], None]:
+    def register(function: Callable[[ScenarioClient, App], None]) -> Callable[[ScenarioClient, App], None]:
         for client in apps.CLIENTS.keys() - (but or {}).keys():
 
-            def run(talk: Talk, client: str = client) -> None:
-                app = ToldApp(apps.make(client, talk.target.bootstrap), talk.note)
+            def run(t: ScenarioClient, client: str = client) -> None:
+                app = ToldApp(apps.make(client, t.target.bootstrap), t.note)
                 try:
-                    function(talk, app)
+                    function(t, app)
                 finally:
                     app.close()
 

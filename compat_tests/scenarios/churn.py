@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from kafka_shim.compat.scenarios import scenario
-from kafka_shim.compat.scenarios.talk import Talk
+from kafka_shim.compat.scenarios.scenario_client import ScenarioClient
 
 STAGES, PARTITIONS, COUNT = 3, 3, 30
 # A commit into a rebalance that has begun; the record is read again by whoever gets its partition.
@@ -16,12 +16,12 @@ ALLOWED = {"REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION", "_ASSIGNMENT_LOST", "_
 class Chain:
     """Topics c0 to c3 and the consumers of each stage; each forwards a record, then commits, then polls again."""
 
-    def __init__(self, talk: Talk) -> None:
+    def __init__(self, client: ScenarioClient) -> None:
         from confluent_kafka import Producer
 
-        self.talk = talk
-        self.topics = [talk.topic(f"c{number}", PARTITIONS) for number in range(STAGES + 1)]
-        self.producer = Producer({"bootstrap.servers": talk.target.bootstrap, "linger.ms": 0})
+        self.client = client
+        self.topics = [client.topic(f"c{number}", PARTITIONS) for number in range(STAGES + 1)]
+        self.producer = Producer({"bootstrap.servers": client.target.bootstrap, "linger.ms": 0})
         self.stages: list[list[Any]] = [[] for _ in range(STAGES)]
         self.errors: list[str] = []
 
@@ -29,7 +29,7 @@ class Chain:
         from confluent_kafka import Consumer
 
         options = {
-            "bootstrap.servers": self.talk.target.bootstrap,
+            "bootstrap.servers": self.client.target.bootstrap,
             "group.id": f"{self.topics[stage]}-group",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
@@ -39,7 +39,7 @@ class Chain:
             "log_level": 0,
         }
         if instance:
-            options["group.instance.id"] = f"{instance}-{self.talk.nonce}"
+            options["group.instance.id"] = f"{instance}-{self.client.nonce}"
         consumer = Consumer(options)
         consumer.subscribe([self.topics[stage]])
         self.stages[stage].append(consumer)
@@ -72,12 +72,12 @@ class Chain:
             self.errors.append(error.args[0].name())
 
     def arrived(self) -> list[int]:
-        ends = [self.talk.end_offset(self.topics[-1], partition=index) for index in range(PARTITIONS)]
+        ends = [self.client.end_offset(self.topics[-1], partition=index) for index in range(PARTITIONS)]
         values = []
         for partition, end in enumerate(ends):
             at = 0
             while at < end:
-                found = self.talk.read(self.topics[-1], partition, at)
+                found = self.client.read(self.topics[-1], partition, at)
                 values += [int(value) for _, value in found]
                 at = found[-1][0] + 1
         return values
@@ -97,7 +97,7 @@ class Chain:
 
 
 @scenario("D16", is_smoke=False, client="confluent-kafka")
-def a_chain_under_churn(t: Talk) -> None:
+def a_chain_under_churn(t: ScenarioClient) -> None:
     """Members leave, come and come back under their static name in every stage: nothing is lost, nobody who lives is
     told that it is unknown, and nothing comes twice unless a commit was refused."""
     chain = Chain(t)

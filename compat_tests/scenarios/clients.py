@@ -8,7 +8,7 @@ from kafka_shim.compat.apps import App, Reader, Refused
 from kafka_shim.compat.apps.base import read
 from kafka_shim.compat.recording import recorder
 from kafka_shim.compat.scenarios import client_scenario
-from kafka_shim.compat.scenarios.talk import Talk
+from kafka_shim.compat.scenarios.scenario_client import ScenarioClient
 from kafka_shim.compat.targets import Power
 from kafka_shim.wiretap.frames import Request
 
@@ -24,14 +24,14 @@ def refused(act: Callable[[], None]) -> str:
     return ""
 
 
-def sees(t: Talk, app: App, found: object, wanted: object, what: str) -> None:
+def sees(t: ScenarioClient, app: App, found: object, wanted: object, what: str) -> None:
     """What the application saw is what it should have seen; noted."""
     t.note(app.name, what, found)
     t.same(found, wanted, what)
 
 
 @client_scenario("B10", "B14", "B24")
-def a_client_commits_and_aborts(t: Talk, app: App) -> None:
+def a_client_commits_and_aborts(t: ScenarioClient, app: App) -> None:
     """Its readers see what was committed under read_committed, and all under read_uncommitted; each end takes one
     offset."""
     topic = t.topic()
@@ -51,7 +51,7 @@ def a_client_commits_and_aborts(t: Talk, app: App) -> None:
 
 
 @client_scenario("B10", "B23")
-def a_client_ends_empty_transactions(t: Talk, app: App) -> None:
+def a_client_ends_empty_transactions(t: ScenarioClient, app: App) -> None:
     """Begin and end with nothing between, both ways, and the next transaction works."""
     topic = t.topic()
     producer = app.producer(t.name("x"))
@@ -69,7 +69,7 @@ def a_client_ends_empty_transactions(t: Talk, app: App) -> None:
 
 
 @client_scenario("B2", "B3", "B22")
-def a_second_instance_fences_the_first(t: Talk, app: App) -> None:
+def a_second_instance_fences_the_first(t: ScenarioClient, app: App) -> None:
     """The second instance aborts what the first has open; the first can neither commit nor begin again."""
     topic = t.topic()
     first = app.producer(t.name("x"))
@@ -86,7 +86,7 @@ def a_second_instance_fences_the_first(t: Talk, app: App) -> None:
 
 
 @client_scenario("B14", "B15", "D5")
-def a_reader_stops_before_an_open_transaction(t: Talk, app: App) -> None:
+def a_reader_stops_before_an_open_transaction(t: ScenarioClient, app: App) -> None:
     """Under read_committed nothing behind an open transaction is seen until it ends, and then nothing is missing."""
     topic = t.topic()
     opened, other = app.producer(t.name("opened")), app.producer(t.name("other"))
@@ -108,7 +108,7 @@ def a_reader_stops_before_an_open_transaction(t: Talk, app: App) -> None:
 
 
 @client_scenario("D7", "B14")
-def a_reader_leaves_out_aborted_batches_of_every_codec(t: Talk, app: App) -> None:
+def a_reader_leaves_out_aborted_batches_of_every_codec(t: ScenarioClient, app: App) -> None:
     """Each codec: one transaction aborted, one committed."""
     topic = t.topic()
     for codec in ("gzip", "snappy", "lz4", "zstd"):
@@ -127,7 +127,7 @@ def a_reader_leaves_out_aborted_batches_of_every_codec(t: Talk, app: App) -> Non
 
 
 @client_scenario("B8", "B16", "B21")
-def offsets_of_a_client_follow_its_transaction(t: Talk, app: App) -> None:
+def offsets_of_a_client_follow_its_transaction(t: ScenarioClient, app: App) -> None:
     """sendOffsetsToTransaction for a group without members: the position moves with a commit, not with an abort."""
     topic, group = t.topic(), t.name("g")
     producer = app.producer(t.name("x"))
@@ -147,7 +147,7 @@ def offsets_of_a_client_follow_its_transaction(t: Talk, app: App) -> None:
 
 
 @client_scenario("B21", "C15")
-def a_client_consumes_transforms_and_produces(t: Talk, app: App) -> None:
+def a_client_consumes_transforms_and_produces(t: ScenarioClient, app: App) -> None:
     """A member of a group passes records on in transactions with its positions. What was aborted is read again by the
     next member, and each record arrives once."""
     source, sink, group = t.topic("source"), t.topic("sink"), t.name("g")
@@ -176,7 +176,7 @@ def a_client_consumes_transforms_and_produces(t: Talk, app: App) -> None:
 
 
 @client_scenario("B13", "B22")
-def a_client_whose_transaction_is_too_old(t: Talk, app: App) -> None:
+def a_client_whose_transaction_is_too_old(t: ScenarioClient, app: App) -> None:
     """The broker aborts it; the client learns it at its commit, and a new instance goes on."""
     topic = t.topic()
     producer = app.producer(t.name("x"), timeout_ms=1_000)
@@ -198,7 +198,7 @@ def a_client_whose_transaction_is_too_old(t: Talk, app: App) -> None:
 
 
 @client_scenario("A8", "B10", needs=Power.PROXY)
-def every_request_of_a_transaction_arrives_twice(t: Talk, app: App) -> None:
+def every_request_of_a_transaction_arrives_twice(t: ScenarioClient, app: App) -> None:
     """The client's Produce, AddPartitionsToTxn and EndTxn are each delivered twice: every record is there once, each
     transaction ends once in its direction."""
     topic = t.topic()
@@ -231,7 +231,7 @@ def every_request_of_a_transaction_arrives_twice(t: Talk, app: App) -> None:
 
 
 @client_scenario("D2", "B20", needs=Power.PROXY)
-def a_produce_is_held_across_the_abort(t: Talk, app: App) -> None:
+def a_produce_is_held_across_the_abort(t: ScenarioClient, app: App) -> None:
     """A copy of a transaction's Produce arrives when its transaction is aborted and the next is open: nothing of it is
     seen, and nothing hangs."""
     topic = t.topic()
@@ -262,7 +262,7 @@ def a_produce_is_held_across_the_abort(t: Talk, app: App) -> None:
     t.same(t.end_offset(topic, committed=True), t.end_offset(topic), "nothing hangs")
 
 
-def share(members: list[Reader], done: Callable[[], bool], t: Talk, what: str) -> list[str]:
+def share(members: list[Reader], done: Callable[[], bool], t: ScenarioClient, what: str) -> list[str]:
     """Polls all members in turn until it holds; what they read."""
     found: list[str] = []
 
@@ -276,7 +276,7 @@ def share(members: list[Reader], done: Callable[[], bool], t: Talk, what: str) -
 
 
 @client_scenario("C3", "D16")
-def members_share_and_take_over(t: Talk, app: App) -> None:
+def members_share_and_take_over(t: ScenarioClient, app: App) -> None:
     """Two members of a group have one partition of two each; when one leaves the other has both and goes on where it
     committed."""
     topic, group = t.topic(partitions=2), t.name("g")

@@ -6,7 +6,7 @@ import random
 
 from kafka_shim.compat.scenarios import scenario
 from kafka_shim.compat.scenarios.reading import offsets_in
-from kafka_shim.compat.scenarios.talk import NONE, Producer, Talk, name_of, warm_up
+from kafka_shim.compat.scenarios.scenario_client import NONE, Producer, ScenarioClient, name_of, warm_up
 from kafka_shim.compat.scenarios.transactions import OLD_EPOCH, state_of
 from kafka_shim.compat.targets import Power
 from kafka_shim.compat.transactions import pipeline
@@ -15,7 +15,7 @@ from kafka_shim.history.operations import FAIL, OK, Operation
 
 
 @scenario("B12", needs=Power.KILL)
-def transactions_come_back_after_a_kill(t: Talk) -> None:
+def transactions_come_back_after_a_kill(t: ScenarioClient) -> None:
     """An open one stays open, an ended one stays ended, and a retried EndTxn v5 answers the bumped epoch again."""
     topic = t.topic(partitions=3)
     opened, committed, aborted = Producer(t, "opened"), Producer(t, "committed"), Producer(t, "aborted")
@@ -41,7 +41,7 @@ def transactions_come_back_after_a_kill(t: Talk) -> None:
 
 
 @scenario("B12", "D10", needs=Power.INSIDE | Power.KILL, unobservable="Kafka cannot be stopped between two markers")
-def killed_between_the_markers(t: Talk) -> None:
+def killed_between_the_markers(t: ScenarioClient) -> None:
     """A commit that was prepared is completed in every partition and for the offsets, wherever the broker died."""
     warm_up(t.target)
     for nth, point in enumerate(("txn.after_prepare", "txn.after_marker", "txn.before_complete")):
@@ -68,7 +68,7 @@ def killed_between_the_markers(t: Talk) -> None:
 
 
 @scenario("B21", needs=Power.KILL, is_smoke=False)
-def a_pipeline_outlives_its_broker(t: Talk) -> None:
+def a_pipeline_outlives_its_broker(t: ScenarioClient) -> None:
     """consume-transform-produce with offsets in the transaction, the broker killed in three transactions: before the
     writes, before EndTxn, after it; output and offsets exactly once. No marker is under way when it dies: Kafka may
     lose those (B12)."""
@@ -96,9 +96,9 @@ def a_pipeline_outlives_its_broker(t: Talk) -> None:
 class Killed(pipeline.Pipeline):
     """Kills its broker in its second, third and fourth transaction, at another step each."""
 
-    def __init__(self, talk: Talk, count: int, seed: int, revive) -> None:  # type: ignore[no-untyped-def]
-        super().__init__(talk.target.bootstrap, count, seed, revive)
-        self._talk = talk
+    def __init__(self, client: ScenarioClient, count: int, seed: int, revive) -> None:  # type: ignore[no-untyped-def]
+        super().__init__(client.target.bootstrap, count, seed, revive)
+        self._client = client
         self._left = ["write", "end", "ended"]
 
     def _write(self, values: list[str]) -> None:
@@ -113,8 +113,8 @@ class Killed(pipeline.Pipeline):
     def _kill(self, step: str) -> None:
         if self.transactions and self._left and self._left[0] == step:
             self._left.pop(0)
-            self._talk.wait(lambda: not self._state().startswith("Prepare"), "no marker is under way")
-            self._talk.target.kill()
+            self._client.wait(lambda: not self._state().startswith("Prepare"), "no marker is under way")
+            self._client.target.kill()
 
     def _state(self) -> str:
         answer = self._ask("DescribeTransactions", 0, transactional_ids=[pipeline.TRANSACTIONAL_ID])
@@ -122,7 +122,7 @@ class Killed(pipeline.Pipeline):
 
 
 @scenario("D4", needs=Power.KILL)
-def the_checker_finds_nothing_after_a_kill(t: Talk) -> None:
+def the_checker_finds_nothing_after_a_kill(t: ScenarioClient) -> None:
     """Interleaved transactions of three producers, a kill in the middle; the history checker judges what every reader
     saw."""
     topic = t.topic(partitions=2)
@@ -158,7 +158,7 @@ def the_checker_finds_nothing_after_a_kill(t: Talk) -> None:
     for process in (10, 11):
         read: dict[str, list[list[object]]] = {}
         for partition in range(2):
-            from kafka_shim.compat.scenarios.talk import records_of
+            from kafka_shim.compat.scenarios.scenario_client import records_of
 
             answer = t.fetch(topic, partition=partition, committed=True)
             shown = set(t.values(topic, partition=partition, committed=True))
@@ -174,7 +174,7 @@ def the_checker_finds_nothing_after_a_kill(t: Talk) -> None:
 
 
 @scenario("D12", "B14", needs=Power.KILL, is_smoke=False)
-def read_committed_after_a_restart_at_the_stable_offset(t: Talk) -> None:
+def read_committed_after_a_restart_at_the_stable_offset(t: ScenarioClient) -> None:
     """A committed offset at the LSO of an open transaction: after a restart the fetch is empty, never out of range."""
     topic = t.topic()
     t.produce(topic, [b"a", b"b"])

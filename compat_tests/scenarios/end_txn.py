@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_shim.compat.scenarios import scenario
-from kafka_shim.compat.scenarios.talk import NONE, Producer, Talk, name_of
+from kafka_shim.compat.scenarios.scenario_client import NONE, Producer, ScenarioClient, name_of
 from kafka_shim.compat.scenarios.transactions import FENCED, OLD_EPOCH, state_of
 from kafka_shim.compat.targets import Power
 
@@ -11,7 +11,7 @@ STATE = "INVALID_TXN_STATE"
 
 
 @scenario("B10", "B24")
-def a_classic_commit_takes_one_offset(t: Talk) -> None:
+def a_classic_commit_takes_one_offset(t: ScenarioClient) -> None:
     """A TV1 marker is one control batch at the producer's own epoch, one offset in each partition."""
     topic = t.topic(partitions=2)
     p = Producer(t, "x")
@@ -25,7 +25,7 @@ def a_classic_commit_takes_one_offset(t: Talk) -> None:
 
 
 @scenario("B10")
-def classic_retries(t: Talk) -> None:
+def classic_retries(t: ScenarioClient) -> None:
     """TV1 when complete: the same direction is OK, the other INVALID_TXN_STATE; Empty refuses both."""
     topic = t.topic()
     for version in range(5):
@@ -40,7 +40,7 @@ def classic_retries(t: Talk) -> None:
 
 
 @scenario("B23")
-def kip_890_retries_from_every_state(t: Talk) -> None:
+def kip_890_retries_from_every_state(t: ScenarioClient) -> None:
     """EndTxn v5 in Empty, CompleteCommit and CompleteAbort, with the current epoch and as a retry."""
     topic = t.topic()
     p = Producer(t, "empty")
@@ -65,7 +65,7 @@ def kip_890_retries_from_every_state(t: Talk) -> None:
 
 
 @scenario("B23")
-def a_retry_in_empty_is_fenced(t: Talk) -> None:
+def a_retry_in_empty_is_fenced(t: ScenarioClient) -> None:
     """In Empty an EndTxn v5 at the epoch before is PRODUCER_FENCED both ways."""
     p = Producer(t, "x")
     p = Producer(t, "x")
@@ -75,7 +75,7 @@ def a_retry_in_empty_is_fenced(t: Talk) -> None:
 
 
 @scenario("B24")
-def markers_of_kip_890_carry_the_next_epoch(t: Talk) -> None:
+def markers_of_kip_890_carry_the_next_epoch(t: ScenarioClient) -> None:
     """Data at e, marker at e + 1; a TV2 transaction that is ended with v4 gets a TV1 answer without a bump."""
     topic = t.topic()
     p = Producer(t, "x")
@@ -90,7 +90,7 @@ def markers_of_kip_890_carry_the_next_epoch(t: Talk) -> None:
 
 
 @scenario("B11")
-def markers_from_outside(t: Talk) -> None:
+def markers_from_outside(t: ScenarioClient) -> None:
     """WriteTxnMarkers: epochs by transaction version, coordinator epochs, unknown partitions and ids."""
     topic = t.topic()
     p = Producer(t, "x")
@@ -121,7 +121,7 @@ def markers_from_outside(t: Talk) -> None:
 
 
 @scenario("B13", settings={"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}, needs=Power.SETTINGS)
-def a_transaction_times_out(t: Talk) -> None:
+def a_transaction_times_out(t: ScenarioClient) -> None:
     """After its time it is aborted at epoch + 1; a late TV2 producer is told, and recovers by InitProducerId."""
     topic = t.topic()
     p = Producer(t, "x", transaction_timeout_ms=2000)
@@ -139,7 +139,7 @@ def a_transaction_times_out(t: Talk) -> None:
 
 
 @scenario("B13", settings={"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}, needs=Power.SETTINGS)
-def a_classic_transaction_times_out(t: Talk) -> None:
+def a_classic_transaction_times_out(t: ScenarioClient) -> None:
     """A TV1 client is aborted at the server's level, epoch + 1: EndTxn and AddPartitions are fenced by version."""
     topic = t.topic()
     p = Producer(t, "x", transaction_timeout_ms=2000)
@@ -154,7 +154,7 @@ def a_classic_transaction_times_out(t: Talk) -> None:
 
 
 @scenario("B20", "D1")
-def a_delayed_end_reaches_the_next_transaction(t: Talk) -> None:
+def a_delayed_end_reaches_the_next_transaction(t: ScenarioClient) -> None:
     """EndTxn(n) arrives in n + 1: fenced at TV2 both ways; at TV1 it has the same epoch and ends it."""
     topic = t.topic()
     p = Producer(t, "new")
@@ -179,7 +179,7 @@ def a_delayed_end_reaches_the_next_transaction(t: Talk) -> None:
 
 
 @scenario("B20", "D2")
-def a_delayed_produce_after_the_end(t: Talk) -> None:
+def a_delayed_produce_after_the_end(t: ScenarioClient) -> None:
     """Produce of n after its end: TV2 INVALID_PRODUCER_EPOCH, also elsewhere; TV1 by version; nothing hangs."""
     topic = t.topic(partitions=2)
     p = Producer(t, "new")
@@ -202,7 +202,7 @@ def a_delayed_produce_after_the_end(t: Talk) -> None:
 
 
 @scenario("B25")
-def kip_939_is_not_there(t: Talk) -> None:
+def kip_939_is_not_there(t: ScenarioClient) -> None:
     """InitProducerId v6 is unstable: not advertised, and a request closes the connection."""
     answer = t.quietly("ApiVersions", 4, client_software_name="scenario", client_software_version="1")
     versions = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
@@ -211,7 +211,7 @@ def kip_939_is_not_there(t: Talk) -> None:
 
 
 @scenario("B26")
-def advertised_versions(t: Talk) -> None:
+def advertised_versions(t: ScenarioClient) -> None:
     """The ranges of every API that this project's rows name, and the finalised features."""
     answer = t.quietly("ApiVersions", 4, client_software_name="scenario", client_software_version="1")
     keys = (0, 1, 2, 8, 9, 10, 22, 24, 25, 26, 27, 28, 61, 65, 66)
@@ -236,7 +236,7 @@ def advertised_versions(t: Talk) -> None:
 
 
 @scenario("B26")
-def produce_below_three_is_refused(t: Talk) -> None:
+def produce_below_three_is_refused(t: ScenarioClient) -> None:
     """Produce 0-2 is advertised for old librdkafka, and closes the connection."""
     t.note("Produce v2", "raw", "")
     from kafka_shim.wire_client import WireClientError

@@ -10,7 +10,7 @@ from typing import Any
 from kafka_shim.compat.requests import make, produce
 from kafka_shim.compat.scenarios import scenario
 from kafka_shim.compat.scenarios.reading import offset_at, offsets_in
-from kafka_shim.compat.scenarios.talk import NONE, Producer, Talk, name_of, records_of
+from kafka_shim.compat.scenarios.scenario_client import NONE, Producer, ScenarioClient, name_of, records_of
 from kafka_shim.compat.scenarios.transactions import state_of
 from kafka_shim.compat.targets import Power
 from kafka_shim.protocol.api_keys import API_KEYS
@@ -20,7 +20,7 @@ CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
 
 @scenario("D3")
-def every_acknowledgement_names_its_true_offset(t: Talk) -> None:
+def every_acknowledgement_names_its_true_offset(t: ScenarioClient) -> None:
     """Eight connections write at once, each five requests in flight: every ack's offset holds exactly that record."""
     topic = t.topic()
     acknowledged: dict[int, bytes] = {}
@@ -58,7 +58,7 @@ def _whole(topic: str) -> Any:
 
 
 @scenario("D7", "B14")
-def aborted_data_stays_hidden_under_every_codec(t: Talk) -> None:
+def aborted_data_stays_hidden_under_every_codec(t: ScenarioClient) -> None:
     """Each codec, committed and aborted: only what was committed is shown."""
     topic = t.topic()
     for name, codec in CODECS.items():
@@ -73,7 +73,7 @@ def aborted_data_stays_hidden_under_every_codec(t: Talk) -> None:
 
 
 @scenario("D8", "B10")
-def a_rollback_takes_one_offset(t: Talk) -> None:
+def a_rollback_takes_one_offset(t: ScenarioClient) -> None:
     """After an abort the log's end is one further, and a committed offset is where it was."""
     topic, group = t.topic(), t.name("g")
     t.wait(lambda: not t.quietly("FindCoordinator", 3, key=group, key_type=0).error_code, "group coordinator")
@@ -103,7 +103,7 @@ def a_rollback_takes_one_offset(t: Talk) -> None:
 
 
 @scenario("D9")
-def every_offset_inside_a_batch_can_be_fetched(t: Talk) -> None:
+def every_offset_inside_a_batch_can_be_fetched(t: ScenarioClient) -> None:
     """A fetch from the middle of a batch answers the whole batch; a client that skips misses and repeats nothing."""
     topic = t.topic()
     for codec in (0, 1):
@@ -115,7 +115,7 @@ def every_offset_inside_a_batch_can_be_fetched(t: Talk) -> None:
 
 
 @scenario("D11", "B12")
-def an_end_whose_answer_is_lost(t: Talk) -> None:
+def an_end_whose_answer_is_lost(t: ScenarioClient) -> None:
     """EndTxn was done, its answer did not arrive: the retry is OK, the other direction is refused, nobody rewinds."""
     topic, group = t.topic(), t.name("g")
     t.wait(lambda: not t.quietly("FindCoordinator", 3, key=group, key_type=0).error_code, "group coordinator")
@@ -146,7 +146,7 @@ def an_end_whose_answer_is_lost(t: Talk) -> None:
 
 
 @scenario("D13")
-def hostile_bytes(t: Talk) -> None:
+def hostile_bytes(t: ScenarioClient) -> None:
     """Cut-off bodies, absurd lengths and counts, unknown APIs: the connection closes or the request fails, and the
     broker serves the next.
     """
@@ -210,7 +210,7 @@ def hostile_bytes(t: Talk) -> None:
 
 
 @scenario("D15", "C6")
-def metadata_of_commits_comes_back(t: Talk) -> None:
+def metadata_of_commits_comes_back(t: ScenarioClient) -> None:
     """Commit metadata round trip: empty, null, unicode, at and over the limit."""
     topic, group = t.topic(partitions=5), t.name("g")
     t.wait(lambda: not t.quietly("FindCoordinator", 3, key=group, key_type=0).error_code, "group coordinator")
@@ -233,7 +233,7 @@ def metadata_of_commits_comes_back(t: Talk) -> None:
 
 
 @scenario("D15")
-def keyless_records_on_a_compacted_topic(t: Talk) -> None:
+def keyless_records_on_a_compacted_topic(t: ScenarioClient) -> None:
     """INVALID_RECORD with the index of each bad record, and nothing of the batch is written."""
     topic = t.topic("compact", cleanup_policy="compact")
     t.error(t.produce(topic, [b"a", b"b"], key=None), "INVALID_RECORD")
@@ -241,7 +241,7 @@ def keyless_records_on_a_compacted_topic(t: Talk) -> None:
 
 
 @scenario("D15")
-def empty_admin_requests(t: Talk) -> None:
+def empty_admin_requests(t: ScenarioClient) -> None:
     """CreatePartitions and DescribeConfigs that name nothing answer nothing."""
     for version in (2, 3):
         t.same(len(t.ask("CreatePartitions", version, topics=[], timeout_ms=5000).results), 0, "results")
@@ -250,7 +250,7 @@ def empty_admin_requests(t: Talk) -> None:
 
 
 @scenario("D15")
-def offsets_by_time(t: Talk) -> None:
+def offsets_by_time(t: ScenarioClient) -> None:
     """ListOffsets by time: the first record at or after it, inside compressed batches too; EARLIEST, LATEST, MAX."""
     topic = t.topic()
     for number in range(3):
@@ -269,7 +269,7 @@ def offsets_by_time(t: Talk) -> None:
 
 
 @scenario("D18", "B11", needs=Power.KILL, is_smoke=False, spoils=True)
-def an_external_abort_strands_the_coordinator(t: Talk) -> None:
+def an_external_abort_strands_the_coordinator(t: ScenarioClient) -> None:
     """A marker from outside with a higher coordinator epoch: EndTxn is answered, and the transaction stays in
     PrepareCommit, also after a restart; unless Kafka's coordinator comes before its metadata, and takes the
     partition for deleted. Nothing of it is ever committed.

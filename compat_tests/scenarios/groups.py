@@ -10,7 +10,7 @@ from typing import Any
 from kafka_shim.compat.groups.conversations import CONVERSATIONS
 from kafka_shim.compat.groups.script import Script
 from kafka_shim.compat.scenarios import scenario
-from kafka_shim.compat.scenarios.talk import NONE, Talk, name_of, warm_up
+from kafka_shim.compat.scenarios.scenario_client import NONE, ScenarioClient, name_of, warm_up
 from kafka_shim.compat.targets import Power
 
 ROWS = {
@@ -40,7 +40,7 @@ ROWS = {
 
 
 def _register(name: str, conversation: Callable[[Script], None]) -> None:
-    def run(t: Talk) -> None:
+    def run(t: ScenarioClient) -> None:
         warm_up(t.target)
         script = Script(t.target.bootstrap, t.nonce)
         try:
@@ -59,7 +59,7 @@ for _name, _conversation in CONVERSATIONS.items():
 
 
 @scenario("C16", needs=Power.KILL, is_smoke=False)
-def offsets_come_back_after_a_kill(t: Talk) -> None:
+def offsets_come_back_after_a_kill(t: ScenarioClient) -> None:
     """Committed offsets, with their metadata, are back after a kill; so is the group, Empty."""
     topic, group = t.topic(partitions=2), t.name("g")
     warm_up(t.target)

@@ -9,7 +9,7 @@ from pathlib import Path
 from kafka_shim.cext.records import build
 from kafka_shim.compat.requests import produce
 from kafka_shim.compat.scenarios import scenario
-from kafka_shim.compat.scenarios.talk import Parked, Producer, Talk, records_of
+from kafka_shim.compat.scenarios.scenario_client import Parked, Producer, ScenarioClient, records_of
 from kafka_shim.compat.scenarios.transactions import MAPPING, log_of_transactions, state_of
 from kafka_shim.compat.targets import Power
 
@@ -39,7 +39,7 @@ def seed_next_producer_id(data_dir: Path, next_producer_id: int) -> None:
 
 
 @scenario("A1", needs=Power.SEEDED | Power.KILL, is_smoke=False, spoils=True)
-def producer_ids_run_out(t: Talk) -> None:
+def producer_ids_run_out(t: ScenarioClient) -> None:
     """With no whole block left below 2^63 InitProducerId answers COORDINATOR_LOAD_IN_PROGRESS and never wraps; a
     transactional id that has its producer id goes on with it."""
     topic = t.topic()
@@ -62,7 +62,7 @@ def producer_ids_run_out(t: Talk) -> None:
     p.end(commit=True)
 
 
-def producers_of(t: Talk, topic: str) -> list[int]:
+def producers_of(t: ScenarioClient, topic: str) -> list[int]:
     """Producer ids that a partition knows."""
     row = {"name": topic, "partition_indexes": [0]}
     answer = t.quietly("DescribeProducers", 0, topics=[row])
@@ -74,7 +74,7 @@ def producers_of(t: Talk, topic: str) -> list[int]:
     needs=Power.SETTINGS,
     settings={"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "100"},
 )
-def producers_expire(t: Talk) -> None:
+def producers_expire(t: ScenarioClient) -> None:
     """A producer whose last record is older than producer.id.expiration.ms is forgotten at the next check, and any
     sequence is right again; one with an open transaction is kept until its marker is as old."""
     topic = t.topic()
@@ -102,7 +102,7 @@ def producers_expire(t: Talk) -> None:
         "transaction.remove.expired.transaction.cleanup.interval.ms": "100",
     },
 )
-def transactional_ids_expire(t: Talk) -> None:
+def transactional_ids_expire(t: ScenarioClient) -> None:
     """Unused for transactional.id.expiration.ms an id in Empty, CompleteCommit or CompleteAbort is forgotten, and a
     tombstone says so; one in Ongoing stays. What comes back gets a new producer id."""
     topic = t.topic()
@@ -135,7 +135,7 @@ def transactional_ids_expire(t: Talk) -> None:
     t.same(t.values(topic, committed=True), [b"open", b"committed"], "committed")
 
 
-def strand(t: Talk, p: Producer, topic: str, version: int = 5) -> None:
+def strand(t: ScenarioClient, p: Producer, topic: str, version: int = 5) -> None:
     """Ends a transaction so that it stays in PrepareCommit: a marker from outside with a higher coordinator epoch is
     there already (B11)."""
     row = {"name": topic, "partition_indexes": [0]}
@@ -146,7 +146,7 @@ def strand(t: Talk, p: Producer, topic: str, version: int = 5) -> None:
 
 
 @scenario("B6", "B10", "B8", needs=Power.KILL, is_smoke=False, spoils=True)
-def no_way_out_of_prepare_but_its_own(t: Talk) -> None:
+def no_way_out_of_prepare_but_its_own(t: ScenarioClient) -> None:
     """While the markers of PrepareCommit are under way either end, more partitions or offsets, and InitProducerId are
     CONCURRENT_TRANSACTIONS: it leaves for CompleteCommit alone."""
     for name, version in (("classic", 4), ("newer", 5)):
@@ -166,7 +166,7 @@ def no_way_out_of_prepare_but_its_own(t: Talk) -> None:
 
 
 @scenario("B6", "B10", "B23")
-def moves_that_no_state_allows(t: Talk) -> None:
+def moves_that_no_state_allows(t: ScenarioClient) -> None:
     """By EndTxn v4: no end from Empty, none in the other direction from Complete*, and the state stays."""
     topic = t.topic()
     p = Producer(t, "x")
@@ -190,7 +190,7 @@ def moves_that_no_state_allows(t: Talk) -> None:
     is_smoke=False,
     spoils=True,
 )
-def a_produce_tries_again_while_the_end_is_under_way(t: Talk) -> None:
+def a_produce_tries_again_while_the_end_is_under_way(t: ScenarioClient) -> None:
     """While the transaction before is being ended a Produce v12 is tried again inside the broker, for as long as
     add.partitions.to.txn.retry.backoff.max.ms says, and v11 is refused at once as NOT_ENOUGH_REPLICAS."""
     topic, other = t.topic(), t.topic("other")
@@ -212,7 +212,7 @@ def a_produce_tries_again_while_the_end_is_under_way(t: Talk) -> None:
     t.note("Produce v12", "parked", t.plain(part))
 
 
-def _held_before_its_append(t: Talk, topic: str, value: bytes) -> tuple[Producer, Parked]:
+def _held_before_its_append(t: ScenarioClient, topic: str, value: bytes) -> tuple[Producer, Parked]:
     """A producer of a classic transaction whose first batch is verified, and held."""
     environment = t.target.environment  # type: ignore[attr-defined]
     environment["KAFKA_SHIM_FAULTS"] = "produce.verified=hold:1500@1"
@@ -232,7 +232,7 @@ def _held_before_its_append(t: Talk, topic: str, value: bytes) -> tuple[Producer
     needs=Power.INSIDE | Power.KILL,
     unobservable="Kafka cannot be held between a partition's verification and its append",
 )
-def a_marker_between_verification_and_append(t: Talk) -> None:
+def a_marker_between_verification_and_append(t: ScenarioClient) -> None:
     """A batch that was verified, and held until the marker of its transaction was written, is INVALID_TXN_STATE: the
     marker has dropped its guard, and nothing of it stays behind."""
     topic = t.topic()
@@ -255,7 +255,7 @@ def a_marker_between_verification_and_append(t: Talk) -> None:
     needs=Power.INSIDE | Power.KILL,
     unobservable="Kafka cannot be held between a partition's verification and its append",
 )
-def a_later_batch_does_not_overtake_the_first(t: Talk) -> None:
+def a_later_batch_does_not_overtake_the_first(t: ScenarioClient) -> None:
     """While the first batch of a transaction is verified and not appended, a later one is out of order: the guard knows
     the lowest sequence. Sent again behind it, it is right."""
     topic = t.topic()

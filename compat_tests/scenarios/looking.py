@@ -7,13 +7,13 @@ from typing import Any
 
 from kafka_shim.compat.requests import fetch
 from kafka_shim.compat.scenarios import scenario
-from kafka_shim.compat.scenarios.talk import NONE, Producer, Talk, name_of, records_of, visible
+from kafka_shim.compat.scenarios.scenario_client import NONE, Producer, ScenarioClient, name_of, records_of, visible
 from kafka_shim.compat.scenarios.transactions import state_of
 from kafka_shim.compat.targets import Power
 
 
 @scenario("B17")
-def a_topic_is_deleted_in_a_transaction(t: Talk) -> None:
+def a_topic_is_deleted_in_a_transaction(t: ScenarioClient) -> None:
     """Its partition is dropped and the rest completes."""
     gone, kept = t.topic("gone"), t.topic("kept")
     p = Producer(t, "x")
@@ -28,7 +28,7 @@ def a_topic_is_deleted_in_a_transaction(t: Talk) -> None:
 
 
 @scenario("B17")
-def partitions_are_added_in_a_transaction(t: Talk) -> None:
+def partitions_are_added_in_a_transaction(t: ScenarioClient) -> None:
     """A partition that the topic gets while the transaction is open can be written in it."""
     topic = t.topic()
     p = Producer(t, "x")
@@ -41,7 +41,7 @@ def partitions_are_added_in_a_transaction(t: Talk) -> None:
     t.same([t.values(topic, partition=index, committed=True) for index in range(2)], [[b"old"], [b"new"]], "values")
 
 
-def whole(t: Talk, topic: str, *, committed: bool = False) -> list[bytes]:
+def whole(t: ScenarioClient, topic: str, *, committed: bool = False) -> list[bytes]:
     """The values of all segments: a fetch ends where its segment does."""
     values: list[bytes] = []
     offset = 0
@@ -63,7 +63,7 @@ def whole(t: Talk, topic: str, *, committed: bool = False) -> list[bytes]:
     },
     needs=Power.SETTINGS,
 )
-def compaction_of_transactions(t: Talk) -> None:
+def compaction_of_transactions(t: ScenarioClient) -> None:
     """Aborted data goes, the newest value of a key stays, nothing at or above the LSO is touched, and the last batch of
     an active id keeps its sequence and epoch."""
     options = {
@@ -108,7 +108,7 @@ def compaction_of_transactions(t: Talk) -> None:
 
 
 @scenario("B19")
-def describe_transactions(t: Talk) -> None:
+def describe_transactions(t: ScenarioClient) -> None:
     """DescribeTransactions v0: what there is, TRANSACTIONAL_ID_NOT_FOUND, and INVALID_REQUEST for an empty id."""
     topic = t.topic(partitions=2)
     p = Producer(t, "x")
@@ -124,7 +124,7 @@ def describe_transactions(t: Talk) -> None:
 
 
 @scenario("B19")
-def describe_producers(t: Talk) -> None:
+def describe_producers(t: ScenarioClient) -> None:
     """DescribeProducers v0: sequences, epochs, the start of an open transaction; unknown partitions."""
     topic = t.topic()
     idempotent, p = Producer(t), Producer(t, "x")
@@ -144,7 +144,7 @@ def describe_producers(t: Talk) -> None:
 
 
 @scenario("B19")
-def list_transactions(t: Talk) -> None:
+def list_transactions(t: ScenarioClient) -> None:
     """ListTransactions v0-2: filters by state, id, duration and pattern; unknown states are told back."""
     topic = t.topic()
     ongoing, empty, done = Producer(t, "ongoing"), Producer(t, "empty"), Producer(t, "done")
@@ -174,7 +174,7 @@ def list_transactions(t: Talk) -> None:
 
 
 @scenario("B22", client="confluent-kafka")
-def a_stock_producer_through_its_states(t: Talk) -> None:
+def a_stock_producer_through_its_states(t: ScenarioClient) -> None:
     """librdkafka: ready, in a transaction, committed, aborted; the older of two instances ends in a fatal error."""
     from confluent_kafka import KafkaException
     from confluent_kafka import Producer as Client

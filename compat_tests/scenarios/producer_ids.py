@@ -5,14 +5,14 @@ from __future__ import annotations
 from kafka_shim.cext.records import build
 from kafka_shim.compat.requests import make
 from kafka_shim.compat.scenarios import scenario
-from kafka_shim.compat.scenarios.talk import NONE, Producer, Talk, name_of
+from kafka_shim.compat.scenarios.scenario_client import NONE, Producer, ScenarioClient, name_of
 from kafka_shim.compat.targets import Power
 
 OUT_OF_ORDER = "OUT_OF_ORDER_SEQUENCE_NUMBER"
 
 
 @scenario("A1")
-def fresh_ids(t: Talk) -> None:
+def fresh_ids(t: ScenarioClient) -> None:
     """InitProducerId without transactional id gives a fresh id at epoch 0, whatever id, epoch and timeout say."""
     seen = set()
     for version in range(6):
@@ -28,7 +28,7 @@ def fresh_ids(t: Talk) -> None:
 
 
 @scenario("A1")
-def half_given_is_invalid(t: Talk) -> None:
+def half_given_is_invalid(t: ScenarioClient) -> None:
     """Only one of id and epoch, or an empty transactional id, is INVALID_REQUEST."""
     t.error(t.init(None, 5, producer_id=4, producer_epoch=-1), "INVALID_REQUEST")
     t.error(t.init(None, 5, producer_id=-1, producer_epoch=3), "INVALID_REQUEST")
@@ -37,7 +37,7 @@ def half_given_is_invalid(t: Talk) -> None:
 
 
 @scenario("A1", needs=Power.KILL)
-def a_restart_takes_a_new_block(t: Talk) -> None:
+def a_restart_takes_a_new_block(t: ScenarioClient) -> None:
     """Ids come in blocks of 1000; none is handed out twice, also after a kill."""
     before = t.init(None).producer_id
     t.restart(kill=True)
@@ -48,7 +48,7 @@ def a_restart_takes_a_new_block(t: Talk) -> None:
 
 
 @scenario("A2", "A6")
-def an_epoch_change_empties_the_cache(t: Talk) -> None:
+def an_epoch_change_empties_the_cache(t: ScenarioClient) -> None:
     """State is per id and partition; a new epoch forgets the five batches of the old one."""
     topic = t.topic(partitions=2)
     p = Producer(t)
@@ -63,7 +63,7 @@ def an_epoch_change_empties_the_cache(t: Talk) -> None:
 
 
 @scenario("A2")
-def a_marker_for_an_unknown_id_makes_an_entry(t: Talk) -> None:
+def a_marker_for_an_unknown_id_makes_an_entry(t: ScenarioClient) -> None:
     """WriteTxnMarkers for an id without state creates one with last sequence -1."""
     topic = t.topic()
     row = {"name": topic, "partition_indexes": [0]}
@@ -75,7 +75,7 @@ def a_marker_for_an_unknown_id_makes_an_entry(t: Talk) -> None:
 
 
 @scenario("A3")
-def the_sequence_wraps(t: Talk) -> None:
+def the_sequence_wraps(t: ScenarioClient) -> None:
     """After 2147483647 comes 0."""
     topic = t.topic()
     p = Producer(t)
@@ -86,7 +86,7 @@ def the_sequence_wraps(t: Talk) -> None:
 
 
 @scenario("A3")
-def a_batch_across_the_wrap(t: Talk) -> None:
+def a_batch_across_the_wrap(t: ScenarioClient) -> None:
     """One batch may hold the sequences on both sides of the wrap."""
     topic = t.topic()
     p = Producer(t)
@@ -96,7 +96,7 @@ def a_batch_across_the_wrap(t: Talk) -> None:
 
 
 @scenario("A4", "A5")
-def five_batches_are_remembered(t: Talk) -> None:
+def five_batches_are_remembered(t: ScenarioClient) -> None:
     """Each of the last five is a duplicate with its original offset; the sixth back and overlaps are out of order."""
     topic = t.topic()
     p = Producer(t)
@@ -113,7 +113,7 @@ def five_batches_are_remembered(t: Talk) -> None:
 
 
 @scenario("A5")
-def gaps_and_steps_back_in_every_version(t: Talk) -> None:
+def gaps_and_steps_back_in_every_version(t: ScenarioClient) -> None:
     """A sequence that is neither next nor cached is out of order, in every Produce version."""
     topic = t.topic()
     p = Producer(t)
@@ -125,7 +125,7 @@ def gaps_and_steps_back_in_every_version(t: Talk) -> None:
 
 
 @scenario("A6")
-def epochs_up_and_down(t: Talk) -> None:
+def epochs_up_and_down(t: ScenarioClient) -> None:
     """A higher epoch starts at sequence 0; a lower one is INVALID_PRODUCER_EPOCH, also for a former duplicate."""
     topic = t.topic()
     p = Producer(t)
@@ -141,7 +141,7 @@ def epochs_up_and_down(t: Talk) -> None:
 
 
 @scenario("A7")
-def without_state_anything_goes(t: Talk) -> None:
+def without_state_anything_goes(t: ScenarioClient) -> None:
     """With no state on the partition any first sequence and epoch is accepted, also for an id never issued."""
     topic = t.topic()
     p = Producer(t)
@@ -152,7 +152,7 @@ def without_state_anything_goes(t: Talk) -> None:
 
 
 @scenario("A7", "B9")
-def tv2_starts_at_zero(t: Talk) -> None:
+def tv2_starts_at_zero(t: ScenarioClient) -> None:
     """A transactional Produce v12 with no cached batch starts at 0; the refused one has added the partition anyway."""
     topic = t.topic()
     p = Producer(t, "x")
@@ -163,7 +163,7 @@ def tv2_starts_at_zero(t: Talk) -> None:
 
 
 @scenario("A8")
-def five_in_flight_retried_in_any_order(t: Talk) -> None:
+def five_in_flight_retried_in_any_order(t: ScenarioClient) -> None:
     """Five requests that are all sent again, backwards, end up appended once and in order."""
     topic = t.topic()
     p = Producer(t)
@@ -176,7 +176,7 @@ def five_in_flight_retried_in_any_order(t: Talk) -> None:
 
 
 @scenario("A9", "D17", needs=Power.KILL)
-def the_snapshot_knows_the_last_batch(t: Talk) -> None:
+def the_snapshot_knows_the_last_batch(t: ScenarioClient) -> None:
     """After a clean restart only the newest of the five is a duplicate, the others are out of order."""
     topic = t.topic()
     p = Producer(t)
@@ -191,7 +191,7 @@ def the_snapshot_knows_the_last_batch(t: Talk) -> None:
 
 
 @scenario("A9", needs=Power.KILL)
-def what_is_cached_after_a_kill(t: Talk) -> None:
+def what_is_cached_after_a_kill(t: ScenarioClient) -> None:
     """After a kill the newest batch is a duplicate; the four before it are where replay cached them (the shim), and out
     of order where recovery took a snapshot on its way (Kafka). None is appended again."""
     topic = t.topic()
@@ -241,7 +241,7 @@ def _with(batch: bytearray, at: int, value: int) -> bytearray:
 
 
 @scenario("A10")
-def lies_are_refused_whole(t: Talk) -> None:
+def lies_are_refused_whole(t: ScenarioClient) -> None:
     """Each lie has its error, nothing of it is written, and the connection goes on."""
     topic = t.topic()
     for what, batch in lying_batches().items():
@@ -253,7 +253,7 @@ def lies_are_refused_whole(t: Talk) -> None:
 
 
 @scenario("A10")
-def zstd_needs_version_seven(t: Talk) -> None:
+def zstd_needs_version_seven(t: ScenarioClient) -> None:
     """zstd below Produce v7 is UNSUPPORTED_COMPRESSION_TYPE."""
     topic = t.topic()
     for version in (3, 6, 7, 13):
@@ -262,7 +262,7 @@ def zstd_needs_version_seven(t: Talk) -> None:
 
 
 @scenario("A10")
-def limits_of_the_topic(t: Talk) -> None:
+def limits_of_the_topic(t: ScenarioClient) -> None:
     """max.message.bytes, message.timestamp.* and the keys of compacted topics."""
     small = t.topic("small", max_message_bytes="200")
     t.error(t.produce(small, [b"x" * 300]), "MESSAGE_TOO_LARGE")
@@ -279,7 +279,7 @@ def limits_of_the_topic(t: Talk) -> None:
 
 
 @scenario("A10", "B10")
-def plain_batch_of_an_id_in_a_transaction(t: Talk) -> None:
+def plain_batch_of_an_id_in_a_transaction(t: ScenarioClient) -> None:
     """A non-transactional batch of an id with an open transaction is INVALID_TXN_STATE."""
     topic = t.topic()
     p = Producer(t, "x")
@@ -290,7 +290,7 @@ def plain_batch_of_an_id_in_a_transaction(t: Talk) -> None:
 
 
 @scenario("A10")
-def two_producers_in_one_request(t: Talk) -> None:
+def two_producers_in_one_request(t: ScenarioClient) -> None:
     """More than one (id, epoch) among the transactional batches of a request is INVALID_PRODUCER_ID_MAPPING."""
     topic = t.topic(partitions=2)
     p = Producer(t, "x")

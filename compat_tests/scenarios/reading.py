@@ -6,7 +6,7 @@ from typing import Any
 
 from kafka_shim.compat.requests import fetch
 from kafka_shim.compat.scenarios import scenario
-from kafka_shim.compat.scenarios.talk import NONE, Producer, Talk, name_of, records_of, visible
+from kafka_shim.compat.scenarios.scenario_client import NONE, Producer, ScenarioClient, name_of, records_of, visible
 
 UNSTABLE = "UNSTABLE_OFFSET_COMMIT"
 
@@ -16,7 +16,7 @@ def offsets_in(answer: Any) -> list[int]:
     return [record.offset for record, _ in records_of(answer.records or b"")]
 
 
-def offset_at(t: Talk, topic: str, timestamp: int, *, committed: bool) -> tuple[int, int]:
+def offset_at(t: ScenarioClient, topic: str, timestamp: int, *, committed: bool) -> tuple[int, int]:
     """ListOffsets of partition 0: (offset, timestamp)."""
     row = {"name": topic, "partitions": [{"partition_index": 0, "timestamp": timestamp}]}
     answer = t.ask("ListOffsets", 7, replica_id=-1, isolation_level=int(committed), topics=[row])
@@ -26,7 +26,7 @@ def offset_at(t: Talk, topic: str, timestamp: int, *, committed: bool) -> tuple[
 
 
 @scenario("B14", "D5")
-def nothing_at_or_above_the_first_open_transaction(t: Talk) -> None:
+def nothing_at_or_above_the_first_open_transaction(t: ScenarioClient) -> None:
     """The last stable offset is an exclusive bound: fetched at LSO - 1, LSO, LSO + 1, and beyond the log's end."""
     topic = t.topic()
     t.produce(topic, [b"a", b"b"])
@@ -48,7 +48,7 @@ def nothing_at_or_above_the_first_open_transaction(t: Talk) -> None:
 
 
 @scenario("B14")
-def times_and_ends_under_read_committed(t: Talk) -> None:
+def times_and_ends_under_read_committed(t: ScenarioClient) -> None:
     """LATEST is the LSO; a time or MAX_TIMESTAMP that is found at or above it is -1."""
     topic = t.topic()
     t.produce(topic, [b"a"], timestamp_ms=t.epoch_ms)
@@ -71,7 +71,7 @@ def times_and_ends_under_read_committed(t: Talk) -> None:
 
 
 @scenario("B14", "D6")
-def aborted_transactions_come_in_the_order_of_their_markers(t: Talk) -> None:
+def aborted_transactions_come_in_the_order_of_their_markers(t: ScenarioClient) -> None:
     """Three overlapping transactions, aborted in another order than they began: the list is in marker order."""
     topic = t.topic()
     one, two, three, kept = (Producer(t, name) for name in ("one", "two", "three", "kept"))
@@ -90,7 +90,7 @@ def aborted_transactions_come_in_the_order_of_their_markers(t: Talk) -> None:
 
 
 @scenario("B14")
-def the_list_is_complete_for_the_range(t: Talk) -> None:
+def the_list_is_complete_for_the_range(t: ScenarioClient) -> None:
     """Each of several aborted transactions of one id is listed for a fetch that covers it."""
     topic = t.topic()
     p = Producer(t, "x")
@@ -105,7 +105,7 @@ def the_list_is_complete_for_the_range(t: Talk) -> None:
 
 
 @scenario("B15")
-def a_parked_reader_wakes_with_its_isolation(t: Talk) -> None:
+def a_parked_reader_wakes_with_its_isolation(t: ScenarioClient) -> None:
     """A long poll of a read_committed reader sleeps over open data and wakes by the marker, aborted list in hand."""
     topic = t.topic()
     p = Producer(t, "x")
@@ -125,7 +125,7 @@ def a_parked_reader_wakes_with_its_isolation(t: Talk) -> None:
 
 
 def offsets_of(
-    t: Talk, group: str, version: int, topics: list[dict[str, Any]] | None
+    t: ScenarioClient, group: str, version: int, topics: list[dict[str, Any]] | None
 ) -> dict[int, tuple[str, int, str]]:
     """OffsetFetch with requireStable: {partition: (error, offset, metadata)}, settled."""
     if version >= 8:
@@ -141,7 +141,7 @@ def offsets_of(
 
 
 @scenario("B16", "D14")
-def pending_offsets_are_unstable(t: Talk) -> None:
+def pending_offsets_are_unstable(t: ScenarioClient) -> None:
     """requireStable in v7-10 and in the all-topics form; the higher record offset of a plain and a transactional commit
     wins."""
     topic, group = t.topic(partitions=3), t.name("g")
@@ -185,7 +185,7 @@ def pending_offsets_are_unstable(t: Talk) -> None:
     t.same(offsets_of(t, group, 9, asked), wanted, "after an abort")
 
 
-def offsets_stable(t: Talk, group: str, asked: list[dict[str, Any]]) -> bool:
+def offsets_stable(t: ScenarioClient, group: str, asked: list[dict[str, Any]]) -> bool:
     """The coordinator has seen the marker."""
     answer = t.quietly("OffsetFetch", 9, require_stable=True, groups=[{"group_id": group, "topics": asked}])
     return not any(part.error_code for part in answer.groups[0].topics[0].partitions)

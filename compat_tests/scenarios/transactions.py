@@ -6,20 +6,20 @@ from typing import Any
 
 from kafka_shim.compat.requests import fetch, make
 from kafka_shim.compat.scenarios import scenario
-from kafka_shim.compat.scenarios.talk import NONE, Producer, Talk, name_of, records_of
+from kafka_shim.compat.scenarios.scenario_client import NONE, Producer, ScenarioClient, name_of, records_of
 from kafka_shim.compat.targets import Power
 
 FENCED, OLD_EPOCH, MAPPING = "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"
 
 
-def state_of(t: Talk, transactional_id: str | None) -> str:
+def state_of(t: ScenarioClient, transactional_id: str | None) -> str:
     """The state of a transaction, noted."""
     answer = t.ask("DescribeTransactions", 0, transactional_ids=[transactional_id])
     return str(answer.transaction_states[0].transaction_state)
 
 
 @scenario("B1")
-def find_coordinator_in_every_version(t: Talk) -> None:
+def find_coordinator_in_every_version(t: ScenarioClient) -> None:
     """FindCoordinator v0-6, one key or a batch; an unknown key type is INVALID_REQUEST."""
     t.coordinator(t.name("x"))
     for version in range(1, 4):
@@ -34,7 +34,7 @@ def find_coordinator_in_every_version(t: Talk) -> None:
 
 
 @scenario("B2")
-def a_second_producer_fences_the_first(t: Talk) -> None:
+def a_second_producer_fences_the_first(t: ScenarioClient) -> None:
     """The same id at epoch + 1; the first is told by each API in the words of its version."""
     topic = t.topic()
     old = Producer(t, "x")
@@ -57,7 +57,7 @@ def a_second_producer_fences_the_first(t: Talk) -> None:
 
 
 @scenario("B2")
-def unknown_and_wrong_ids(t: Talk) -> None:
+def unknown_and_wrong_ids(t: ScenarioClient) -> None:
     """An unknown transactional id or a wrong producer id is INVALID_PRODUCER_ID_MAPPING; InitProducerId says fenced."""
     topic = t.topic()
     p = Producer(t, "x")
@@ -74,7 +74,7 @@ def unknown_and_wrong_ids(t: Talk) -> None:
 
 
 @scenario("B3")
-def init_while_ongoing_aborts(t: Talk) -> None:
+def init_while_ongoing_aborts(t: ScenarioClient) -> None:
     """CONCURRENT_TRANSACTIONS while the abort goes out at epoch + 1; the retry gets epoch + 2."""
     topic = t.topic()
     old = Producer(t, "x")
@@ -91,7 +91,7 @@ def init_while_ongoing_aborts(t: Talk) -> None:
 
 
 @scenario("B3")
-def expected_epochs_of_kip_360(t: Talk) -> None:
+def expected_epochs_of_kip_360(t: ScenarioClient) -> None:
     """Expected = current gives + 1; expected = the previous gives the same answer again."""
     p = Producer(t, "x")
     mine = {"producer_id": p.id, "producer_epoch": p.epoch}
@@ -105,7 +105,7 @@ def expected_epochs_of_kip_360(t: Talk) -> None:
 
 
 @scenario("B3", needs=Power.KILL, is_smoke=False)
-def previous_epoch_is_forgotten_by_a_restart(t: Talk) -> None:
+def previous_epoch_is_forgotten_by_a_restart(t: ScenarioClient) -> None:
     """The answer to a retry with the previous epoch is in memory only: after a restart it is PRODUCER_FENCED."""
     p = Producer(t, "x")
     mine = {"producer_id": p.id, "producer_epoch": p.epoch}
@@ -114,7 +114,7 @@ def previous_epoch_is_forgotten_by_a_restart(t: Talk) -> None:
     t.error(t.init(p.transactional_id, 5, **mine), FENCED)
 
 
-def at_the_last_epoch(t: Talk, name: str) -> Producer:
+def at_the_last_epoch(t: ScenarioClient, name: str) -> Producer:
     """A producer at epoch 32766, brought there by InitProducerId, many in flight."""
     p = Producer(t, name)
     request = make("InitProducerId", transactional_id=p.transactional_id, transaction_timeout_ms=60_000)
@@ -133,7 +133,7 @@ def at_the_last_epoch(t: Talk, name: str) -> Producer:
 
 
 @scenario("B4", is_long=True)
-def the_epoch_runs_out(t: Talk) -> None:
+def the_epoch_runs_out(t: ScenarioClient) -> None:
     """InitProducerId at epoch 32766 gives a new id at epoch 0."""
     p = at_the_last_epoch(t, "x")
     fresh = t.init(p.transactional_id)
@@ -141,7 +141,7 @@ def the_epoch_runs_out(t: Talk) -> None:
 
 
 @scenario("B4", "B23", "B24", is_long=True)
-def a_transaction_ends_at_the_last_epoch(t: Talk) -> None:
+def a_transaction_ends_at_the_last_epoch(t: ScenarioClient) -> None:
     """EndTxn v5 at 32766 answers (new id, 0), its marker is (old id, 32767), a retry answers the same; the old id is
     fenced."""
     topic = t.topic()
@@ -162,7 +162,7 @@ def a_transaction_ends_at_the_last_epoch(t: Talk) -> None:
 
 
 @scenario("B5")
-def timeouts_out_of_range(t: Talk) -> None:
+def timeouts_out_of_range(t: ScenarioClient) -> None:
     """A timeout <= 0 or above transaction.max.timeout.ms is INVALID_TRANSACTION_TIMEOUT."""
     t.coordinator(t.name("x"))
     for timeout in (0, -1, 900_001, 2_147_483_647):
@@ -174,7 +174,7 @@ def timeouts_out_of_range(t: Talk) -> None:
 
 
 @scenario("B6", "B23")
-def states_a_transaction_goes_through(t: Talk) -> None:
+def states_a_transaction_goes_through(t: ScenarioClient) -> None:
     """Empty, Ongoing, CompleteCommit, Ongoing, CompleteAbort, and Empty again after InitProducerId."""
     topic = t.topic()
     p = Producer(t, "x")
@@ -194,7 +194,7 @@ def states_a_transaction_goes_through(t: Talk) -> None:
 
 
 @scenario("B7")
-def the_log_of_transactions_reads_the_same(t: Talk) -> None:
+def the_log_of_transactions_reads_the_same(t: ScenarioClient) -> None:
     """__transaction_state holds the state's records in Kafka's versions and fields; here of one id, at TV1 and TV2."""
     topic = t.topic()
     p = Producer(t, "x")
@@ -210,7 +210,7 @@ def the_log_of_transactions_reads_the_same(t: Talk) -> None:
     t.same(len(written) >= 6, True, "number of records")
 
 
-def log_of_transactions(t: Talk, transactional_id: str | None) -> list[dict[str, Any] | None]:
+def log_of_transactions(t: ScenarioClient, transactional_id: str | None) -> list[dict[str, Any] | None]:
     """What __transaction_state holds of an id: version and value of each record, None for a tombstone."""
     from kafka_shim.protocol.record_frames import TRANSACTION
 
@@ -230,7 +230,7 @@ def log_of_transactions(t: Talk, transactional_id: str | None) -> list[dict[str,
 
 
 @scenario("B8")
-def one_bad_partition_fails_all(t: Talk) -> None:
+def one_bad_partition_fails_all(t: ScenarioClient) -> None:
     """The bad one has its own error, the others OPERATION_NOT_ATTEMPTED, and none is added."""
     topic = t.topic(partitions=2)
     p = Producer(t, "x")
@@ -250,7 +250,7 @@ def one_bad_partition_fails_all(t: Talk) -> None:
 
 
 @scenario("B8")
-def brokers_add_and_verify_in_batches(t: Talk) -> None:
+def brokers_add_and_verify_in_batches(t: ScenarioClient) -> None:
     """AddPartitionsToTxn v4-5 carries several transactions; verifyOnly on a missing one is TRANSACTION_ABORTABLE
     at v5.
     """
@@ -268,7 +268,7 @@ def brokers_add_and_verify_in_batches(t: Talk) -> None:
 
 
 @scenario("B8")
-def offsets_join_by_version(t: Talk) -> None:
+def offsets_join_by_version(t: ScenarioClient) -> None:
     """TxnOffsetCommit to a group that was not added: v0-3 INVALID_TXN_STATE, v4 TRANSACTION_ABORTABLE, v5 adds."""
     topic = t.topic()
     group = t.name("g")
@@ -300,7 +300,7 @@ def offsets_join_by_version(t: Talk) -> None:
 
 
 @scenario("B8")
-def generation_of_no_group(t: Talk) -> None:
+def generation_of_no_group(t: ScenarioClient) -> None:
     """Without a group generation >= 0 is ILLEGAL_GENERATION, and the transaction is Ongoing all the same at v5."""
     topic = t.topic()
     p = Producer(t, "x")
@@ -314,7 +314,7 @@ def generation_of_no_group(t: Talk) -> None:
 
 
 @scenario("B9")
-def produce_to_what_was_not_added(t: Talk) -> None:
+def produce_to_what_was_not_added(t: ScenarioClient) -> None:
     """v3-10 INVALID_TXN_STATE, v11 TRANSACTION_ABORTABLE, v12+ adds: by the request's version."""
     topic = t.topic()
     p = Producer(t, "x")
@@ -327,7 +327,7 @@ def produce_to_what_was_not_added(t: Talk) -> None:
 
 
 @scenario("B9", settings={"transaction.partition.verification.enable": "false"}, needs=Power.SETTINGS)
-def verification_switched_off(t: Talk) -> None:
+def verification_switched_off(t: ScenarioClient) -> None:
     """Without verification v11 writes what was not added; v12 still adds."""
     topic = t.topic()
     p = Producer(t, "x")

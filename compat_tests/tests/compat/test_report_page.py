@@ -17,7 +17,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 SCRIPT = "</script><script>document.title = 'broken out'</script>"
 
 
-def _nothing(talk: object) -> None:
+def _nothing(client: object) -> None:
     """What is shown as the title."""
 
 

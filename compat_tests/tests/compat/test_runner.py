@@ -10,7 +10,7 @@ from kafka_shim.compat import runner
 from kafka_shim.compat.allowed import ALLOWED, reason_for
 from kafka_shim.compat.runner import FAILED, NOT_APPLICABLE, PASSED, Difference, Outcome, differences
 from kafka_shim.compat.scenarios import Scenario, load
-from kafka_shim.compat.scenarios.talk import Talk
+from kafka_shim.compat.scenarios.scenario_client import ScenarioClient
 from kafka_shim.compat.targets import Power, Target, make
 
 
@@ -20,18 +20,18 @@ def target() -> Iterator[Target]:
         yield started
 
 
-def _asks(talk: Talk) -> None:
+def _asks(client: ScenarioClient) -> None:
     """Asks."""
-    talk.topic()
-    talk.error(talk.ask("FindCoordinator", 3, key=talk.name("g"), key_type=9), "INVALID_REQUEST")
+    client.topic()
+    client.error(client.ask("FindCoordinator", 3, key=client.name("g"), key_type=9), "INVALID_REQUEST")
 
 
-def _is_wrong(talk: Talk) -> None:
-    talk.note("before", "", "")
-    talk.same(1, 2, "one")
+def _is_wrong(client: ScenarioClient) -> None:
+    client.note("before", "", "")
+    client.same(1, 2, "one")
 
 
-def _is_broken(talk: Talk) -> None:
+def _is_broken(client: ScenarioClient) -> None:
     raise RuntimeError("a bug of the scenario")
 
 

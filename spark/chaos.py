@@ -1,6 +1,6 @@
 """Runs the streaming job in a process of its own and kills things while it works.
 
-``python -m kafka_shim.spark.fire --help``.
+``python -m kafka_shim.spark.chaos --help``.
 
 Each run of the driver meets up to three: a task at a moment before, inside or after its commit (SIGKILL of its worker,
 or an exception), the broker (SIGKILL, restarted on its data), and last the driver itself with its JVM (SIGKILL). It is
@@ -152,7 +152,7 @@ def run(
         if echo is not None:
             echo(f"{time.monotonic() - began:6.1f} s  {line}")
 
-    prefix = "fire-"
+    prefix = "chaos-"
     for topic in (generator.ORDERS, "out"):
         plain_clients.create(target.bootstrap, prefix + topic, PARTITIONS)
     generator.write(target.bootstrap, orders, prefix=prefix, repeats=False)
@@ -241,7 +241,7 @@ def count(bootstrap: str, topic: str, orders: int, outcome: Outcome) -> None:
 def main(kind: str, orders: int, kills: int, per_batch: int, sink: str) -> None:
     from kafka_shim.compat.targets import make
 
-    with tempfile.TemporaryDirectory(prefix="fire-") as scratch, make(kind) as target:
+    with tempfile.TemporaryDirectory(prefix="chaos-") as scratch, make(kind) as target:
         checkpoint = Path(scratch) / "checkpoint"
         outcome = run(
             target, orders, kills, per_batch, checkpoint, sink=sink, echo=lambda line: print(line, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Exactly once under fire, in processes of their own."""
+"""Exactly once while driver, tasks and broker are killed, in processes of their own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafka_shim.compat.targets import make
-from kafka_shim.spark import fire, stream
+from kafka_shim.spark import chaos, stream
 from kafka_shim.spark import plain_clients as kafka
 
 
@@ -20,7 +20,7 @@ from kafka_shim.spark import plain_clients as kafka
 )
 def test_three_kills_leave_each_order_once(scratch: Path, kind: str, orders: int, per_batch: int, sink: str) -> None:
     with make(kind) as target:
-        outcome = fire.run(target, orders, 3, per_batch, scratch / "checkpoint", sink=sink, echo=print)
+        outcome = chaos.run(target, orders, 3, per_batch, scratch / "checkpoint", sink=sink, echo=print)
     print(outcome.line())
     assert outcome.kills == {"driver": 1, "task": 1, "broker": 1}
     assert outcome.found == orders
@@ -32,7 +32,7 @@ def test_three_kills_leave_each_order_once(scratch: Path, kind: str, orders: int
 @pytest.mark.parametrize("kind", ["shim", "kafka-native"])
 def test_twenty_kills_over_a_million_records_leave_each_order_once(scratch: Path, kind: str) -> None:
     with make(kind) as target:
-        outcome = fire.run(target, 1_000_000, 20, 20_000, scratch / "checkpoint", echo=print)
+        outcome = chaos.run(target, 1_000_000, 20, 20_000, scratch / "checkpoint", echo=print)
     print(outcome.line())
     assert outcome.kills.total() == 20
     assert outcome.found == 1_000_000
@@ -42,19 +42,19 @@ def test_twenty_kills_over_a_million_records_leave_each_order_once(scratch: Path
 def test_kills_are_shared_out_among_the_kinds() -> None:
     kills: Counter[str] = Counter()
     while (left := 8 - kills.total()) > 0:
-        kills.update(fire.plan(kills, left))
+        kills.update(chaos.plan(kills, left))
     assert sorted(kills.values()) == [2, 3, 3]
-    assert fire.plan(kills, 0) == set()
+    assert chaos.plan(kills, 0) == set()
     # One that did not come to pass is made up for.
-    assert fire.plan(Counter(driver=2, broker=2, task=1), 1) == {"task"}
+    assert chaos.plan(Counter(driver=2, broker=2, task=1), 1) == {"task"}
 
 
 def test_a_missing_a_doubled_and_a_changed_record_are_told(shim: str, name: str) -> None:
     topic = kafka.create(shim, f"{name}out")
-    rows = [fire.expected(number) for number in (0, 1, 1, 3)]
+    rows = [chaos.expected(number) for number in (0, 1, 1, 3)]
     rows[3]["tax_cents"] = -1
     kafka.fill(shim, topic, ({"value": json.dumps(row).encode()} for row in rows))
-    outcome = fire.Outcome()
-    fire.count(shim, topic, 4, outcome)
+    outcome = chaos.Outcome()
+    chaos.count(shim, topic, 4, outcome)
     assert (outcome.found, outcome.missing, outcome.doubled, outcome.wrong) == (4, [2], [1], [3])
     assert outcome.line().endswith("1 missing, 1 doubled, 1 wrong")

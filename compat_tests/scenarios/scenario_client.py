@@ -1,5 +1,5 @@
-"""What a scenario talks through: typed requests to one broker, noted with their answers in a form that two brokers
-can share.
+"""The client that a scenario is written over: typed requests to one broker. Requests and answers are kept as a
+transcript of plain values that can be compared with another broker's.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def name_of(code: int) -> str:
     return ErrorCode(code).name
 
 
-class Talk:
+class ScenarioClient:
     """One scenario's conversation with one broker. `steps` is the transcript: (what, request, answer) of plain
     values.
     """
@@ -343,14 +343,14 @@ class Talk:
 class Parked(parked.Parked):
     """A request that may wait. `answer()` notes it."""
 
-    def __init__(self, talk: Talk, message: Message, version: int) -> None:
-        super().__init__(talk.target.bootstrap, message, version, client_id="scenario", timeout_s=PATIENCE_S)
-        self._talk = talk
+    def __init__(self, client: ScenarioClient, message: Message, version: int) -> None:
+        super().__init__(client.target.bootstrap, message, version, client_id="scenario", timeout_s=PATIENCE_S)
+        self._client = client
 
     def answer(self) -> Any:
-        talk, answer = self._talk, self.receive()
+        client, answer = self._client, self.receive()
         api = type(self.message).__name__.removesuffix("Request")
-        talk.note(f"{api} v{self.version}, parked", talk.plain(self.message), talk.plain(answer))
+        client.note(f"{api} v{self.version}, parked", client.plain(self.message), client.plain(answer))
         return answer
 
 
@@ -412,12 +412,14 @@ def visible(answer: Any, *, committed: bool) -> list[bytes]:
 class Producer:
     """A transactional or idempotent producer made of single requests; every answer is noted. It counts sequences."""
 
-    def __init__(self, talk: Talk, transactional_id: str | None = None, version: int = 5, **fields: Any) -> None:
-        self.talk = talk
-        self.transactional_id = talk.name(transactional_id) if transactional_id else None
+    def __init__(
+        self, client: ScenarioClient, transactional_id: str | None = None, version: int = 5, **fields: Any
+    ) -> None:
+        self.client = client
+        self.transactional_id = client.name(transactional_id) if transactional_id else None
         self.sequences: dict[tuple[str, int], int] = {}
-        answer = talk.init(self.transactional_id, version, **fields)
-        talk.error(answer, NONE, "InitProducerId")
+        answer = client.init(self.transactional_id, version, **fields)
+        client.error(answer, NONE, "InitProducerId")
         self.id: int = answer.producer_id
         self.epoch: int = answer.producer_epoch
 
@@ -440,11 +442,11 @@ class Producer:
         where = (topic, partition)
         first = self.sequences.get(where, 0) if sequence is None else sequence
         given = {"producer_id": self.id, "producer_epoch": self.epoch, "base_sequence": first, **batch}
-        answer = self.talk.produce(
+        answer = self.client.produce(
             topic, values, partition=partition, version=version, transactional_id=self.transactional_id, **given
         )
         if expect is not None:
-            self.talk.error(answer, expect, f"Produce v{version} at sequence {first}")
+            self.client.error(answer, expect, f"Produce v{version} at sequence {first}")
         if not answer.error_code and sequence is None:
             self.sequences[where] = first + len(values)
         return answer
@@ -453,7 +455,7 @@ class Producer:
         """AddPartitionsToTxn of a client."""
         fields = {f"v3_and_below_{name}": value for name, value in self.who.items()}
         row = {"name": topic, "partitions": list(partitions) or [0]}
-        answer = self.talk.ask_until(
+        answer = self.client.ask_until(
             lambda found: not _is_busy(found.results_by_topic_v3_and_below) or expect in BUSY,
             "AddPartitionsToTxn",
             version,
@@ -462,24 +464,24 @@ class Producer:
         )
         for result in answer.results_by_topic_v3_and_below:
             for part in result.results_by_partition:
-                self.talk.same(name_of(part.partition_error_code), expect, f"AddPartitionsToTxn v{version}")
+                self.client.same(name_of(part.partition_error_code), expect, f"AddPartitionsToTxn v{version}")
         return answer
 
     def end(
         self, commit: bool, version: int = 5, expect: str = NONE, *, settle: bool = True, adopt: bool = True
     ) -> Any:
         """EndTxn; adopts the id and epoch of a TV2 answer and waits for the markers."""
-        answer = self.talk.ask_until(
+        answer = self.client.ask_until(
             lambda found: name_of(found.error_code) not in BUSY or expect in BUSY,
             "EndTxn",
             version,
             committed=commit,
             **self.who,
         )
-        self.talk.error(answer, expect, f"EndTxn v{version} {'commit' if commit else 'abort'}")
+        self.client.error(answer, expect, f"EndTxn v{version} {'commit' if commit else 'abort'}")
         if not answer.error_code:
             if settle and self.transactional_id:
-                self.talk.settle(self.transactional_id)
+                self.client.settle(self.transactional_id)
             if version >= 5 and adopt:
                 if (self.id, self.epoch) != (answer.producer_id, answer.producer_epoch):
                     self.sequences.clear()
