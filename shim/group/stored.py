@@ -58,16 +58,18 @@ class Stored:
 
     def groups(self, partition: int) -> Groups:
         """The groups of a partition. Raises COORDINATOR_LOAD_IN_PROGRESS while a large one is being read, and
-        NOT_COORDINATOR when it is offline: "no offset" would send its readers back to the beginning."""
+        NOT_COORDINATOR when it is offline or cannot be read now: "no offset" would send its readers back to the
+        beginning."""
         found = self.by_partition.get(partition)
         if found is not None:
             return found
         if partition not in self.reading:
-            if self._is_offline(partition):
-                raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{self._topic}-{partition} is offline")
-            log = self._log(partition)
-            if log is None or log.size_bytes <= READ_AT_ONCE_BYTES:
-                return self._read_whole(partition, log)
+            try:
+                log = self._log(partition)
+                if log is None or log.size_bytes <= READ_AT_ONCE_BYTES:
+                    return self._read_whole(partition, log)
+            except OSError as error:
+                raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{self._topic}-{partition}: {error}") from error
             self._begin(partition, log)
         self._wake(AT_ONCE_MS)
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self._topic}-{partition} is being read")
@@ -118,8 +120,14 @@ class Stored:
         return self._logs.find(self._topic, partition) is None and self._logs.is_offline(self._topic, partition)
 
     def _log(self, partition: int) -> PartitionLog | None:
-        log = self._logs.find(self._topic, partition)
-        return None if log is None or log.log_end_offset == log.log_start_offset else log
+        """None when it holds nothing. Raises NOT_COORDINATOR when it is offline or cannot be loaded now."""
+        try:
+            log = self._logs.get(self._topic, partition)
+        except KafkaError as error:
+            if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                return None
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, error.message) from error
+        return None if log.log_end_offset == log.log_start_offset else log
 
     def _begin(self, partition: int, log: PartitionLog | None) -> None:
         self.reading[partition] = self._read(partition, log)
@@ -173,6 +181,12 @@ class Stored:
         while self._unread:
             partition = self._unread.pop(0)
             if partition not in self.by_partition and not self._is_offline(partition):
-                self._begin(partition, self._log(partition))
+                try:
+                    self._begin(partition, self._log(partition))
+                except KafkaError as error:
+                    logger.warning(
+                        "cannot read %s-%d; the next question tries again: %s", self._topic, partition, error
+                    )
+                    continue
                 return True
         return False

@@ -198,11 +198,12 @@ def write_topic_id(directory: str, topic_id: bytes) -> None:
 
 
 def read_topic_id(directory: str) -> str | None:
-    """The topic id of a partition's directory as text; None when it does not say."""
+    """The topic id of a partition's directory as text; None when no file says it. Raises OSError: a file that cannot be
+    read now is not a missing one."""
     try:
         with open(f"{directory}/{PARTITION_METADATA}", encoding="utf-8") as file:
             lines: Iterable[str] = file.read().splitlines()
-    except (OSError, UnicodeDecodeError):
+    except (FileNotFoundError, UnicodeDecodeError):
         return None
     for line in lines:
         key, _, value = line.partition(":")

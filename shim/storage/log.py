@@ -13,7 +13,7 @@ from kafka_shim.cext.records import build_marker, recompress
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import lookup, names, producer_snapshot, validation
 from kafka_shim.storage.epochs import LeaderEpochs
-from kafka_shim.storage.open_files import OUT_OF_DESCRIPTORS
+from kafka_shim.storage.open_files import OUT_OF_RESOURCES
 from kafka_shim.storage.producers import Marker, ProducerEntry, ProducerRefusal, Producers
 from kafka_shim.storage.results import Appended, Buffer, Fetched, FoundOffset, ProducerStatus
 from kafka_shim.storage.segments import Segment
@@ -527,8 +527,8 @@ class PartitionLog:
 
     def fail(self, err: OSError) -> KafkaError:
         """Take the partition offline after an I/O error; its files stay as they are, for the next start's recovery.
-        Being out of descriptors is no flaw of the disk: then only this request fails."""
-        if err.errno in OUT_OF_DESCRIPTORS:
+        Being out of descriptors or memory is no flaw of the disk: then only this request fails."""
+        if err.errno in OUT_OF_RESOURCES:
             logger.warning("%s: %s", self.name, err)
         elif not self.is_offline:
             self.is_offline = True

@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING
@@ -14,9 +15,17 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import checkpoint, names, recovery, retention
 from kafka_shim.storage.checkpoint import Partition
 from kafka_shim.storage.cleaner import Cleaner
-from kafka_shim.storage.data_dir import METADATA_TOPIC, DataDir, random_uuid_text, read_topic_id, uuid_text
+from kafka_shim.storage.data_dir import (
+    METADATA_TOPIC,
+    PARTITION_METADATA,
+    DataDir,
+    random_uuid_text,
+    read_topic_id,
+    uuid_text,
+)
 from kafka_shim.storage.home import Home, nothing
 from kafka_shim.storage.log import PartitionLog
+from kafka_shim.storage.open_files import OUT_OF_RESOURCES
 from kafka_shim.storage.results import StorageError
 
 if TYPE_CHECKING:
@@ -60,11 +69,14 @@ class Logs:
         # deleted ones whose directories are renamed soon: (where, log, delay of their removal).
         self._logs: dict[Partition, PartitionLog] = {}
         self._unused: dict[Partition, DataDir] = {}
-        self._promised: dict[Partition, None] = {}
+        # The value is why the last attempt to make the directory failed, None before the first.
+        self._promised: dict[Partition, KafkaError | None] = {}
         self._doomed: dict[Partition, tuple[DataDir, PartitionLog | None, int]] = {}
         self._dir_of: dict[PartitionLog, DataDir] = {}
         # Partitions that exist and are in none of the directories that can be used.
         self._absent: set[Partition] = set()
+        # Of `_unused`: those that could not be loaded at their last use, and why.
+        self._not_loaded: dict[Partition, OSError] = {}
         self._timers: dict[str, Timer] = {}
         self.cleaner = Cleaner(self, self.home)
 
@@ -100,6 +112,10 @@ class Logs:
         try:
             step()
         except OSError as err:
+            if err.errno in OUT_OF_RESOURCES:
+                raise StorageError(
+                    f"{data_dir.path}: {err.strerror}: raise the limit of open files (ulimit -n)"
+                ) from err
             reason = f"the data directory {data_dir.path} cannot be used: {err.strerror or err}"
             if data_dir.path == self._metadata_path():
                 raise StorageError(reason) from err
@@ -183,7 +199,7 @@ class Logs:
             if not data_dir.was_clean and data_dir.partitions:
                 logger.info("%s: no clean stop, recovering %d partitions", data_dir.path, len(data_dir.partitions))
                 for partition in sorted(data_dir.partitions):
-                    self._load(partition)
+                    self.find(*partition)
 
     def _scan(self, data_dir: DataDir, lookup: Lookup) -> None:
         live, deleted = data_dir.scan()
@@ -220,11 +236,17 @@ class Logs:
         logger.warning("%s was set aside as %s: %s", path, stray, reason)
 
     def _load(self, partition: Partition) -> PartitionLog | None:
-        """Read a partition's directory; offline, with an error in the log, when that fails."""
-        data_dir = self._unused.pop(partition)
+        """Read a partition's directory; the log is registered once it is whole. Raises KafkaError KAFKA_STORAGE_ERROR:
+        while the process is out of descriptors or memory the next use tries again, after any other failure the
+        partition is offline until the next start."""
+        data_dir = self._unused[partition]
         facts = self._lookup(*partition) if self._lookup is not None else None
         if facts is None:
+            del self._unused[partition]
             return None
+        failed = self._not_loaded.get(partition)
+        if failed is not None and failed.errno not in OUT_OF_RESOURCES:
+            raise _not_loaded(partition, failed)
         path = data_dir.partition_path(*partition)
         log = PartitionLog(self.home, path, partition[0], facts[0], partition[1], facts[1])
         log.leader_epoch = facts[2]
@@ -237,7 +259,16 @@ class Logs:
             self._check_topic_id(data_dir, partition, facts[0])
             recovery.load(log, self.home, start)
         except (OSError, ValueError) as err:
-            log.fail(err if isinstance(err, OSError) else OSError(errno.EIO, str(err)))
+            for segment in log.segments:
+                segment.abandon()
+            error = err if isinstance(err, OSError) else OSError(errno.EIO, str(err))
+            if failed is None or failed.errno != error.errno:  # one line, whatever the number of requests
+                until = "the next use" if error.errno in OUT_OF_RESOURCES else "a restart"
+                logger.error("%s is offline until %s: it cannot be loaded: %s (%s)", log.name, until, error, path)  # noqa: TRY400
+            self._not_loaded[partition] = error
+            raise _not_loaded(partition, error) from err
+        self._not_loaded.pop(partition, None)
+        del self._unused[partition]
         self._logs[partition] = log
         self._dir_of[log] = data_dir
         return log
@@ -256,7 +287,7 @@ class Logs:
     # --- find
 
     def find(self, topic: str, partition: int) -> PartitionLog | None:
-        """The log, or None when it is not here or offline."""
+        """The log, or None when it is not here, is offline or cannot be loaded now; who must know which asks `get`."""
         log = self._logs.get((topic, partition))
         if log is None:
             try:
@@ -266,8 +297,8 @@ class Logs:
         return None if log is None or log.is_offline else log
 
     def get(self, topic: str, partition: int) -> PartitionLog:
-        """The log; raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR when it is offline or its
-        directory is."""
+        """The log; raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR when it or its directory is
+        offline, or when it cannot be loaded or made now."""
         log = self._logs.get((topic, partition))
         if log is None:
             log = self._first_use((topic, partition))
@@ -307,14 +338,27 @@ class Logs:
     @property
     def offline_count(self) -> int:
         """How many partitions cannot be used: an I/O error, or the directory that holds them failed at the start."""
-        return len(self.home.offline) + len(self._absent)
+        return len(self.home.offline) + len(self._absent) + self._unloadable_count
+
+    @property
+    def _unloadable_count(self) -> int:
+        return sum(err.errno not in OUT_OF_RESOURCES for err in self._not_loaded.values())
 
     def is_offline(self, topic: str, partition: int) -> bool:
         """Whether the partition is one of `offline_count`; Metadata says that it has no leader."""
         if not self.offline_count:
             return False
-        log = self._logs.get((topic, partition))
-        return log.is_offline if log is not None else (topic, partition) in self._absent
+        key = (topic, partition)
+        log = self._logs.get(key)
+        if log is not None:
+            return log.is_offline
+        failed = self._not_loaded.get(key)
+        return key in self._absent or (failed is not None and failed.errno not in OUT_OF_RESOURCES)
+
+    def is_unread(self, topic: str, partition: int) -> bool:
+        """Whether the partition is here, and could not be loaded at its last use for want of descriptors or memory."""
+        failed = self._not_loaded.get((topic, partition))
+        return failed is not None and failed.errno in OUT_OF_RESOURCES
 
     def miss(self, partitions: Iterable[Partition]) -> None:
         """These exist and are not here: they are in one of `failed_dirs`, and offline until it is back."""
@@ -338,23 +382,33 @@ class Logs:
         self, topic: str, topic_id: bytes, partition: int, config: TopicConfig, leader_epoch: int = 0
     ) -> PartitionLog:
         """Make the partition in the directory with the fewest partitions; an existing one is answered as it is. Raises
-        KafkaError KAFKA_STORAGE_ERROR."""
-        key = (topic, partition)
+        KafkaError KAFKA_STORAGE_ERROR; then its next use tries again."""
         if self.has(topic, partition):
             return self.get(topic, partition)
+        return self._make((topic, partition), topic_id, config, leader_epoch)
+
+    def _make(self, key: Partition, topic_id: bytes, config: TopicConfig, leader_epoch: int) -> PartitionLog:
+        topic, partition = key
         if key in self._doomed:
             self._bury(key)  # an older topic of this name
         data_dir = min(self.dirs, key=_partition_count)  # the first of equals
+        path = data_dir.partition_path(topic, partition)
+        log = PartitionLog(self.home, path, topic, topic_id, partition, config)
+        log.leader_epoch = leader_epoch
         try:
-            if os.path.isdir(data_dir.partition_path(topic, partition)):
+            if os.path.isdir(path) and read_topic_id(path) != uuid_text(topic_id):
                 # What a deletion that failed left there is another topic's data.
                 self._set_aside(data_dir, key, "it was left over where a new partition begins")
-            path = data_dir.make_partition(topic, partition, topic_id)
-            log = PartitionLog(self.home, path, topic, topic_id, partition, config)
-            log.leader_epoch = leader_epoch
+            data_dir.make_partition(topic, partition, topic_id)
             recovery.load(log, self.home, recovery.Start(clean=True))
         except OSError as err:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic}-{partition} cannot be made: {err}") from err
+            _remove_empty(path)
+            error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.name} cannot be made: {err}")
+            if self._promised.get(key) is None:  # one line, whatever the number of requests
+                logger.warning("%s; its next use tries again", error.message)
+            self._promised[key] = error
+            raise error from err
+        self._promised.pop(key, None)
         data_dir.partitions.add(key)
         self._logs[key] = log
         self._dir_of[log] = data_dir
@@ -366,17 +420,18 @@ class Logs:
         self._promised.update(dict.fromkeys(partitions))
 
     async def settle(self) -> None:
-        """Returns when every promised partition has its directory and those of deleted ones are renamed; the loop gets
-        its turn after every `SLICE`. Raises KafkaError KAFKA_STORAGE_ERROR when a directory could not be made."""
+        """Returns when the partitions promised so far have their directories and those of deleted ones are renamed; the
+        loop gets its turn after every `SLICE`. Raises KafkaError KAFKA_STORAGE_ERROR when a directory could not be
+        made; its next use tries again."""
         from asyncio import sleep
 
         failure: KafkaError | None = None
-        while self._promised or self._doomed:
-            for partition in list(islice(self._doomed, SLICE)):
-                self._bury(partition)
-            for partition in list(islice(self._promised, SLICE)):
+        work: list[tuple[Callable[[Partition], object], Partition]] = [(self._bury, one) for one in self._doomed]
+        work += [(self._keep_promise, one) for one, failed in self._promised.items() if failed is None]
+        for at in range(0, len(work), SLICE):
+            for step, partition in work[at : at + SLICE]:
                 try:
-                    self._keep_promise(partition)
+                    step(partition)
                 except KafkaError as err:
                     failure = failure or err
             await sleep(0)
@@ -384,15 +439,13 @@ class Logs:
             raise failure
 
     def _keep_promise(self, partition: Partition) -> PartitionLog | None:
-        del self._promised[partition]
+        if partition not in self._promised:  # somebody used it first, or it was deleted
+            return self._logs.get(partition)
         facts = self._lookup(*partition) if self._lookup is not None else None
         if facts is None:
+            del self._promised[partition]
             return None
-        try:
-            return self.create(partition[0], facts[0], partition[1], facts[1], facts[2])
-        except KafkaError as err:
-            logger.warning("%s", err)
-            raise
+        return self._make(partition, *facts)
 
     def delete(self, topic: str, partition: int, *, later: bool = False) -> None:
         """Close the log, wake its readers, rename its directory to `-delete` (`later`: `settle` does); files go after
@@ -400,6 +453,7 @@ class Logs:
         key = (topic, partition)
         self._absent.discard(key)
         self._promised.pop(key, None)
+        self._not_loaded.pop(key, None)
         log = self._logs.pop(key, None)
         data_dir = self._dir_of.pop(log, None) if log is not None else self._unused.pop(key, None)
         if data_dir is None:
@@ -422,7 +476,10 @@ class Logs:
 
     def _bury(self, partition: Partition) -> None:
         """Rename the directory of a deleted partition, and have it removed in a while."""
-        data_dir, log, delay_ms = self._doomed.pop(partition)
+        doomed = self._doomed.pop(partition, None)
+        if doomed is None:  # a new topic of this name came first
+            return
+        data_dir, log, delay_ms = doomed
         path = data_dir.partition_path(*partition)
         retired = f"{data_dir.path}/{names.retired_name(*partition, names.DELETE_DIR)}"
         try:
@@ -581,15 +638,26 @@ class Logs:
         self.home.cancel_removals()
         logs = [*self._logs.values()] if self.metadata_log is None else [*self._logs.values(), self.metadata_log]
         unsynced: list[str] = []
+        closed: list[PartitionLog] = []
         for log in logs:
             try:
                 unsynced += log.close()
             except OSError as err:
-                log.fail(err)
+                logger.error("%s cannot be closed, the next start recovers it: %s", log.name, err)  # noqa: TRY400
+                log.retire()
+            else:
+                closed.append(log)
         synced = self._sync(unsynced)
         self.home.flusher.stop()
-        unclean = {self._dir_of.get(log, self.metadata_dir) for log in logs if log.is_offline}
-        for log in logs if synced else ():
+        whole = {log for log in closed if not log.is_offline}
+        unclean = {self._dir_of.get(log, self.metadata_dir) for log in logs if log not in whole}
+        # What was not loaded is as clean as it was, unless an attempt to load it failed half-way.
+        unclean.update(
+            data_dir
+            for partition, data_dir in self._unused.items()
+            if not data_dir.was_clean or partition in self._not_loaded
+        )
+        for log in closed if synced else ():
             log.closed()
         for data_dir in self.dirs:
             try:
@@ -648,6 +716,19 @@ class DirStatus:
 
 def _partition_count(data_dir: DataDir) -> int:
     return len(data_dir.partitions)
+
+
+def _not_loaded(partition: Partition, err: OSError) -> KafkaError:
+    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition[0]}-{partition[1]} cannot be loaded: {err}")
+
+
+def _remove_empty(path: str) -> None:
+    """Remove the directory of a partition that could not be made; what else is in it stays. Needs no descriptor."""
+    for name in (PARTITION_METADATA, f"{PARTITION_METADATA}.tmp"):
+        with suppress(OSError):
+            os.unlink(f"{path}/{name}")
+    with suppress(OSError):
+        os.rmdir(path)
 
 
 def _write_points(

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 MOST_FILES = 4096
 # The others are for connections.
 SHARE = 4
-OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+# The process lacks something, the disk is sound: only the request under way fails.
+OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 class OpenFiles:
@@ -36,7 +37,7 @@ class OpenFiles:
         try:
             fd = os.open(path, flags, 0o644)
         except OSError as err:
-            if err.errno not in OUT_OF_DESCRIPTORS or not self._segments:
+            if err.errno not in OUT_OF_RESOURCES or not self._segments:
                 raise
             self._close_oldest((len(self._segments) + 1) // 2)
             fd = os.open(path, flags, 0o644)

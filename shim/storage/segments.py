@@ -92,16 +92,18 @@ class Segment:
     def offset_index(self) -> OffsetIndex:
         """Loaded at its first use; empty when its file is missing."""
         if self._offset_index is None:
-            self._offset_index = OffsetIndex(self.path(names.INDEX))
-            self._offset_index.load()
+            index = OffsetIndex(self.path(names.INDEX))
+            index.load()
+            self._offset_index = index
         return self._offset_index
 
     @property
     def time_index(self) -> TimeIndex:
         """Loaded at its first use; empty when its file is missing."""
         if self._time_index is None:
-            self._time_index = TimeIndex(self.path(names.TIME_INDEX))
-            self._time_index.load()
+            index = TimeIndex(self.path(names.TIME_INDEX))
+            index.load()
+            self._time_index = index
         return self._time_index
 
     @property

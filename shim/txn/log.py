@@ -14,6 +14,7 @@ from kafka_shim.cext.batch import BatchError
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.java_hash import internal_partition
 from kafka_shim.storage.log import NEVER
+from kafka_shim.storage.results import StorageError
 from kafka_shim.txn import records
 from kafka_shim.txn.state import ONGOING, PREPARE_ABORT, PREPARE_COMMIT, TV1, TV2
 
@@ -76,7 +77,8 @@ class TransactionLog:
         self._explanations = explanations
 
     def load(self) -> None:
-        """Replay all partitions."""
+        """Replay all partitions that are not offline. Raises StorageError when one cannot be loaded now: it would be
+        taken for one that knows no transactional id as soon as it can."""
         for log in self._logs_with_records():
             self._replay(log)
         self._metadata.on_topic_deleted.append(self._on_topic_deleted)
@@ -84,8 +86,13 @@ class TransactionLog:
     def _logs_with_records(self) -> Iterator[PartitionLog]:
         topic = self._metadata.image.topics.get(TOPIC)
         for partition in topic.partitions if topic is not None else ():
-            log = self._logs.find(TOPIC, partition.partition)
-            if log is not None and log.log_end_offset > log.log_start_offset:
+            try:
+                log = self._logs.get(TOPIC, partition.partition)
+            except KafkaError as error:
+                if self._logs.is_unread(TOPIC, partition.partition):
+                    raise StorageError(str(error.message)) from error
+                continue
+            if log.log_end_offset > log.log_start_offset:
                 yield log
 
     def _replay(self, log: PartitionLog) -> None:

@@ -25,6 +25,7 @@ from kafka_shim.protocol.messages.offset_delete_request import OffsetDeleteReque
 from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
 from kafka_shim.protocol.records.offset_commit_key import OffsetCommitKey
 from kafka_shim.protocol.records.offset_commit_value import OffsetCommitValue
+from kafka_shim.tests import descriptors
 from kafka_shim.tests.group.harness import SESSION_MS, Node, subscription
 
 E = ErrorCode
@@ -466,3 +467,15 @@ def test_a_pending_commit_keeps_the_group(node: Node) -> None:
     node.commit_in_transaction("g", "t", 5, PRODUCER)
     node.advance(8 * DAY_MS)
     assert node.committed("g", "t", stable=True) == UNSTABLE
+
+
+@pytest.mark.parametrize("spare", range(3))
+def test_offsets_that_cannot_be_read_now_are_not_missing_ones(node: Node, spare: int) -> None:
+    node.commit("g", "t", 7)
+    node.restart()
+    with descriptors.none_left(spare):
+        try:
+            assert node.committed("g", "t") == (7, 0)
+        except KafkaError as error:
+            assert error.code is ErrorCode.NOT_COORDINATOR
+    assert node.committed("g", "t") == (7, 0)

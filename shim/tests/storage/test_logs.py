@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 import pytest
 
 from kafka_shim.clock import VirtualClock
 from kafka_shim.config import BrokerConfig, TopicConfig
-from kafka_shim.errors import ErrorCode
+from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.faults import Faults
 from kafka_shim.storage import checkpoint, names
 from kafka_shim.storage.data_dir import DataDir, read_topic_id, uuid_text
 from kafka_shim.storage.logs import Logs
 from kafka_shim.storage.results import StorageError
+from kafka_shim.tests import descriptors
 from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, put, records, refused
 
 
@@ -367,3 +370,148 @@ def test_directory_names_are_read_as_kafka_does() -> None:
     assert names.partition_of("a-b-12") == ("a-b", 12)
     for other in ("a", "-1", "a-", "a-01", "a-1.abc-delete", "a-x", "cleaner-offset-checkpoint"):
         assert names.partition_of(other) is None
+
+
+# --- out of descriptors
+
+
+def stored_logs(disk: Disk) -> tuple[Logs, TopicConfig]:
+    """A second life over three records of t-0, which nobody has used yet."""
+    put(disk.open(), b"a", b"b", b"c")
+    disk.stop()
+    logs, config = make_logs(disk.path)
+    start(logs, config)
+    return logs, config
+
+
+def test_partition_that_cannot_be_loaded_is_an_error_and_is_loaded_anew_at_its_next_use(
+    make_disk: Callable[..., Disk],
+) -> None:
+    logs, _ = stored_logs(make_disk())
+    with descriptors.none_left():
+        for _ in range(2):
+            with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+                logs.get("t", 0)
+        assert logs.find("t", 0) is None
+        assert logs.is_unread("t", 0)
+        assert not logs.is_offline("t", 0)
+    log = logs.get("t", 0)
+    assert [value for _, value in records(log)] == [b"a", b"b", b"c"]
+    assert put(log, b"d").base_offset == 3
+    logs.stop()
+
+
+@pytest.mark.parametrize("spare", range(1, 4))
+def test_partition_that_is_loaded_in_part_is_not_registered(make_disk: Callable[..., Disk], spare: int) -> None:
+    disk = make_disk()
+    put(disk.open(), b"a", pid=1, seq=0)
+    disk.crash()
+    logs, config = make_logs(disk.path)
+    with descriptors.none_left(20 + spare):
+        logs.open_dirs()
+    with descriptors.none_left(spare):
+        logs.start(lambda topic, partition: (TOPIC_ID, config, 0))
+        log = logs.find("t", 0)
+        assert log is None or log.log_end_offset == 1
+    log = logs.get("t", 0)
+    assert (log.log_end_offset, log.producers.entries[1].last_sequence) == (1, 0)
+    logs.stop()
+
+
+def test_partition_that_cannot_be_loaded_by_its_disk_is_offline_and_keeps_its_checkpoints(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a", b"b", b"c")
+    log.delete_records_before(2)
+    disk.stop()
+    logs, config = make_logs(disk.path)
+    start(logs, config)
+
+    def broken(path: str) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    monkeypatch.setattr("kafka_shim.storage.recovery.list_files", broken)
+    for _ in range(3):
+        with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+            logs.get("t", 0)
+    assert logs.is_offline("t", 0)
+    assert logs.offline_count == 1
+    assert caplog.text.count("t-0 is offline") == 1
+    monkeypatch.undo()
+    logs.stop()
+    assert not (disk.path / ".kafka_cleanshutdown").exists()
+    log = disk.open()
+    assert (log.log_start_offset, log.log_end_offset) == (2, 3)
+
+
+def test_topic_id_that_cannot_be_read_is_not_a_missing_one(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    logs, _ = stored_logs(disk)
+    with descriptors.none_left(), pytest.raises(OSError, match="Too many open files"):
+        read_topic_id(str(disk.partition))
+    logs.stop()
+
+
+def test_partition_made_without_descriptors_is_made_at_its_next_use(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    logs, config = stored_logs(disk)
+    for spare in range(3):
+        with descriptors.none_left(spare):
+            for _ in range(2):
+                try:
+                    logs.create("u", TOPIC_ID, spare, config)
+                except KafkaError as err:
+                    assert err.code is ErrorCode.KAFKA_STORAGE_ERROR
+            assert logs.has("u", spare)
+    assert [put(logs.get("u", number), b"a").base_offset for number in range(3)] == [0, 0, 0]
+    assert not [name for name in os.listdir(disk.path) if name.endswith("-stray")]
+    logs.stop()
+
+
+def test_promised_partition_made_without_descriptors_is_not_forgotten(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    logs, _ = stored_logs(disk)
+    logs.promise([("u", 0), ("u", 1)])
+    with descriptors.none_left():
+        with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+            logs.get("u", 0)
+
+        with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+            drive(logs.settle())
+    drive(logs.settle())
+    assert [put(logs.get("u", number), b"a").base_offset for number in range(2)] == [0, 0]
+    logs.stop()
+
+
+def drive(steps: Coroutine[object, object, None]) -> None:
+    """Run a coroutine that only lets others have their turn; a loop would need descriptors."""
+    with contextlib.suppress(StopIteration):
+        while True:
+            steps.send(None)
+
+
+def test_stop_leaves_no_clean_mark_when_a_log_cannot_be_closed(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk()
+    put(disk.open(), b"a", pid=1, seq=0)
+
+    def no_descriptor_left(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("kafka_shim.storage.producer_snapshot.write", no_descriptor_left)
+    disk.stop()
+    monkeypatch.undo()
+    assert not (disk.path / ".kafka_cleanshutdown").exists()
+    log = disk.open()
+    assert log.log_end_offset == 1
+    assert put(log, b"a", pid=1, seq=0).duplicate
+
+
+def test_start_without_descriptors_is_refused_and_no_directory_is_given_up(tmp_path: Path) -> None:
+    logs, _ = make_logs(tmp_path / "a", tmp_path / "b")
+    with descriptors.none_left(), pytest.raises(StorageError, match="raise the limit of open files"):
+        logs.open_dirs()
+    assert logs.failed_dirs == []

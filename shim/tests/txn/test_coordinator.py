@@ -8,6 +8,8 @@ import pytest
 
 from kafka_shim.cext import records as cext_records
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.storage.results import StorageError
+from kafka_shim.tests import descriptors
 from kafka_shim.tests.txn.harness import Node
 from kafka_shim.txn.state import (
     COMPLETE_ABORT,
@@ -763,3 +765,20 @@ def test_a_record_that_no_broker_wrote_keeps_nobody_from_their_transactions(node
     assert state_of(node).state is ONGOING
     assert node.end("app", producer, True) == (producer[0], 1)
     assert node.visible("orders", 0) == ["a"]
+
+
+def test_start_that_cannot_read_the_transactions_is_refused(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An id that cannot be read now is not one that was never there: nobody would fence its last producer."""
+    first = node.init("t")
+    start_coordinator = node.start_coordinator
+
+    def start_without_descriptors() -> None:
+        with descriptors.none_left():
+            start_coordinator()
+
+    monkeypatch.setattr(node, "start_coordinator", start_without_descriptors)
+    with pytest.raises(StorageError, match="cannot be loaded"):
+        node.restart()
+    monkeypatch.undo()
+    node.start_coordinator()
+    assert node.init("t") == (first[0], first[1] + 1)
