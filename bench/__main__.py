@@ -17,9 +17,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
 
 from bench import groups, machine, report, scale, transactions
 from bench.client_process import ROOT, anonymous_mb, load, make_topic
@@ -28,6 +26,11 @@ from kafka_shim.compat.targets import Target, make
 from kafka_shim.compat.targets.base import ProcessTarget, free_ports
 from kafka_shim.compat.targets.kafka_native import java_version
 from kafka_shim.wire_client import Connection
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Self
 
 GB = 1_000_000_000
 

@@ -10,8 +10,11 @@ from pathlib import Path
 
 from bench.cost import cpu_s
 from kafka_shim.compat import requests
-from kafka_shim.compat.targets import Target
-from kafka_shim.wire_client import Connection
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.compat.targets import Target
+    from kafka_shim.wire_client import Connection
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import psutil
 
-from kafka_shim.compat.targets import Target
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.compat.targets import Target
 
 
 def cpu_s(target: Target) -> float:

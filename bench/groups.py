@@ -11,7 +11,6 @@ import statistics
 import threading
 import time
 from contextlib import ExitStack
-from typing import Any
 
 from bench.cost import cpu_s
 from bench.machine import awake
@@ -21,6 +20,10 @@ from kafka_shim.compat.targets import Target
 from kafka_shim.compat.targets import make as make_target
 from kafka_shim.errors import ErrorCode
 from kafka_shim.wire_client import Connection
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 TOPIC = "bench"
 MEMBERS = 100

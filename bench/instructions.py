@@ -14,13 +14,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from kafka_shim.cext.records import build
 from kafka_shim.compat import requests
 from kafka_shim.wire_client import Connection
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 FEW, MANY = 50, 450
 COLLECTED = re.compile(r"Collected *: *(\d+)")

@@ -12,7 +12,6 @@ import socket
 import sys
 import time
 from struct import Struct
-from typing import Any
 
 from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.cext.messages import decode
@@ -20,6 +19,10 @@ from kafka_shim.cext.records import build
 from kafka_shim.compat.requests import make
 from kafka_shim.protocol.headers import encode_request_frame, parse_response_header, response_class
 from kafka_shim.wire_client import parse_address
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 PARTITIONS = 4
 RECORD_BYTES = 1024

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from kafka_shim.compat.runner import Difference
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.compat.runner import Difference
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import subprocess
 import zipfile
 from pathlib import Path
-from types import TracebackType
 
 from kafka_shim.compat.kafka_jars import classpath, kafka_libs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
 
 SOURCE = Path(__file__).resolve().parent / "java" / "CodecDriver.java"
 

@@ -19,8 +19,11 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 STATE = Path("/run/kafka-shim-engine")
 START_TIMEOUT_S = 60.0

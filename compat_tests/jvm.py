@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
-from pathlib import Path
 
 from kafka_shim.compat.kafka_jars import ROOT, classpath
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # Small and quick to start: a tool lives for a second or two beside the broker that it talks to.
 JVM_OPTIONS = ("-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")

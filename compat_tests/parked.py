@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import select
-from typing import Any
 
-from kafka_shim.protocol.message import Message
 from kafka_shim.wire_client import Connection
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from kafka_shim.protocol.message import Message
 
 # Long for a broker that has no reason to wait.
 A_WHILE_S = 0.4

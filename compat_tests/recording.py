@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from kafka_shim.wire_client import parse_address
 from kafka_shim.wiretap.capture import CaptureWriter, read_capture
 from kafka_shim.wiretap.recorder import OnRequest, Recorder
 from kafka_shim.wiretap.replay import Outcome, Replayer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 PATIENCE_S = 20
 

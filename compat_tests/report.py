@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from kafka_shim.compat.allowed import reason_for
 from kafka_shim.compat.runner import FAILED, NOT_APPLICABLE, PASSED, Difference, Results, differences
-from kafka_shim.compat.scenarios import Scenario
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from kafka_shim.compat.scenarios import Scenario
 
 BEGIN, END = "<!-- compat: begin -->", "<!-- compat: end -->"
 PAGE = Path(__file__).with_name("report.html")

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from kafka_shim.cext.records import build
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.api_keys import API_KEYS
 from kafka_shim.protocol.headers import request_class
-from kafka_shim.protocol.message import Message
 from kafka_shim.wire_client import Connection, check
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from kafka_shim.protocol.message import Message
 
 Record = tuple[bytes | None, bytes | None]
 

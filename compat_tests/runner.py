@@ -12,14 +12,18 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
-from kafka_shim.compat.scenarios import Scenario
 from kafka_shim.compat.scenarios.scenario_client import Disagreement, ScenarioClient, warm_up
 from kafka_shim.compat.targets import Power, Target, make
 from kafka_shim.compat.targets.kafka_container import KafkaContainer
 from kafka_shim.compat.targets.kafka_native import KafkaNative
 from kafka_shim.wire_client import WireClientError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from kafka_shim.compat.scenarios import Scenario
 
 # Beside each other on one broker; most of a scenario's time is waiting for answers.
 WORKERS = 4

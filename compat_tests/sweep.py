@@ -9,16 +9,20 @@ but for invented ids.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from kafka_shim.compat.requests import NAMES, create_topic, make
 from kafka_shim.protocol.headers import request_class
-from kafka_shim.protocol.message import Message
 from kafka_shim.wire_client import Connection, WireClientError
 from kafka_shim.wiretap.compare import Pairs, differences
 from kafka_shim.wiretap.frames import error_codes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from kafka_shim.protocol.message import Message
 
 TOPIC, ABSENT, GROUP, TXN = "sweep", "absent", "sweep-group", "sweep-txn"
 BAD_ID = b"\x01" * 16

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from kafka_shim.compat import jvm
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
 
 SOURCE = Path(__file__).resolve().parent / "java" / "ToolDriver.java"
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 DATA_DIR = "/var/lib/kafka-shim"
 # Of Kafka's JVM and scripts, and the shim's own variables: no options of a broker.

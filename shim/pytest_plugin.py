@@ -11,10 +11,9 @@ The marker's arguments are those of `shim.Broker`. Nothing of the broker is impo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -21,15 +21,16 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from kafka_shim.spark import generator, plain_clients, stream
 from kafka_shim.spark.sink import faults
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from kafka_shim.compat.targets import Target
 

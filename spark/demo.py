@@ -12,7 +12,6 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -25,6 +24,7 @@ from kafka_shim.spark.kafka_topic import Source
 from kafka_shim.spark.session import build_session
 from kafka_shim.spark.sink import faults
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,8 +10,10 @@ from kafka_shim.spark import formats, kafka_topic
 from kafka_shim.spark.formats import Format
 from kafka_shim.spark.kafka_topic import Part, Source
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     Command = Callable[..., Any]
 

@@ -14,7 +14,6 @@ A run with the same checkpoint goes on where the last one ended or was killed. S
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,8 +23,10 @@ from kafka_shim.spark.session import build_session
 from kafka_shim.spark.sink.data_source import KafkaExactlyOnce
 from kafka_shim.spark.sink.foreach_batch import exactly_once, refuse_speculation
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery

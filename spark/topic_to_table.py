@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from kafka_shim.spark import kafka_topic, options, pages, task_progress, triggers
-from kafka_shim.spark.formats import Format
 from kafka_shim.spark.session import build_session
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from kafka_shim.spark.formats import Format
     from kafka_shim.spark.kafka_topic import Source
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Coroutine
-from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from kafka_shim.compat.apps import python_names
 from kafka_shim.compat.apps.base import TIMEOUT_S, App, Producer, Reader, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
 
 # Refusals are what scenarios ask for; they come as exceptions, too.
 logging.getLogger("aiokafka").setLevel(logging.CRITICAL)

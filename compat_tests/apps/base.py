@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 TIMEOUT_S = 30
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from contextlib import contextmanager
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Producer as Client
 
 from kafka_shim.compat.apps.base import TIMEOUT_S, App, Producer, Reader, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # Refusals are what scenarios ask for; librdkafka would print the fatal ones.
 QUIET = logging.getLogger("kafka_shim.compat.librdkafka")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import atexit
 import itertools
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kafka_shim.compat.apps.base import App, Producer, Reader, Refused
 from kafka_shim.compat.transactions.java_driver import JavaClientError, JavaTransactions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _numbers = itertools.count(1)
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
@@ -13,6 +11,11 @@ from kafka.structs import OffsetAndMetadata
 
 from kafka_shim.compat.apps import python_names
 from kafka_shim.compat.apps.base import TIMEOUT_S, App, Producer, Reader, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 # Refusals are what scenarios ask for; they come as exceptions, too.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def producer(bootstrap: str, transactional_id: str, timeout_ms: int, codec: str) -> dict[str, Any]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Self
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
 
 MAX_REQUEST_BYTES = 32 * 1024 * 1024
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import struct
 import subprocess
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kafka_shim.compat import jvm
 from kafka_shim.compat.clients.base import MAX_REQUEST_BYTES, Client, Message
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 SOURCE = Path(__file__).parent.parent / "java" / "ClientDriver.java"
 NULL = struct.pack(">i", -1)

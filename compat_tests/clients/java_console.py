@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from kafka_shim.compat import jvm
 from kafka_shim.compat.clients.base import MAX_REQUEST_BYTES, Client, Message
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NULL = "(none)"
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import subprocess
-from collections.abc import Sequence
 
 from kafka_shim.compat.clients.base import MAX_REQUEST_BYTES, Client, Message
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 KEY_END = b"\x1f"
 RECORD_END = b"\x1e"

@@ -13,10 +13,13 @@ import random
 import subprocess
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from kafka_shim.compat import jvm
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
 
 SOURCE = Path(__file__).resolve().parent.parent / "java" / "AssignorDriver.java"
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
 
 from kafka_shim.compat.groups.script import Script, protocols, subscription
 from kafka_shim.errors import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 CONVERSATIONS: dict[str, Callable[[Script], None]] = {}
 

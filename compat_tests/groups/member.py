@@ -12,7 +12,10 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Stop:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Iterable
 from itertools import count
-from typing import Any
 
 from kafka_shim.compat import parked
 from kafka_shim.compat.requests import make
@@ -14,6 +12,11 @@ from kafka_shim.errors import ErrorCode
 from kafka_shim.java_hash import internal_partition
 from kafka_shim.protocol.message import Message
 from kafka_shim.wire_client import Connection, WireClientError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
 
 # What differs from run to run and says nothing.
 _IGNORED = {"throttle_time_ms", "unknown_tags"}

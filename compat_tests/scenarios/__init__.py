@@ -5,15 +5,16 @@ A scenario asserts its row on whatever broker it talks to, and leaves a transcri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING
 
 from kafka_shim.compat.targets import Power
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from kafka_shim.compat.apps import App
     from kafka_shim.compat.scenarios.scenario_client import ScenarioClient
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from kafka_shim.compat.scenarios import scenario
-from kafka_shim.compat.scenarios.scenario_client import ScenarioClient
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from kafka_shim.compat.scenarios.scenario_client import ScenarioClient
 
 STAGES, PARTITIONS, COUNT = 3, 3, 30
 # A commit into a rebalance that has begun; the record is read again by whoever gets its partition.

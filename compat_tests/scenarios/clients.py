@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from kafka_shim.compat.apps import App, Reader, Refused
 from kafka_shim.compat.apps.base import read
 from kafka_shim.compat.recording import recorder
 from kafka_shim.compat.scenarios import client_scenario
-from kafka_shim.compat.scenarios.scenario_client import ScenarioClient
 from kafka_shim.compat.targets import Power
-from kafka_shim.wiretap.frames import Request
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kafka_shim.compat.scenarios.scenario_client import ScenarioClient
+    from kafka_shim.wiretap.frames import Request
 
 PRODUCE, ADD_PARTITIONS, END_TXN = 0, 24, 26
 

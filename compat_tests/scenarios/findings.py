@@ -5,7 +5,6 @@ are proved by scenarios of the rows that they come from.
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 from kafka_shim.compat.requests import make, produce
 from kafka_shim.compat.scenarios import scenario
@@ -15,6 +14,10 @@ from kafka_shim.compat.scenarios.transactions import state_of
 from kafka_shim.compat.targets import Power
 from kafka_shim.protocol.api_keys import API_KEYS
 from kafka_shim.wire_client import Connection, WireClientError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 

@@ -4,14 +4,16 @@ scenario, and what their state says after a kill.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from kafka_shim.compat.groups.conversations import CONVERSATIONS
 from kafka_shim.compat.groups.script import Script
 from kafka_shim.compat.scenarios import scenario
 from kafka_shim.compat.scenarios.scenario_client import NONE, ScenarioClient, name_of, warm_up
 from kafka_shim.compat.targets import Power
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 ROWS = {
     "refused_joins": ("C1",),

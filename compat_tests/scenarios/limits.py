@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 
 from kafka_shim.cext.records import build
 from kafka_shim.compat.requests import produce
@@ -12,6 +11,10 @@ from kafka_shim.compat.scenarios import scenario
 from kafka_shim.compat.scenarios.scenario_client import Parked, Producer, ScenarioClient, records_of
 from kafka_shim.compat.scenarios.transactions import MAPPING, log_of_transactions, state_of
 from kafka_shim.compat.targets import Power
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PRODUCER_ID_LIMIT = 2**63 - 1
 LOADING, CONCURRENT, INVALID = "COORDINATOR_LOAD_IN_PROGRESS", "CONCURRENT_TRANSACTIONS", "INVALID_TXN_STATE"

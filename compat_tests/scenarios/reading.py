@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafka_shim.compat.requests import fetch
 from kafka_shim.compat.scenarios import scenario
 from kafka_shim.compat.scenarios.scenario_client import NONE, Producer, ScenarioClient, name_of, records_of, visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 UNSTABLE = "UNSTABLE_OFFSET_COMMIT"
 

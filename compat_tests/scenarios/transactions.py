@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafka_shim.compat.requests import fetch, make
 from kafka_shim.compat.scenarios import scenario
 from kafka_shim.compat.scenarios.scenario_client import NONE, Producer, ScenarioClient, name_of, records_of
 from kafka_shim.compat.targets import Power
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 FENCED, OLD_EPOCH, MAPPING = "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"
 

@@ -6,11 +6,14 @@ and stops it. The module of a kind is imported when it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import import_module
-from pathlib import Path
 
 from kafka_shim.compat.targets.base import Power, Target, TargetError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
 
 __all__ = ["KINDS", "Power", "Target", "TargetError", "make"]
 

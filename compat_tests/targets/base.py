@@ -10,10 +10,13 @@ import struct
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Self
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+    from typing import IO, Self
 
 # The same on every target that takes settings: one node, no waiting for members that will not come.
 SETTINGS = {

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Self
 
 from kafka_shim.compat import engine
 from kafka_shim.compat.images import ImageError
 from kafka_shim.compat.targets.base import Power, Target, TargetError, answers, free_ports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
 
 BROKER_PORT = 9092
 

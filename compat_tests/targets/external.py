@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 from kafka_shim.compat.targets.base import Power, Target, TargetError, answers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
 
 
 class External(Target):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
-from typing import Self
 
 from kafka_shim.compat import jvm
 from kafka_shim.compat.kafka_jars import classpath
 from kafka_shim.compat.targets.base import Power, ProcessTarget, free_ports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Self
 
 CLUSTER_ID = "a2Fma2Etc2hpbS10ZXN0cw"
 

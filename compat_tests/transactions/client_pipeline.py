@@ -6,11 +6,14 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from kafka_shim.compat.transactions.pipeline import ABORT_SHARE, GROUP, SINK, SINK_PARTITIONS, SOURCE, TRANSACTIONAL_ID
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 GIVE_UP_S = 60
 CLIENT = {

@@ -10,14 +10,17 @@ import os
 import random
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
 
 from kafka_shim.compat.targets.base import TargetError
 from kafka_shim.compat.targets.shim_process import ShimProcess
 from kafka_shim.compat.transactions import pipeline
 from kafka_shim.compat.transactions.client_pipeline import ClientPipeline
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Self
 
 COUNT = 12
 SEED = 5

@@ -6,10 +6,13 @@ import queue
 import subprocess
 import threading
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from kafka_shim.compat import jvm
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
 
 SOURCE = Path(__file__).resolve().parent.parent / "java" / "TransactionDriver.java"
 

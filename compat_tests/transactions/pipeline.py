@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
-from typing import Any
 
 from kafka_shim.cext.records import iterate, parse_marker
 from kafka_shim.compat.requests import create_topic, fetch, make, produce
 from kafka_shim.errors import ErrorCode
 from kafka_shim.wire_client import Connection, RequestError, WireClientError, check
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 SOURCE, SINK, GROUP, TRANSACTIONAL_ID = "source", "sink", "pipeline-group", "pipeline"
 SINK_PARTITIONS = 2

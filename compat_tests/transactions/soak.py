@@ -6,9 +6,6 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -16,6 +13,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_shim.compat.targets.shim_process import ShimProcess
 from kafka_shim.history import checker, operations
 from kafka_shim.history.operations import FAIL, INFO, OK, Operation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from typing import Any
 
 TOPIC = "soak"
 PARTITIONS = 12

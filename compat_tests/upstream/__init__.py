@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from kafka_shim.compat.upstream.base import Suite
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.compat.upstream.base import Suite
 
 SUITES = ("kafka_python", "arroyo", "franz_go", "kafka_go")
 

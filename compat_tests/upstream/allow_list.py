@@ -7,10 +7,13 @@ why. An ID may hold ``*``. A test is judged by the first line that fits it, so a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
 
 QUICK, LONG, OUT = "quick", "long", "out"
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar
 
 from kafka_shim.compat.upstream.allow_list import AllowList
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+    from typing import ClassVar
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
-from kafka_shim.compat.upstream.runner import Result
+    from kafka_shim.compat.upstream.runner import Result
 
 BEGIN = "<!-- upstream: begin -->"
 END = "<!-- upstream: end -->"

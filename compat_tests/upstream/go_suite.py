@@ -7,13 +7,16 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
 
 from kafka_shim.compat.upstream.allow_list import OUT
 from kafka_shim.compat.upstream.base import FAILED, PASSED, SKIPPED, Outcome, Suite, Unavailable
 from kafka_shim.compat.upstream.packages import CACHE, go_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import ClassVar
 
 STATUS = {"PASS": PASSED, "FAIL": FAILED, "SKIP": SKIPPED}
 # Under -test.v=test2json this byte stands before what the test runner itself says, also where a test has printed half a

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from importlib.metadata import version
-from pathlib import Path
-from typing import ClassVar
 from xml.etree import ElementTree
 
 from kafka_shim.compat.upstream.base import FAILED, PASSED, SKIPPED, Outcome, Suite, Unavailable
 from kafka_shim.compat.upstream.packages import ROOT, source_distribution
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from typing import ClassVar
 
 ADDRESS = "KAFKA_SHIM_UPSTREAM_BROKER"
 """The variable that tells a plugin of ours the broker's address."""

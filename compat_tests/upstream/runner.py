@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from kafka_shim.compat.targets import Target, make
 from kafka_shim.compat.targets.base import free_ports
 from kafka_shim.compat.upstream.base import FAILED, PASSED, Outcome, Suite
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 NOT_RUN = Outcome(FAILED, 0.0, "it has no result: the run ended before it")
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import Any
 
 import click
 
@@ -14,6 +12,11 @@ from kafka_shim.wiretap.capture import CaptureError, read_capture
 from kafka_shim.wiretap.compare import IGNORED, Pairs, answers_differ
 from kafka_shim.wiretap.fetched import Fetched
 from kafka_shim.wiretap.order import FETCH, Call, arranged, calls_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 API_VERSIONS = 18
 COLUMN = 60

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import click
 
 from kafka_shim.commands.options import bootstrap_option, connected
@@ -11,8 +9,10 @@ from kafka_shim.errors import ErrorCode
 from kafka_shim.group.embedded import EmbeddedError, read_assignment
 from kafka_shim.wire_client import Connection, check
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any
 
     TopicPartition = tuple[str, int]
 

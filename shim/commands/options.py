@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from kafka_shim.wire_client import DEFAULT_BOOTSTRAP, Connection, WireClientError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 

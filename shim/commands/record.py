@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +13,7 @@ from kafka_shim.wiretap.capture import CaptureError, CaptureWriter, Entry, read_
 from kafka_shim.wiretap.recorder import Recorder
 from kafka_shim.wiretap.replay import Outcome, Replayer
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 

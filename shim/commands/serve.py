@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 @click.command(name="serve", help="Serve clients until SIGTERM or SIGINT.")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import click
 
 from kafka_shim.commands.options import bootstrap_option, connected, joined, parse_pairs, uuid_text
 from kafka_shim.errors import ErrorCode
 from kafka_shim.wire_client import Connection, RequestError, check
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 TOPIC = 2
 DEFAULT_CONFIG = 5

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,8 +12,10 @@ from kafka_shim.commands.options import bootstrap_option, connected
 from kafka_shim.errors import ErrorCode
 from kafka_shim.wire_client import Connection, RequestError, check
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Any
 
 TRANSACTION = 1
 # As in shim/api/k22_init_producer_id.py and k65_describe_transactions.py.

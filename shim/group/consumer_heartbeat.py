@@ -7,7 +7,6 @@ assignment when one is due, and takes the member one step towards it.
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.consumer import ConsumerGroup
 from kafka_shim.group.consumer_leave import fence_members
 from kafka_shim.group.consumer_member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH, UNREVOKED, ConsumerMember
 from kafka_shim.group.consumer_reconcile import reconcile
@@ -23,6 +22,7 @@ from kafka_shim.protocol.messages.consumer_group_heartbeat_response import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.group.client import Client
+    from kafka_shim.group.consumer import ConsumerGroup
     from kafka_shim.group.consumer_member import Epochs, Partitions
     from kafka_shim.group.surroundings import Surroundings
     from kafka_shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest

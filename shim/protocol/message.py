@@ -35,7 +35,7 @@ else:
         return lambda cls: cls
 
 
-__all__ = ["EMPTY", "NEVER", "TYPE_CHECKING", "ZERO_UUID", "Buffer", "Message", "Records"]
+__all__ = ["EMPTY", "NEVER", "ZERO_UUID", "Buffer", "Message", "Records"]
 
 ZERO_UUID = bytes(16)
 # Stands for "a new empty list, or a new struct" as the default of a field.

@@ -11,9 +11,12 @@ import json
 import re
 import sys
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 KAFKA_VERSION = "4.3.1"
 LINE = 120
@@ -208,12 +211,14 @@ def module(definition: Definition) -> str:
         bodies.append(_class(struct, [Field(f) for f in raw], [], is_response))
     bodies.append(_class(name, [Field(f) for f in definition["fields"]], head, is_response))
     text = "".join("\n\n" + "\n".join(body) + "\n" for body in bodies)
-    shared = ("EMPTY", "TYPE_CHECKING", "ZERO_UUID", "Buffer", "Message", "Records")
+    shared = ("EMPTY", "ZERO_UUID", "Buffer", "Message", "Records")
     words = [word for word in shared if re.search(rf"\b{word}\b", text)]
     span = f"version {low}" if low == high else f"versions {low}-{high}"
+    guard = "\nTYPE_CHECKING = False\n" if "TYPE_CHECKING" in text else ""
     return (
         f'"""{definition["name"]}, {span}. Written by transcribe.py: change nothing here."""\n\n'
-        f"from __future__ import annotations\n\nfrom kafka_shim.protocol.message import {', '.join(words)}\n{text}"
+        "from __future__ import annotations\n\n"
+        f"from kafka_shim.protocol.message import {', '.join(words)}\n{guard}{text}"
     )
 
 

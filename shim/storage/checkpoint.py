@@ -4,7 +4,10 @@ CheckpointFile)."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"

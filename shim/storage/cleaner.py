@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from typing import TYPE_CHECKING
 
 from kafka_shim.cext.batch import BatchError
 from kafka_shim.storage import checkpoint, names, retention
@@ -13,6 +12,7 @@ from kafka_shim.storage.compaction import Cancelled, Group, Round
 from kafka_shim.storage.segments import Segment
 from kafka_shim.storage.throttle import Throttle
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.clock import Timer
     from kafka_shim.storage.data_dir import DataDir

@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 import os
 import time
-from typing import TYPE_CHECKING
 
 from kafka_shim.cext.batch import HEADER_SIZE, BatchError
 from kafka_shim.cext.compaction import OffsetMap, copy_kept, index_records, seal, survey
@@ -26,14 +25,15 @@ from kafka_shim.storage import names, validation
 from kafka_shim.storage.open_files import OpenFiles
 from kafka_shim.storage.producers import NO_OFFSET
 from kafka_shim.storage.segments import Segment
-from kafka_shim.storage.throttle import Throttle
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kafka_shim.cext.batch import Batch
     from kafka_shim.config import TopicConfig
     from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.storage.throttle import Throttle
 
 logger = logging.getLogger(__name__)
 

@@ -8,11 +8,14 @@ import json
 import logging
 import os
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Mapping
 
 from kafka_shim.storage import checkpoint, names
 from kafka_shim.storage.checkpoint import CheckpointError, Partition
 from kafka_shim.storage.results import StorageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 logger = logging.getLogger(__name__)
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from kafka_shim.cext.batch import HEADER_SIZE
 from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.cext.records import iterate
 from kafka_shim.cext.segment import Walk, find_batch, read
 from kafka_shim.storage import dump_records, names, producer_snapshot
-from kafka_shim.storage.dump_records import Texts
 from kafka_shim.storage.index import OffsetIndex, TimeIndex
 from kafka_shim.storage.txn_index import VERSION as TXN_VERSION
 from kafka_shim.storage.txn_index import TxnIndex
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from kafka_shim.cext.batch import Batch
     from kafka_shim.cext.records import Record
+    from kafka_shim.storage.dump_records import Texts
 
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 CHECKPOINT = ".checkpoint"

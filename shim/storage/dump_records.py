@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from typing import TYPE_CHECKING, Any
 
 from kafka_shim.cext.messages import UnsupportedVersionError, WireError, decode_prefix
 from kafka_shim.protocol import record_frames
@@ -13,7 +12,10 @@ from kafka_shim.protocol.record_frames import ControlType, UnknownRecordError
 from kafka_shim.protocol.record_types import METADATA_RECORDS
 from kafka_shim.storage.data_dir import uuid_text
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from kafka_shim.cext.records import Record
     from kafka_shim.protocol.record_frames import CoordinatorRecords
 

@@ -6,14 +6,15 @@ import errno
 import logging
 import os
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
 
 from kafka_shim.errors import KafkaError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kafka_shim.faults import Faults
 
 logger = logging.getLogger(__name__)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage.flusher import Flusher
 from kafka_shim.storage.open_files import OpenFiles
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from concurrent.futures import Future
 

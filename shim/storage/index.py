@@ -9,10 +9,13 @@ from __future__ import annotations
 import mmap
 import os
 from bisect import bisect_left
-from collections.abc import Callable
 from struct import Struct
 
 from kafka_shim.cext.segment import lookup_offset, lookup_time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 OFFSET_ENTRY = Struct(">ii")  # offset relative to the segment's base, position in the .log file
 TIME_ENTRY = Struct(">qi")  # timestamp, relative offset of the batch that has it

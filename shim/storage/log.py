@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
 
 from kafka_shim.cext.batch import scan, stamp
 from kafka_shim.cext.records import build_marker, recompress
@@ -18,9 +16,12 @@ from kafka_shim.storage.producers import Marker, ProducerEntry, ProducerRefusal,
 from kafka_shim.storage.results import Appended, Buffer, Fetched, FoundOffset, ProducerStatus
 from kafka_shim.storage.segments import Segment
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from concurrent.futures import Future
     from pathlib import Path
+    from typing import Any
 
     from kafka_shim.cext.batch import Batch
     from kafka_shim.config import TopicConfig

@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import checkpoint, names, recovery, retention
-from kafka_shim.storage.checkpoint import Partition
 from kafka_shim.storage.cleaner import Cleaner
 from kafka_shim.storage.data_dir import (
     METADATA_TOPIC,
@@ -28,10 +26,12 @@ from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.open_files import OUT_OF_RESOURCES
 from kafka_shim.storage.results import StorageError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.clock import Clock, Timer
     from kafka_shim.config import BrokerConfig, TopicConfig
     from kafka_shim.faults import Faults
+    from kafka_shim.storage.checkpoint import Partition
     from kafka_shim.storage.home import MarkerHook
 
 logger = logging.getLogger(__name__)

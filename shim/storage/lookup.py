@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
 
 from kafka_shim.cext.batch import BatchError, Verdict, scan
 from kafka_shim.cext.records import find_timestamp
@@ -15,9 +13,12 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import names
 from kafka_shim.storage.results import Fetched, FoundOffset
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
     from kafka_shim.cext.batch import Batch
-    from kafka_shim.cext.segment import Walk
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.storage.segments import Segment
 

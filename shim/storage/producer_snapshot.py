@@ -7,11 +7,14 @@ of a producer is in it (A9)."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from struct import Struct
 
 from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.storage.producers import ProducerEntry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 HEADER = Struct(">hIi")
 # id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, start of the open transaction

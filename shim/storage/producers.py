@@ -6,11 +6,10 @@ Recovery calls `replay`, which applies without checking: the batch was accepted 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage.verification import Verification
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.cext.batch import Batch
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import TYPE_CHECKING
 
 from kafka_shim.cext.batch import BatchError
 from kafka_shim.cext.records import iterate, parse_marker
@@ -18,6 +17,7 @@ from kafka_shim.storage.checkpoint import CheckpointError
 from kafka_shim.storage.producers import Marker
 from kafka_shim.storage.segments import Segment
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.cext.batch import Batch
     from kafka_shim.storage.home import Home

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from kafka_shim.storage import names
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.storage.home import Home
     from kafka_shim.storage.log import PartitionLog

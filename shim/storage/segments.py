@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
 
 from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.cext.segment import Walk, append, find_batch, read
@@ -13,7 +11,11 @@ from kafka_shim.storage import names
 from kafka_shim.storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY, TIME_ENTRY, OffsetIndex, TimeIndex
 from kafka_shim.storage.txn_index import TxnIndex
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
     from kafka_shim.cext.batch import Batch
     from kafka_shim.config import TopicConfig
     from kafka_shim.storage.open_files import OpenFiles

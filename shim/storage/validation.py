@@ -3,14 +3,15 @@ ProduceRequest)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from kafka_shim.cext.batch import BatchError, Verdict, scan
 from kafka_shim.cext.records import iterate, validate
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage.results import Buffer, NotOneBatchError, RecordsError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from kafka_shim.cext.batch import Batch
     from kafka_shim.cext.records import RecordsSummary
     from kafka_shim.config import TopicConfig

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from enum import IntEnum
 from pathlib import Path
 from struct import Struct
 from typing import BinaryIO, NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MAGIC = b"kafka-shim capture 1\n"
 ENTRY = Struct(">BIQI")

@@ -4,14 +4,16 @@ out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 from kafka_shim.cext.batch import Batch, BatchError, scan
 from kafka_shim.cext.records import iterate, parse_marker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.message import ZERO_UUID, Message
 from kafka_shim.wiretap.frames import error_codes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 # Different on every broker and in every run.
 IGNORED = {

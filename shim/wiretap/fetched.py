@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
-from typing import Any
 
 from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kafka_shim.wiretap.compare import Pairs, records_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Set
+    from typing import Any
 
 READ_COMMITTED = 1
 BY_NAME, BY_ID = 12, 16

@@ -10,15 +10,18 @@ Two things that happened by chance when it was recorded are made certain, so tha
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from kafka_shim.cext.wire import WireError
 from kafka_shim.wiretap.capture import Entry, Kind
 from kafka_shim.wiretap.compare import PASSING, batches_of
 from kafka_shim.wiretap.frames import Request, build_request, error_codes, parse_request, parse_response
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Mapping
+    from typing import Any
 
 PRODUCE, FETCH, METADATA, JOIN_GROUP, SYNC_GROUP, CREATE_TOPICS, END_TXN = 0, 1, 3, 11, 14, 19, 26
 # How long the answer of what a broker may hold back is expected to come at once; other answers come soon.

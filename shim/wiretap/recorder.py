@@ -10,12 +10,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from kafka_shim.cext.wire import WireError
 from kafka_shim.protocol.message import Message
 from kafka_shim.wiretap.capture import CaptureWriter, Entry, Kind
 from kafka_shim.wiretap.frames import Request, build_response, parse_request, parse_response
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_FRAME_BYTES = 1 << 30
 # Of a request and its frame: the frames that go on to the broker instead of it. Only the first of them is answered to

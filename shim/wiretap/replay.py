@@ -13,7 +13,6 @@ import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.cext.wire import WireError
@@ -25,6 +24,10 @@ from kafka_shim.wiretap.fetched import Fetched
 from kafka_shim.wiretap.frames import Request, build_request, error_codes, parse_request, parse_response
 from kafka_shim.wiretap.order import END_TXN, FETCH, arranged, windows
 from kafka_shim.wiretap.recorder import close, read_frame
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 API_VERSIONS, DESCRIBE_TRANSACTIONS = 18, 65
 AT_PRODUCER_ID, AT_PRODUCER_EPOCH, AT_CRC, CRC_FROM = 43, 51, 17, 21

@@ -6,7 +6,6 @@ import contextlib
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +15,7 @@ from kafka_shim.spark.kafka_topic import Source
 from kafka_shim.spark.session import build_session
 from kafka_shim.spark.triggers import Trigger
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

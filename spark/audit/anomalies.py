@@ -7,12 +7,11 @@ known to hold something, so that no query looks at pairs of records.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_shim.history import anomalies as names
 from kafka_shim.spark.audit import history
 from kafka_shim.spark.audit.evidence import small
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 

@@ -6,10 +6,9 @@ span; so only edges inside such stretches come to the driver. In a clean history
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_shim.history import cycles
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -7,10 +7,10 @@ offsets, an offset with two values) is counted first, so that joins that look fo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from kafka_shim.spark.audit import history
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 

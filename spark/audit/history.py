@@ -7,10 +7,11 @@ one process must stand in order on one partition.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from pyspark.sql import DataFrame
 

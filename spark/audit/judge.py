@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kafka_shim.history import anomalies as names
 from kafka_shim.history import checker, cycles
 from kafka_shim.spark.audit import anomalies, circles, evidence
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

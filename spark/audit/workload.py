@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafka_shim.history import anomalies as names
 from kafka_shim.history import cycles
 from kafka_shim.history.operations import FAIL, OK, POLL, SEND, Operation
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 

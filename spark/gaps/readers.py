@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any
 
 from kafka_shim.spark import kafka_topic, triggers
 from kafka_shim.spark.kafka_topic import Source
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+    from typing import Any
 
     from pyspark.sql import DataFrame, SparkSession
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, ClassVar
 
 from kafka_shim.spark import plain_clients
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import ClassVar
 
     from confluent_kafka import Producer
 

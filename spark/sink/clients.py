@@ -11,9 +11,11 @@ dies of a segmentation fault. A coordinator that has just started or moved answe
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from confluent_kafka import Consumer
     from confluent_kafka.admin import AdminClient
 

@@ -7,13 +7,13 @@ than the data source can.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from kafka_shim.spark.sink import progress
 from kafka_shim.spark.sink.task_writer import NEEDS_VALUE, SinkOptions, TaskAddress, fence, write_task
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any
 
     from pyspark.sql import DataFrame, SparkSession
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import KafkaException
@@ -17,6 +16,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.compat.targets import Target
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
 from kafka_shim.compat.targets.shim_process import ROOT
 from kafka_shim.wire_client import Connection
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -25,6 +24,7 @@ from kafka_shim.protocol.messages.init_producer_id_request import InitProducerId
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kafka_shim.wire_client import Connection, check
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 

@@ -4,7 +4,7 @@ on both brokers, in the versions where answers change, and field by field the sa
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -19,6 +19,7 @@ from kafka_shim.protocol.messages.offset_for_leader_epoch_request import (
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kafka_shim.tests.produced import batch, fetch_request, make_topic, produce_request
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +12,7 @@ from kafka_shim.compat import jvm
 from kafka_shim.compat.targets.shim_process import ROOT
 from kafka_shim.compat.tool_driver import ToolDriver
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path

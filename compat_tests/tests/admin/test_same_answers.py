@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from kafka_shim.compat.tests.admin.compare import Pair
@@ -23,6 +21,7 @@ from kafka_shim.protocol.messages import sasl_authenticate_request as authentica
 from kafka_shim.protocol.messages import sasl_handshake_request as handshake
 from kafka_shim.protocol.messages import update_features_request as features
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

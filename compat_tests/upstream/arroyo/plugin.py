@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
 
 @contextmanager

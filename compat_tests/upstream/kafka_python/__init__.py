@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
 
 from kafka_shim.compat.kafka_jars import KAFKA_VERSION
 from kafka_shim.compat.upstream.pytest_suite import PytestSuite
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import ClassVar
 
 
 class KafkaPython(PytestSuite):

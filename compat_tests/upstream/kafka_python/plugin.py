@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import sys
 import types
-from typing import Any
 
 import pytest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class ExternalService:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kafka_shim.protocol.message import EMPTY, TYPE_CHECKING, Message
+from kafka_shim.protocol.message import EMPTY, Message
+
+TYPE_CHECKING = False
 
 
 class DescribeTransactionsRequest(Message):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kafka_shim.protocol.message import EMPTY, TYPE_CHECKING, Message, Records
+from kafka_shim.protocol.message import EMPTY, Message, Records
+
+TYPE_CHECKING = False
 
 
 class SnapshotId(Message):

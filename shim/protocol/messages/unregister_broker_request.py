@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kafka_shim.protocol.message import TYPE_CHECKING, Message
+from kafka_shim.protocol.message import Message
+
+TYPE_CHECKING = False
 
 
 class UnregisterBrokerRequest(Message):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kafka_shim.protocol.message import EMPTY, TYPE_CHECKING, ZERO_UUID, Message
+from kafka_shim.protocol.message import EMPTY, ZERO_UUID, Message
+
+TYPE_CHECKING = False
 
 
 class TopicPartition(Message):

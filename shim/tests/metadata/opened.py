@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from kafka_shim.clock import VirtualClock
 from kafka_shim.config import BrokerConfig
@@ -11,6 +10,7 @@ from kafka_shim.faults import Faults
 from kafka_shim.metadata.store import MetadataStore
 from kafka_shim.storage.logs import Logs
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
