@@ -107,6 +107,7 @@ def _logger_entries() -> Iterable[Entry]:
         entry.is_sensitive = False
         entry.value = level_name(logger.getEffectiveLevel())
         entry.source = FROM_LOGGER
+        entry.documentation = ""
         yield entry
 
 
@@ -118,7 +119,8 @@ def _entry(entry: Entry, request: DescribeConfigsRequest) -> DescribeConfigsReso
         config_source=entry.source,
         is_sensitive=entry.is_sensitive,
         config_type=entry.type_id,
-        documentation=entry.documentation if request.include_documentation or not entry.type_id else None,
+        # Kafka leaves that of a logger at the default of the message.
+        documentation=entry.documentation if request.include_documentation or entry.source == FROM_LOGGER else None,
     )
     if request.include_synonyms:
         result.synonyms = [

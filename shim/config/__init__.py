@@ -10,6 +10,7 @@ documentation, which have an effect) are loaded when one of their names is first
 | `table.py` | `Option` and the four tables of options |
 | `generated_rows.py`, `docs.py` | facts, transcribed from Kafka's jars; documentation, this project's own |
 | `parse.py` | from texts (server.properties, `-o key=value`, AlterConfigs) to a `BrokerConfig` |
+| `dynamic.py` | which of the options that AlterConfigs stored for brokers are in force |
 | `transcribe.py`, `OptionFacts.java` | write `generated_rows.py` |
 """
 
@@ -21,6 +22,7 @@ from kafka_shim.config.topic import TopicConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from kafka_shim.config.dynamic import dynamic_option, is_listener_security, is_per_broker, usable
     from kafka_shim.config.parse import read_properties
     from kafka_shim.config.table import (
         BROKER_OPTIONS,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
         CLUSTER_WIDE,
         GROUP_OPTIONS,
         PER_BROKER,
+        QUOTA_OPTIONS,
         READ_ONLY,
         SYNONYMS,
         TOPIC_OPTIONS,
@@ -45,6 +48,7 @@ __all__ = [
     "GROUP_OPTIONS",
     "MAX_INT64",
     "PER_BROKER",
+    "QUOTA_OPTIONS",
     "READ_ONLY",
     "SYNONYMS",
     "TOPIC_OPTIONS",
@@ -56,8 +60,12 @@ __all__ = [
     "Option",
     "TopicConfig",
     "check_topic_options",
+    "dynamic_option",
+    "is_listener_security",
+    "is_per_broker",
     "nearest",
     "read_properties",
+    "usable",
 ]
 
 
@@ -65,8 +73,9 @@ def __getattr__(name: str) -> object:
     """The names of the tables and of the parser, loaded at first use: a start with defaults does without."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from kafka_shim.config import parse, table
+    from kafka_shim.config import dynamic, parse, table
 
-    found: object = getattr(parse if name == "read_properties" else table, name)
+    home = next(module for module in (table, parse, dynamic) if hasattr(module, name))
+    found: object = getattr(home, name)
     globals()[name] = found
     return found

@@ -43,8 +43,8 @@ class BrokerConfig(BrokerDefaults):
         return config
 
     def apply_dynamic(self, options: Mapping[str, str]) -> None:
-        """Replace what AlterConfigs has stored for this broker (cluster-wide default first, then its own, merged by
-        the caller). Values were checked before they were stored."""
+        """Replace what AlterConfigs has stored for this broker: the cluster's options, then its own over them, each as
+        `usable` takes them."""
         from kafka_shim.config.parse import apply_dynamic
 
         apply_dynamic(self, options)

@@ -105,7 +105,7 @@ def parse_broker(config: BrokerConfig, options: Mapping[str, str]) -> None:
 
 def apply_dynamic(config: BrokerConfig, options: Mapping[str, str]) -> None:
     """Make `options` what AlterConfigs says: what it no longer names falls back to what was given, or the default."""
-    changed = {name for name in (*config.dynamic, *options) if BROKER_OPTIONS[name].has_effect}
+    changed = {name for name in (*config.dynamic, *options) if _has_effect(name)}
     config.dynamic = dict(options)
     texts = {**config.given, **options}
     for name in changed:
@@ -113,6 +113,11 @@ def apply_dynamic(config: BrokerConfig, options: Mapping[str, str]) -> None:
     # A dynamic option may hide a static one that gives its value in another unit.
     behind = {name for group in SYNONYMS.values() if group[0][0] in changed for name, _ in group}
     _apply(config, {name: BROKER_OPTIONS[name].parse(texts[name]) for name in changed | behind if name in texts})
+
+
+def _has_effect(name: str) -> bool:
+    option = BROKER_OPTIONS.get(name)
+    return option is not None and option.has_effect
 
 
 def _apply(config: BrokerConfig, values: Mapping[str, Any]) -> None:

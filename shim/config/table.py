@@ -163,6 +163,8 @@ class Option:
         return value
 
     def _check(self, text: str, value: Any) -> None:
+        if self.name == "max.connections.per.ip.overrides":
+            self._counts_by_host(text)
         check = self.check
         if not check:
             return
@@ -182,6 +184,17 @@ class Option:
             self._one_of(text, values, check, "String must be one of: ")
         elif check == "non-empty string" and not value:
             raise self._error(text, "String must be non-empty")
+
+    def _counts_by_host(self, text: str) -> None:
+        for part in filter(None, (one.strip() for one in text.split(","))):
+            _, colon, count = part.rpartition(":")
+            if not colon:
+                reason = f"begin 0, end -1, length {len(part)}"
+            elif not count.strip().lstrip("+-").isdigit():
+                reason = f'For input string: "{count.strip()}"'
+            else:
+                continue
+            raise ConfigError(f"Error parsing configuration property '{self.name}': {reason}")
 
     def _one_of(self, text: str, values: Iterable[str], check: str, words: str) -> None:
         allowed = check.strip("[]").split(", ")
@@ -238,6 +251,16 @@ TOPIC_OPTIONS = {
 }
 GROUP_OPTIONS = {row[0] or "": Option(row, DOCS.get(row[0] or "", ""), row[0] in DOCS) for row in generated_rows.GROUP}
 CLIENT_METRICS_OPTIONS = {row[0] or "": Option(row, "", False) for row in generated_rows.CLIENT_METRICS}
+# Options of brokers that can only be stored, not given in server.properties (QuotaConfig.brokerQuotaConfigs).
+# `kafka-reassign-partitions --throttle` sets them. DescribeConfigs shows them as it shows unknown options.
+QUOTA_OPTIONS = {
+    name: Option((name, "LONG", str(2**63 - 1), "[0,...]", "MEDIUM", CLUSTER_WIDE), "", False)
+    for name in (
+        "follower.replication.throttled.rate",
+        "leader.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    )
+}
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -9,11 +9,13 @@ from kafka_shim.config import (
     BROKER_OPTIONS,
     CLIENT_METRICS_OPTIONS,
     GROUP_OPTIONS,
-    PER_BROKER,
     READ_ONLY,
     TOPIC_OPTIONS,
     UNIMPLEMENTED_SECURITY,
     ConfigError,
+    dynamic_option,
+    is_listener_security,
+    is_per_broker,
 )
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.config_entries import effective_topic_value, static_broker_value
@@ -48,28 +50,28 @@ def check_topic(metadata: MetadataStore, options: Mapping[str, str]) -> None:
 
 def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_default: bool) -> None:
     """Raises INVALID_REQUEST unless these options may be changed while a broker runs; `is_default`: of all brokers."""
-    known = {name: BROKER_OPTIONS[name] for name in options if name in BROKER_OPTIONS}
-    fixed = [name for name, row in known.items() if row.update == READ_ONLY]
+    fixed = [name for name in options if name in BROKER_OPTIONS and BROKER_OPTIONS[name].update == READ_ONLY]
     if fixed:
         raise bad_request(f"Cannot update these configs dynamically: {_set(fixed)}")
-    secure = [name for name, row in known.items() if row.update == PER_BROKER and _is_security(name)]
+    secure = [name for name in options if is_listener_security(name)]
     if secure:
         raise bad_request(
             "These security configs can be dynamically updated only per-listener using the listener prefix: "
             f"{_set(secure)}"
         )
+    rows = {name: row for name in options if (row := dynamic_option(name)) is not None}
     try:
-        values: dict[str, Any] = {name: row.parse(options[name]) for name, row in known.items()}
+        values: dict[str, Any] = {name: row.parse(options[name]) for name, row in rows.items()}
     except ConfigError as err:
         raise bad_request(str(err)) from err
-    own = [name for name, row in known.items() if row.update == PER_BROKER]
+    own = [name for name in options if is_per_broker(name)]
     if is_default and own:
         raise bad_request(
             f"Cannot update these configs at default cluster level, broker id must be specified: {_set(own)}"
         )
-    promised = [name for name in options if name.startswith("listener.name.") or name in UNIMPLEMENTED_SECURITY]
-    if promised:
-        raise bad_request(f"These configs promise security that is not implemented yet: {_set(promised)}")
+    unimplemented = [name for name, text in options.items() if _needs_security(name, text)]
+    if unimplemented:
+        raise bad_request(f"These configs need security, which is not implemented yet: {_set(unimplemented)}")
     cordoned = values.get("cordoned.log.dirs", ())
     strange = [path for path in cordoned if path not in metadata.config.log_dirs]
     if strange:
@@ -79,13 +81,17 @@ def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_defa
         )
     if cordoned:
         raise bad_request("cordoned.log.dirs is not implemented yet")
-    bound = [name for name in known if name in ("listeners", "listener.security.protocol.map")]
+    bound = [name for name in options if name in ("listeners", "listener.security.protocol.map")]
     if bound:
         raise bad_request(f"These configs cannot be changed while this broker runs: {_set(bound)}")
 
 
-def _is_security(name: str) -> bool:
-    return name.startswith(("ssl.", "sasl.", "principal.builder", "connections.max.reauth"))
+def _needs_security(name: str, text: str) -> bool:
+    """Whether the option asks for what is not implemented yet: it would be stored and protect nothing."""
+    if name.startswith("listener.name."):
+        return True
+    row = BROKER_OPTIONS.get(name)
+    return name in UNIMPLEMENTED_SECURITY and (row is None or text.strip() != (row.default or ""))
 
 
 def check_client_metrics(name: str, options: Mapping[str, str]) -> None:

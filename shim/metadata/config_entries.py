@@ -13,10 +13,11 @@ from kafka_shim.config import (
     SYNONYMS,
     TOPIC_OPTIONS,
     BrokerConfig,
+    ConfigError,
     TopicConfig,
+    dynamic_option,
 )
 from kafka_shim.metadata.image import (
-    RESOURCE_BROKER,
     RESOURCE_CLIENT_METRICS,
     RESOURCE_GROUP,
     RESOURCE_TOPIC,
@@ -68,7 +69,7 @@ class Synonym:
 
 
 class Entry:
-    """One option of one resource. `type_id` and `documentation` are empty for loggers, which have no table."""
+    """One option of one resource. `type_id` is 0 and `documentation` None for a name that is in no table."""
 
     __slots__ = ("documentation", "is_sensitive", "name", "read_only", "source", "synonyms", "type_id", "value")
 
@@ -81,7 +82,7 @@ class Entry:
         self.value = None if self.is_sensitive else value
         self.read_only = False
         self.type_id = TYPE_IDS.get(option.kind, 0) if option is not None else 0
-        self.documentation = option.doc if option is not None else ""
+        self.documentation: str | None = option.doc if option is not None else None
 
 
 # --- values as text
@@ -112,7 +113,10 @@ def _double_text(value: float) -> str:
 
 
 def _canonical(option: Option, text: str) -> str | None:
-    return text_of(option.parse(text))
+    try:
+        return text_of(option.parse(text))
+    except ConfigError:
+        return text  # stored by another version: shown as it is
 
 
 def effective_topic_value(config: BrokerConfig, name: str) -> str | None:
@@ -159,13 +163,12 @@ def _given(config: BrokerConfig) -> dict[str, str]:
 
 def _broker_synonyms(metadata: MetadataStore, name: str) -> list[Synonym]:
     family = _FAMILIES.get(name, (name,))
-    image = metadata.image
     option = BROKER_OPTIONS.get(name)
     hidden = option is None or option.is_sensitive
     found = []
     for options, source in (
-        (image.config_of(RESOURCE_BROKER, str(metadata.node_id)), FROM_BROKER),
-        (image.config_of(RESOURCE_BROKER, ""), FROM_CLUSTER),
+        (metadata.broker_options, FROM_BROKER),
+        (metadata.cluster_options, FROM_CLUSTER),
         (_given(metadata.config), FROM_FILE),
     ):
         found += [Synonym(one, None if hidden else options[one], source) for one in family if one in options]
@@ -197,13 +200,16 @@ def topic_entries(metadata: MetadataStore, name: str) -> Iterable[Entry]:
         if option.name in overrides:
             synonyms.insert(0, Synonym(option.name, value, FROM_TOPIC))
         yield Entry(option.name, value, synonyms, option)
+    for other in overrides:
+        if other not in TOPIC_OPTIONS:
+            yield Entry(other, None, [Synonym(other, None, FROM_TOPIC)], None)
 
 
 def effective_topic_entries(metadata: MetadataStore, overrides: Mapping[str, str]) -> list[Entry]:
     """What CreateTopics answers: each option with the first value that is set, in the order of the names."""
     places = (
-        (metadata.image.config_of(RESOURCE_BROKER, str(metadata.node_id)), FROM_BROKER),
-        (metadata.image.config_of(RESOURCE_BROKER, ""), FROM_CLUSTER),
+        (metadata.broker_options, FROM_BROKER),
+        (metadata.cluster_options, FROM_CLUSTER),
         (_given(metadata.config), FROM_FILE),
     )
     entries = []
@@ -232,7 +238,7 @@ def broker_entries(metadata: MetadataStore) -> Iterable[Entry]:
     """All options of this broker."""
     config = metadata.config
     given = _given(config)
-    names = [name for name in given if name not in BROKER_OPTIONS]
+    names = [name for name in {**given, **config.dynamic} if name not in BROKER_OPTIONS]
     names += [name for name, option in BROKER_OPTIONS.items() if not option.is_internal or name in given]
     for name in names:
         option = BROKER_OPTIONS.get(name)
@@ -241,17 +247,22 @@ def broker_entries(metadata: MetadataStore) -> Iterable[Entry]:
         if text is not None:
             value = _canonical(option, text) if option is not None else text
         entry = Entry(name, value, _broker_synonyms(metadata, name), option)
-        entry.read_only = option is None or option.update == READ_ONLY
+        entry.read_only = _is_read_only(name)
         yield entry
+
+
+def _is_read_only(name: str) -> bool:
+    option = dynamic_option(name)
+    return option is None or option.name != name or option.update == READ_ONLY
 
 
 def cluster_entries(metadata: MetadataStore) -> Iterable[Entry]:
     """The options stored for all brokers."""
-    for name, text in metadata.image.config_of(RESOURCE_BROKER, "").items():
+    for name, text in metadata.cluster_options.items():
         option = BROKER_OPTIONS.get(name)
         synonyms = [one for one in _broker_synonyms(metadata, name) if one.source == FROM_CLUSTER]
         entry = Entry(name, text, synonyms, option)
-        entry.read_only = option is None or option.update == READ_ONLY
+        entry.read_only = _is_read_only(name)
         yield entry
 
 
@@ -270,6 +281,9 @@ def group_entries(metadata: MetadataStore, name: str) -> Iterable[Entry]:
             value = _canonical(option, stored[option.name])
             synonyms.insert(0, Synonym(option.name, value, FROM_GROUP))
         yield Entry(option.name, value, synonyms, option)
+    for other in stored:
+        if other not in GROUP_OPTIONS:
+            yield Entry(other, None, [Synonym(other, None, FROM_GROUP)], None)
 
 
 def client_metrics_entries(metadata: MetadataStore, name: str) -> Iterable[Entry]:

@@ -9,7 +9,7 @@ from kafka_shim.metadata.image import RESOURCE_TOPIC, Image, Partition, Topic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
 NO_LEADER_CHANGE = -2
@@ -23,6 +23,10 @@ def share(values: Any) -> tuple[Any, ...]:
     if len(_shared) < 4096:
         return _shared.setdefault(key, key)
     return _shared.get(key, key)
+
+
+class ReplayError(ValueError):
+    """A record that cannot follow those before it: it names a topic or a partition that does not exist."""
 
 
 class Replayer:
@@ -39,8 +43,32 @@ class Replayer:
         """Whether a transaction has begun and not ended: a new leader aborts it first."""
         return self._held is not None
 
+    def check(self, records: Iterable[Any]) -> None:
+        """Raise ReplayError unless all of `records` can be applied, one after the other; nothing changes. A commit asks
+        before it writes: what is written must be replayed at every later start."""
+        counts: dict[bytes, int] = {}
+        names: set[str] = set()
+        for record in records:
+            key = record.API_KEY
+            if key not in APPLY and not BEGIN_TRANSACTION <= key <= ABORT_TRANSACTION:
+                raise ReplayError(f"no rule applies records of type {key}")
+            if key == TOPIC:
+                counts[record.topic_id] = 0
+                names.add(record.name)
+            elif key in _OF_TOPICS:
+                count = counts.get(record.topic_id)
+                if count is None:
+                    count = len(_topic_of(self.image, record).partitions)
+                if key == PARTITION:
+                    count = max(count, record.partition_id + 1)
+                elif key == PARTITION_CHANGE and not 0 <= record.partition_id < count:
+                    raise _no_partition(record)
+                counts[record.topic_id] = count
+            elif key == CLEAR_ELR and record.topic_name and record.topic_name not in names:
+                _named(self.image, record.topic_name)
+
     def apply(self, record: Any) -> None:
-        """Apply one record message. Records of unknown keys are an error: the level of the features was checked."""
+        """Apply one record message. Raises ReplayError for one that cannot follow those before it."""
         key = record.API_KEY
         if key == BEGIN_TRANSACTION:
             self._held = []
@@ -54,6 +82,24 @@ class Replayer:
             self._held.append(record)
         else:
             APPLY[key](self.image, record)
+
+
+def _topic_of(image: Image, record: Any) -> Topic:
+    topic = image.topics_by_id.get(record.topic_id)
+    if topic is None:
+        raise ReplayError(f"a {type(record).__name__} names topic id {record.topic_id.hex()}, which does not exist")
+    return topic
+
+
+def _named(image: Image, name: str) -> Topic:
+    topic = image.topics.get(name)
+    if topic is None:
+        raise ReplayError(f"a ClearElrRecord names topic {name}, which does not exist")
+    return topic
+
+
+def _no_partition(record: Any) -> ReplayError:
+    return ReplayError(f"a {type(record).__name__} names partition {record.partition_id}, which does not exist")
 
 
 def _register_broker(image: Image, record: Any) -> None:
@@ -101,7 +147,8 @@ def _topic(image: Image, record: Any) -> None:
 
 
 def _remove_topic(image: Image, record: Any) -> None:
-    topic = image.topics_by_id.pop(record.topic_id)
+    topic = _topic_of(image, record)
+    del image.topics_by_id[record.topic_id]
     del image.topics[topic.name]
     image.configs.pop((RESOURCE_TOPIC, topic.name), None)
     image.partition_count -= len(topic.partitions)
@@ -114,7 +161,7 @@ def _remove_topic(image: Image, record: Any) -> None:
 
 
 def _partition(image: Image, record: Any) -> None:
-    topic = image.topics_by_id[record.topic_id]
+    topic = _topic_of(image, record)
     number = record.partition_id
     partition = Partition()
     partition.partition = number
@@ -138,7 +185,10 @@ def _partition(image: Image, record: Any) -> None:
 
 
 def _partition_change(image: Image, record: Any) -> None:
-    partition = image.topics_by_id[record.topic_id].partitions[record.partition_id]
+    partitions = _topic_of(image, record).partitions
+    if not 0 <= record.partition_id < len(partitions):
+        raise _no_partition(record)
+    partition = partitions[record.partition_id]
     if record.isr is not None:
         partition.isr = share(record.isr)
     if record.replicas is not None:
@@ -187,7 +237,7 @@ def _producer_ids(image: Image, record: Any) -> None:
 
 
 def _clear_elr(image: Image, record: Any) -> None:
-    topics = [image.topics[record.topic_name]] if record.topic_name else image.topics.values()
+    topics = [_named(image, record.topic_name)] if record.topic_name else image.topics.values()
     for topic in topics:
         for partition in topic.partitions:
             if partition.elr or partition.last_known_elr:
@@ -234,7 +284,10 @@ def _nothing(image: Image, record: Any) -> None:
     """NoOp and the state of a migration from ZooKeeper change nothing here."""
 
 
+TOPIC, PARTITION, PARTITION_CHANGE, REMOVE_TOPIC, CLEAR_ELR = 2, 3, 5, 9, 28
 BEGIN_TRANSACTION, END_TRANSACTION, ABORT_TRANSACTION = 23, 24, 25
+# Records that name a topic by its id.
+_OF_TOPICS = frozenset({PARTITION, PARTITION_CHANGE, REMOVE_TOPIC})
 
 # By the record's key in the metadata log.
 APPLY: dict[int, Callable[[Image, Any], None]] = {

@@ -13,7 +13,7 @@ import logging
 from base64 import urlsafe_b64decode
 from pathlib import Path
 
-from kafka_shim.config import TopicConfig
+from kafka_shim.config import ConfigError, TopicConfig
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata import bootstrap, topics
 from kafka_shim.metadata.features import (
@@ -50,6 +50,7 @@ TRANSACTIONS_TOPIC = "__transaction_state"
 SHARE_TOPIC = "__share_group_state"
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_TOPIC})
 METADATA_TOPIC = "__cluster_metadata"
+MIN_ISR = "min.insync.replicas"
 
 PRODUCER_ID_BLOCK = 1000
 MAX_PRODUCER_ID = 2**63 - 1
@@ -75,6 +76,9 @@ class MetadataStore:
         self._log: MetadataLog
         # The epoch of this registration: the offset of its record.
         self.broker_epoch = -1
+        # Of the options stored for all brokers and for this one, those in force.
+        self.cluster_options: dict[str, str] = {}
+        self.broker_options: dict[str, str] = {}
         # Topics without overrides share one object.
         self._default_config = TopicConfig(config)
         self._topic_configs: dict[str, TopicConfig] = {}
@@ -189,6 +193,7 @@ class MetadataStore:
         faults = self._faults
         if faults.armed:
             faults.reach("metadata.before_commit")
+        self._replayer.check(records)
         first = self._log.append([(record, _version_of(record, level)) for record in records], now_ms)
         if faults.armed:
             faults.reach("metadata.after_append")
@@ -254,7 +259,11 @@ class MetadataStore:
             return self._default_config
         config = self._topic_configs.get(name)
         if config is None:
-            config = self._topic_configs[name] = TopicConfig(self.config, overrides)
+            try:
+                config = TopicConfig(self.config, overrides)
+            except ConfigError:
+                config = TopicConfig(self.config, self._readable(name, overrides))
+            self._topic_configs[name] = config
         return config
 
     def feature(self, name: str) -> int:
@@ -448,13 +457,16 @@ class MetadataStore:
 
     def _broker_options_changed(self) -> None:
         """Put the stored options of the cluster, then of this broker, over the static ones; topics follow."""
-        dynamic = dict(self.image.config_of(RESOURCE_BROKER, ""))
-        dynamic.update(self.image.config_of(RESOURCE_BROKER, str(self.node_id)))
-        if dynamic == self.config.dynamic:
-            return
-        if not self.config.dynamic and dynamic == {"min.insync.replicas": str(self.config.min_insync_replicas)}:
+        cluster = self.image.config_of(RESOURCE_BROKER, "")
+        own = self.image.config_of(RESOURCE_BROKER, str(self.node_id))
+        if not own and not self.config.dynamic and cluster == {MIN_ISR: str(self.config.min_insync_replicas)}:
             # What every new directory says; no reason to load the parser of options at each start.
-            self.config.dynamic = dynamic
+            self.config.dynamic = self.cluster_options = cluster
+            return
+        self.cluster_options = self._usable(cluster, "all brokers", is_default=True)
+        self.broker_options = self._usable(own, "this broker", is_default=False)
+        dynamic = {**self.cluster_options, **self.broker_options}
+        if dynamic == self.config.dynamic:
             return
         self.config.apply_dynamic(dynamic)
         self._default_config = TopicConfig(self.config)
@@ -463,6 +475,28 @@ class MetadataStore:
         for hook in self.on_topic_config_changed:
             for name in self.image.topics:
                 hook(name, self.topic_config(name))
+
+    def _usable(self, stored: dict[str, str], whose: str, *, is_default: bool) -> dict[str, str]:
+        if not stored:
+            return stored
+        from kafka_shim.config import usable
+
+        taken, ignored = usable(stored, is_default=is_default)
+        for name, reason in ignored.items():
+            logger.warning("%s, stored for %s, is ignored: %s", name, whose, reason)
+        return taken
+
+    def _readable(self, topic: str, overrides: Mapping[str, str]) -> dict[str, str]:
+        """The overrides that can be read; another version may have stored others."""
+        readable = {}
+        for name, text in overrides.items():
+            try:
+                TopicConfig(self.config, {name: text})
+            except ConfigError as err:
+                logger.warning("%s, stored for topic %s, is ignored: %s", name, topic, err)
+            else:
+                readable[name] = text
+        return readable
 
     def _topic_options_changed(self, name: str) -> None:
         config = self.topic_config(name)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_shim.metadata.image import Image
-from kafka_shim.metadata.replay import APPLY, Replayer
+from kafka_shim.metadata.replay import APPLY, Replayer, ReplayError
 from kafka_shim.metadata.topics import partition_records, topic_records
 from kafka_shim.protocol.record_types import METADATA_RECORDS
 from kafka_shim.protocol.records.abort_transaction_record import AbortTransactionRecord
@@ -16,12 +16,14 @@ from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.protocol.records.end_transaction_record import EndTransactionRecord
 from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
 from kafka_shim.protocol.records.partition_change_record import PartitionChangeRecord
+from kafka_shim.protocol.records.partition_record import PartitionRecord
 from kafka_shim.protocol.records.register_broker_record import RegisterBrokerRecord
 from kafka_shim.protocol.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from kafka_shim.protocol.records.remove_topic_record import RemoveTopicRecord
 from kafka_shim.protocol.records.topic_record import TopicRecord
 from kafka_shim.protocol.records.unfence_broker_record import UnfenceBrokerRecord
 from kafka_shim.protocol.records.unregister_broker_record import UnregisterBrokerRecord
+from kafka_shim.tests.metadata.opened import opened
 
 TOPIC_ID = b"t" * 16
 
@@ -137,3 +139,27 @@ def test_quotas_and_access_rules_are_kept_for_later(replayer):
     assert replayer.image.acls[b"a" * 16].resource_name == "t"
     replayer.apply(RemoveAccessControlEntryRecord(id=b"a" * 16))
     assert replayer.image.acls == {}
+
+
+UNKNOWN_ID = b"\x07" * 16
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        RemoveTopicRecord(topic_id=UNKNOWN_ID),
+        PartitionRecord(topic_id=UNKNOWN_ID),
+        PartitionChangeRecord(topic_id=UNKNOWN_ID),
+        ClearElrRecord(topic_name="nope"),
+    ],
+    ids=lambda record: type(record).__name__,
+)
+def test_a_record_that_cannot_be_applied_is_not_written(tmp_path, record):
+    with opened(tmp_path) as store:
+        before = store.next_offset
+        with pytest.raises(ReplayError):
+            store.commit([TopicRecord(name="t", topic_id=bytes(15) + b"\x01"), record])
+        assert store.next_offset == before
+        assert "t" not in store.image.topics
+    with opened(tmp_path) as store:
+        assert "t" not in store.image.topics
