@@ -32,6 +32,7 @@ if LINETRACE:
 ROOTS = {
     "kafka_shim": "shim",
     "kafka_shim.cext": "cext",
+    "kafka_shim.targets": "targets",
     "kafka_shim.spark": "spark",
     "kafka_shim.compat": "compat_tests",
 }
@@ -57,8 +58,13 @@ def package_dirs() -> dict[str, str]:
 def make_links() -> None:
     """Make `LINKS` what the folders hold now; a process that reads it meanwhile finds every link whole."""
     LINKS.mkdir(parents=True, exist_ok=True)
-    wanted = {path.name: path.resolve() for path in Path("shim").iterdir() if path.name != "__pycache__"}
-    wanted |= {name.split(".")[1]: Path(folder).resolve() for name, folder in ROOTS.items() if "." in name}
+    # An image's build has the folders one after the other.
+    wanted = {path.name: path.resolve() for path in Path("shim").glob("*") if path.name != "__pycache__"}
+    wanted |= {
+        name.split(".")[1]: Path(folder).resolve()
+        for name, folder in ROOTS.items()
+        if "." in name and Path(folder).is_dir()
+    }
     for link in LINKS.iterdir():
         if link.name not in wanted or not link.is_symlink() or link.readlink() != wanted[link.name]:
             link.unlink() if link.is_symlink() else shutil.rmtree(link)

@@ -21,10 +21,9 @@ from pathlib import Path
 
 from bench import groups, machine, report, scale, transactions
 from bench.client_process import ROOT, anonymous_mb, load, make_topic
-from kafka_shim.compat import requests
-from kafka_shim.compat.targets import Target, make
-from kafka_shim.compat.targets.base import ProcessTarget, free_ports
-from kafka_shim.compat.targets.kafka_native import java_version
+from kafka_shim.targets import Target, make, requests
+from kafka_shim.targets.base import ProcessTarget, free_ports
+from kafka_shim.targets.kafka_native import java_version
 from kafka_shim.wire_client import Connection
 
 TYPE_CHECKING = False

@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 
 from bench.cost import cpu_s
-from kafka_shim.compat import requests
+from kafka_shim.targets import requests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.compat.targets import Target
+    from kafka_shim.targets import Target
     from kafka_shim.wire_client import Connection
 
 ROOT = Path(__file__).resolve().parent.parent

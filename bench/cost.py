@@ -6,7 +6,7 @@ import psutil
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.compat.targets import Target
+    from kafka_shim.targets import Target
 
 
 def cpu_s(target: Target) -> float:

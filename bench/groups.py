@@ -14,11 +14,10 @@ from contextlib import ExitStack
 
 from bench.cost import cpu_s
 from bench.machine import awake
-from kafka_shim.compat.groups.script import protocols, subscription
-from kafka_shim.compat.requests import create_topic, make
-from kafka_shim.compat.targets import Target
-from kafka_shim.compat.targets import make as make_target
 from kafka_shim.errors import ErrorCode
+from kafka_shim.targets import Target
+from kafka_shim.targets import make as make_target
+from kafka_shim.targets.requests import create_topic, make, protocols, subscription
 from kafka_shim.wire_client import Connection
 
 TYPE_CHECKING = False

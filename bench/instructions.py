@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kafka_shim.cext.records import build
-from kafka_shim.compat import requests
+from kafka_shim.targets import requests
 from kafka_shim.wire_client import Connection
 
 TYPE_CHECKING = False

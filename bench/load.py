@@ -16,8 +16,8 @@ from struct import Struct
 from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.cext.messages import decode
 from kafka_shim.cext.records import build
-from kafka_shim.compat.requests import make
 from kafka_shim.protocol.headers import encode_request_frame, parse_response_header, response_class
+from kafka_shim.targets.requests import make
 from kafka_shim.wire_client import parse_address
 
 TYPE_CHECKING = False

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from bench.client_process import anonymous_mb, load, make_topic
 from bench.micro_cext import measure
 from kafka_shim.cext.crc32c import crc32c
-from kafka_shim.compat.requests import make as request
-from kafka_shim.compat.targets import make
+from kafka_shim.targets import make
+from kafka_shim.targets.requests import make as request
 from kafka_shim.wire_client import Connection
 
 SOAK_TOPICS, SOAK_TOPIC_BYTES = 4, 1_000_000_000

@@ -19,13 +19,13 @@ from typing import Any
 import click
 import psutil
 
-from kafka_shim.compat.targets import Target, make
 from kafka_shim.spark import generator, plain_clients, stream, table_to_topic, topic_to_table, triggers
 from kafka_shim.spark.audit import __main__ as audit
 from kafka_shim.spark.audit import history, workload
 from kafka_shim.spark.formats import Format
 from kafka_shim.spark.kafka_topic import Source
 from kafka_shim.spark.session import build_session
+from kafka_shim.targets import Target, make
 
 KINDS = ("shim", "kafka-native")
 RAW = Format()

@@ -15,9 +15,9 @@ from contextlib import ExitStack
 
 from bench.cost import cpu_s
 from bench.machine import awake
-from kafka_shim.compat.requests import create_topic
-from kafka_shim.compat.targets import make
-from kafka_shim.compat.transactions.java_driver import JavaTransactions
+from kafka_shim.targets import make
+from kafka_shim.targets.java_transactions import JavaTransactions
+from kafka_shim.targets.requests import create_topic
 from kafka_shim.wire_client import Connection
 
 TOPIC = "bench"

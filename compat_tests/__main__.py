@@ -11,8 +11,9 @@ import sys
 import time
 from pathlib import Path
 
-from kafka_shim.compat import engine, report, runner
+from kafka_shim.compat import report, runner
 from kafka_shim.compat.scenarios import load
+from kafka_shim.targets import engine
 
 ROOT = Path(__file__).resolve().parent.parent
 

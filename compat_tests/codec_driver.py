@@ -6,7 +6,7 @@ import subprocess
 import zipfile
 from pathlib import Path
 
-from kafka_shim.compat.kafka_jars import classpath, kafka_libs
+from kafka_shim.targets.kafka_jars import classpath, kafka_libs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

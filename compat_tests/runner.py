@@ -14,9 +14,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from kafka_shim.compat.scenarios.scenario_client import Disagreement, ScenarioClient, warm_up
-from kafka_shim.compat.targets import Power, Target, make
-from kafka_shim.compat.targets.kafka_container import KafkaContainer
-from kafka_shim.compat.targets.kafka_native import KafkaNative
+from kafka_shim.targets import Power, Target, make
+from kafka_shim.targets.kafka_container import KafkaContainer
+from kafka_shim.targets.kafka_native import KafkaNative
 from kafka_shim.wire_client import WireClientError
 
 TYPE_CHECKING = False

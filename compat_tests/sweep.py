@@ -11,8 +11,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from kafka_shim.compat.requests import NAMES, create_topic, make
 from kafka_shim.protocol.headers import request_class
+from kafka_shim.targets.requests import NAMES, create_topic, make
 from kafka_shim.wire_client import Connection, WireClientError
 from kafka_shim.wiretap.compare import Pairs, differences
 from kafka_shim.wiretap.frames import error_codes

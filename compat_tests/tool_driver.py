@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from kafka_shim.compat import jvm
+from kafka_shim.targets import jvm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

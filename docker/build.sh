@@ -114,10 +114,10 @@ MODULES+=,jdk.management,jdk.management.agent,jdk.naming.dns,jdk.net,jdk.securit
 
 build_kafka() {
     local version libs tag stage=$cache/reference-kafka
-    version=$("$python" -c 'from kafka_shim.compat.kafka_jars import KAFKA_VERSION; print(KAFKA_VERSION)')
-    tag=$version-$(digest "$base $MODULES" docker/reference-kafka compat_tests/kafka_jars.py compat_tests/jvm.py)
+    version=$("$python" -c 'from kafka_shim.targets.kafka_jars import KAFKA_VERSION; print(KAFKA_VERSION)')
+    tag=$version-$(digest "$base $MODULES" docker/reference-kafka targets/kafka_jars.py targets/jvm.py)
     if ! exists "kafka-shim-reference-kafka:$tag"; then
-        libs=$("$python" -m kafka_shim.compat.kafka_jars)
+        libs=$("$python" -m kafka_shim.targets.kafka_jars)
         rm -rf "$stage"
         mkdir -p "$stage/bin"
         command -v jlink >/dev/null || fail "jlink of a JDK 17 is missing; on Debian: apt-get install openjdk-17-jdk-headless"
@@ -128,7 +128,7 @@ build_kafka() {
         cp docker/reference-kafka/{run,server.properties,log4j2.properties,Dockerfile} "$stage/"
         cp docker/reference-kafka/kafka-run-class.sh "$stage/bin/"
         local name main_class
-        "$python" -c 'from kafka_shim.compat.jvm import TOOLS; print(*(f"{a} {b}" for a, b in TOOLS.items()), sep="\n")' |
+        "$python" -c 'from kafka_shim.targets.jvm import TOOLS; print(*(f"{a} {b}" for a, b in TOOLS.items()), sep="\n")' |
             while read -r name main_class; do
                 # shellcheck disable=SC2016
                 printf '#!/usr/bin/env bash\nexec kafka-run-class.sh %s "$@"\n' "$main_class" > "$stage/bin/$name.sh"

@@ -68,7 +68,7 @@ def trees(*names: str) -> list[str]:
 
 def copy_tree(target: Path, **environment: str) -> Step:
     """A copy of the sources with its own in-place build, for builds that must not touch the main one."""
-    for name in ("cext", "shim", "compat_tests", "setup.py", "pyproject.toml", "README.md", "docs"):
+    for name in ("cext", "shim", "targets", "compat_tests", "setup.py", "pyproject.toml", "README.md", "docs"):
         source = ROOT / name
         if source.is_dir():
             skip = shutil.ignore_patterns("*.so", "__pycache__")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from kafka_shim.compat.targets import Target
+    from kafka_shim.targets import Target
 
 ROOT = Path(__file__).resolve().parent.parent
 KINDS = ("driver", "task", "broker")
@@ -240,7 +240,7 @@ def count(bootstrap: str, topic: str, orders: int, outcome: Outcome) -> None:
     show_default=True,
 )
 def main(kind: str, orders: int, kills: int, per_batch: int, sink: str) -> None:
-    from kafka_shim.compat.targets import make
+    from kafka_shim.targets import make
 
     with tempfile.TemporaryDirectory(prefix="chaos-") as scratch, make(kind) as target:
         checkpoint = Path(scratch) / "checkpoint"

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import click
 
-from kafka_shim.compat.targets import make
 from kafka_shim.history.operations import OK, POLL, SEND, Operation
 from kafka_shim.spark import generator, plain_clients, stream, triggers
 from kafka_shim.spark.audit import __main__ as audit
@@ -23,6 +22,7 @@ from kafka_shim.spark.audit import history, page, workload
 from kafka_shim.spark.kafka_topic import Source
 from kafka_shim.spark.session import build_session
 from kafka_shim.spark.sink import faults
+from kafka_shim.targets import make
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import threading
 from contextlib import contextmanager
 
 from kafka_shim.compat.apps.base import App, Producer, Reader, Refused
-from kafka_shim.compat.transactions.java_driver import JavaClientError, JavaTransactions
+from kafka_shim.targets.java_transactions import JavaClientError, JavaTransactions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

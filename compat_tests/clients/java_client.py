@@ -6,8 +6,8 @@ import struct
 import subprocess
 from pathlib import Path
 
-from kafka_shim.compat import jvm
 from kafka_shim.compat.clients.base import MAX_REQUEST_BYTES, Client, Message
+from kafka_shim.targets import jvm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kafka_shim.compat import jvm
 from kafka_shim.compat.clients.base import MAX_REQUEST_BYTES, Client, Message
+from kafka_shim.targets import jvm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

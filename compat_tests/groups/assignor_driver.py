@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any, Self
 
-from kafka_shim.compat import jvm
+from kafka_shim.targets import jvm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

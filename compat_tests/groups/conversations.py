@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
-from kafka_shim.compat.groups.script import Script, protocols, subscription
+from kafka_shim.compat.groups.script import Script
 from kafka_shim.errors import ErrorCode
+from kafka_shim.targets.requests import protocols, subscription
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

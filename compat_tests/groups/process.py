@@ -8,7 +8,7 @@ import threading
 import time
 from pathlib import Path
 
-from kafka_shim.compat import jvm
+from kafka_shim.targets import jvm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import struct
 import time
 from itertools import count
 
-from kafka_shim.compat import parked
-from kafka_shim.compat.requests import make
 from kafka_shim.errors import ErrorCode
 from kafka_shim.java_hash import internal_partition
 from kafka_shim.protocol.message import Message
+from kafka_shim.targets import parked
+from kafka_shim.targets.requests import make
 from kafka_shim.wire_client import Connection, WireClientError
 
 TYPE_CHECKING = False
@@ -192,25 +191,3 @@ class Parked(parked.Parked):
         except WireClientError as error:
             response = str(error)
         return self._script._note(self._what, response)
-
-
-def subscription(*topics: str, owned: dict[str, list[int]] | None = None, version: int = 1) -> bytes:
-    """The bytes that a consumer embeds in JoinGroup."""
-    parts = [struct.pack(">hi", version, len(topics))]
-    for topic in topics:
-        name = topic.encode()
-        parts.append(struct.pack(">h", len(name)) + name)
-    parts.append(struct.pack(">i", -1))
-    if version >= 1:
-        parts.append(struct.pack(">i", len(owned or {})))
-        for topic, numbers in (owned or {}).items():
-            name = topic.encode()
-            parts.append(
-                struct.pack(">h", len(name)) + name + struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)
-            )
-    return b"".join(parts)
-
-
-def protocols(*names: str, metadata: bytes = b"") -> list[dict[str, Any]]:
-    """The protocols field of JoinGroup."""
-    return [{"name": name, "metadata": metadata} for name in names]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pkgutil import iter_modules
 
-from kafka_shim.compat.targets import Power
+from kafka_shim.targets import Power
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kafka_shim.compat.apps import App, Reader, Refused
 from kafka_shim.compat.apps.base import read
-from kafka_shim.compat.recording import recorder
 from kafka_shim.compat.scenarios import client_scenario
-from kafka_shim.compat.targets import Power
+from kafka_shim.targets import Power
+from kafka_shim.targets.recording import recorder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from kafka_shim.compat.scenarios import scenario
 from kafka_shim.compat.scenarios.reading import offsets_in
 from kafka_shim.compat.scenarios.scenario_client import NONE, Producer, ScenarioClient, name_of, warm_up
 from kafka_shim.compat.scenarios.transactions import OLD_EPOCH, state_of
-from kafka_shim.compat.targets import Power
 from kafka_shim.compat.transactions import pipeline
 from kafka_shim.history import checker
 from kafka_shim.history.operations import FAIL, OK, Operation
+from kafka_shim.targets import Power
 
 
 @scenario("B12", needs=Power.KILL)

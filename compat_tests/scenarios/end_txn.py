@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafka_shim.compat.scenarios import scenario
 from kafka_shim.compat.scenarios.scenario_client import NONE, Producer, ScenarioClient, name_of
 from kafka_shim.compat.scenarios.transactions import FENCED, OLD_EPOCH, state_of
-from kafka_shim.compat.targets import Power
+from kafka_shim.targets import Power
 
 STATE = "INVALID_TXN_STATE"
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import threading
 
-from kafka_shim.compat.requests import make, produce
 from kafka_shim.compat.scenarios import scenario
 from kafka_shim.compat.scenarios.reading import offset_at, offsets_in
 from kafka_shim.compat.scenarios.scenario_client import NONE, Producer, ScenarioClient, name_of, records_of
 from kafka_shim.compat.scenarios.transactions import state_of
-from kafka_shim.compat.targets import Power
 from kafka_shim.protocol.api_keys import API_KEYS
+from kafka_shim.targets import Power
+from kafka_shim.targets.requests import make, produce
 from kafka_shim.wire_client import Connection, WireClientError
 
 TYPE_CHECKING = False
@@ -55,7 +55,7 @@ def every_acknowledgement_names_its_true_offset(t: ScenarioClient) -> None:
 
 
 def _whole(topic: str) -> Any:
-    from kafka_shim.compat.requests import fetch
+    from kafka_shim.targets.requests import fetch
 
     return fetch(topic, 0, 0, max_bytes=1 << 24)
 

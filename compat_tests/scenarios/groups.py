@@ -8,7 +8,7 @@ from kafka_shim.compat.groups.conversations import CONVERSATIONS
 from kafka_shim.compat.groups.script import Script
 from kafka_shim.compat.scenarios import scenario
 from kafka_shim.compat.scenarios.scenario_client import NONE, ScenarioClient, name_of, warm_up
-from kafka_shim.compat.targets import Power
+from kafka_shim.targets import Power
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ import os
 import time
 
 from kafka_shim.cext.records import build
-from kafka_shim.compat.requests import produce
 from kafka_shim.compat.scenarios import scenario
 from kafka_shim.compat.scenarios.scenario_client import Parked, Producer, ScenarioClient, records_of
 from kafka_shim.compat.scenarios.transactions import MAPPING, log_of_transactions, state_of
-from kafka_shim.compat.targets import Power
+from kafka_shim.targets import Power
+from kafka_shim.targets.requests import produce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

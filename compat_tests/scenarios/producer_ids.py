@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kafka_shim.cext.records import build
-from kafka_shim.compat.requests import make
 from kafka_shim.compat.scenarios import scenario
 from kafka_shim.compat.scenarios.scenario_client import NONE, Producer, ScenarioClient, name_of
-from kafka_shim.compat.targets import Power
+from kafka_shim.targets import Power
+from kafka_shim.targets.requests import make
 
 OUT_OF_ORDER = "OUT_OF_ORDER_SEQUENCE_NUMBER"
 

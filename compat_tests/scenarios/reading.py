@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kafka_shim.compat.requests import fetch
 from kafka_shim.compat.scenarios import scenario
 from kafka_shim.compat.scenarios.scenario_client import NONE, Producer, ScenarioClient, name_of, records_of, visible
+from kafka_shim.targets.requests import fetch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import re
 import time
 
 from kafka_shim.cext.records import build, iterate, parse_marker
-from kafka_shim.compat import parked
-from kafka_shim.compat.requests import fetch, make, produce
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.message import Message
+from kafka_shim.targets import parked
+from kafka_shim.targets.requests import fetch, make, produce
 from kafka_shim.wire_client import Connection, WireClientError
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from kafka_shim.compat.targets import Target
+    from kafka_shim.targets import Target
 
 IGNORED = {"throttle_time_ms", "unknown_tags", "error_message", "port", "cluster_id", "timeout_ms"}
 # Told in the order in which a broker told it; other lists come from maps and have none.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kafka_shim.compat.requests import fetch, make
 from kafka_shim.compat.scenarios import scenario
 from kafka_shim.compat.scenarios.scenario_client import NONE, Producer, ScenarioClient, name_of, records_of
-from kafka_shim.compat.targets import Power
+from kafka_shim.targets import Power
+from kafka_shim.targets.requests import fetch, make
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

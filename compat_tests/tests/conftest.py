@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kafka_shim.compat import clients
-from kafka_shim.compat.targets import Target, make
+from kafka_shim.targets import Target, make
 
 
 @pytest.fixture(scope="session")

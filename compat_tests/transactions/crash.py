@@ -12,10 +12,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from kafka_shim.compat.targets.base import TargetError
-from kafka_shim.compat.targets.shim_process import ShimProcess
 from kafka_shim.compat.transactions import pipeline
 from kafka_shim.compat.transactions.client_pipeline import ClientPipeline
+from kafka_shim.targets.base import TargetError
+from kafka_shim.targets.shim_process import ShimProcess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

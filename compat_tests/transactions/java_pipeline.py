@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from kafka_shim.compat.requests import create_topic
-from kafka_shim.compat.transactions.java_driver import JavaTransactions
+from kafka_shim.targets.java_transactions import JavaTransactions
+from kafka_shim.targets.requests import create_topic
 from kafka_shim.wire_client import Connection
 
 SOURCE, SINK, GROUP = "java-source", "java-sink", "java-group"

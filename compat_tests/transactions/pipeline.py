@@ -11,8 +11,8 @@ import random
 import time
 
 from kafka_shim.cext.records import iterate, parse_marker
-from kafka_shim.compat.requests import create_topic, fetch, make, produce
 from kafka_shim.errors import ErrorCode
+from kafka_shim.targets.requests import create_topic, fetch, make, produce
 from kafka_shim.wire_client import Connection, RequestError, WireClientError, check
 
 TYPE_CHECKING = False

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from kafka_shim.cext.batch import scan_all
-from kafka_shim.compat.requests import create_topic, make
+from kafka_shim.targets.requests import create_topic, make
 from kafka_shim.tests.txn.raw import Client
 from kafka_shim.wire_client import Connection
 

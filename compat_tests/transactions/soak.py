@@ -10,9 +10,9 @@ import time
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kafka_shim.compat.targets.shim_process import ShimProcess
 from kafka_shim.history import checker, operations
 from kafka_shim.history.operations import FAIL, INFO, OK, Operation
+from kafka_shim.targets.shim_process import ShimProcess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from kafka_shim.compat.targets import Target, make
-from kafka_shim.compat.targets.base import free_ports
 from kafka_shim.compat.upstream.base import FAILED, PASSED, Outcome, Suite
+from kafka_shim.targets import Target, make
+from kafka_shim.targets.base import free_ports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

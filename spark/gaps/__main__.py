@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
-from kafka_shim.compat.targets import make
 from kafka_shim.spark.gaps import readers, shapes
 from kafka_shim.spark.kafka_topic import READ_UNCOMMITTED
 from kafka_shim.spark.session import build_session
+from kafka_shim.targets import make
 
 
 @click.command(help=__doc__)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Producer
 
-    from kafka_shim.compat.targets import Target
+    from kafka_shim.targets import Target
 
 COUNT = 20
 COMPACTION_TIMEOUT_S = 60.0

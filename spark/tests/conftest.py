@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_shim.compat.targets import Target, make
 from kafka_shim.spark.session import build_session
+from kafka_shim.targets import Target, make
 
 KINDS = ("shim", "kafka-native")
 

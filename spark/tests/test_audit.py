@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_shim.compat.targets import Target
 from kafka_shim.history import checker
 from kafka_shim.history.operations import ASSIGN, OUTCOMES, POLL, SEND, Operation
 from kafka_shim.spark import plain_clients as kafka
 from kafka_shim.spark.audit import __main__ as audit
 from kafka_shim.spark.audit import circles, evidence, history, judge, page, workload
 from kafka_shim.spark.triggers import Trigger
+from kafka_shim.targets import Target
 
 PARTITIONS = 4
 

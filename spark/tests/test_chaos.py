@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kafka_shim.compat.targets import make
 from kafka_shim.spark import chaos, stream
 from kafka_shim.spark import plain_clients as kafka
+from kafka_shim.targets import make
 
 
 @pytest.mark.timeout(900)

@@ -6,7 +6,7 @@ import json
 
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_shim.compat import requests
+from kafka_shim.targets import requests
 from kafka_shim.wire_client import Connection
 
 ROWS, PARTITIONS = 200_000, 4

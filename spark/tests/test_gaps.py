@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_shim.compat.targets import Target
 from kafka_shim.spark import plain_clients
 from kafka_shim.spark.gaps import readers, shapes
 from kafka_shim.spark.kafka_topic import READ_UNCOMMITTED
 from kafka_shim.spark.tests.conftest import KINDS
+from kafka_shim.targets import Target
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -13,12 +13,12 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from kafka_shim.compat.targets import Target
 from kafka_shim.spark import generator, stream, table_to_topic, task_progress, topic_to_table
 from kafka_shim.spark import plain_clients as kafka
 from kafka_shim.spark.audit import __main__ as audit
 from kafka_shim.spark.audit import history, workload
 from kafka_shim.spark.tests.conftest import KINDS
+from kafka_shim.targets import Target
 
 COUNT = 600
 SINKS = {"map": stream.DATA_SOURCE, "dedupe": stream.FOREACH_BATCH, "windows": stream.SPARK, "join": stream.SPARK}

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka_shim.compat.recording import recorder, replay
-from kafka_shim.compat.targets import make
 from kafka_shim.spark import generator, stream, triggers
 from kafka_shim.spark import plain_clients as kafka
 from kafka_shim.spark.kafka_topic import Source
+from kafka_shim.targets import make
+from kafka_shim.targets.recording import recorder, replay
 
 COUNT = 1_200
 OUT = "out"

@@ -15,13 +15,13 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_shim.compat.targets import make
 from kafka_shim.spark import generator, stream, triggers
 from kafka_shim.spark import plain_clients as kafka
 from kafka_shim.spark.kafka_topic import Source
 from kafka_shim.spark.sink import foreach_batch, progress, task_writer
 from kafka_shim.spark.sink.task_writer import SinkOptions, TaskAddress, write_task
 from kafka_shim.spark.tests.probe import BatchIdProbe
+from kafka_shim.targets import make
 
 COUNT = 1_000
 

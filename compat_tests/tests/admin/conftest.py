@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_shim.compat.targets import Target, make
+from kafka_shim.targets import Target, make
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

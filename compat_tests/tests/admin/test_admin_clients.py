@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.compat.targets import Target
+    from kafka_shim.targets import Target
 
 
 @pytest.fixture(params=["shim", "kafka"])

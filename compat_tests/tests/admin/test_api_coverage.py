@@ -7,14 +7,14 @@ import sys
 
 import pytest
 
-from kafka_shim.compat.targets.shim_process import ROOT
+from kafka_shim.targets.shim_process import ROOT
 from kafka_shim.wire_client import Connection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from kafka_shim.compat.targets import Target
+    from kafka_shim.targets import Target
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,6 @@ import time
 
 import pytest
 
-from kafka_shim.compat import jvm
-from kafka_shim.compat.targets import make
-from kafka_shim.compat.targets.base import free_ports
-from kafka_shim.compat.targets.kafka_native import CLUSTER_ID, KafkaNative
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
@@ -22,13 +18,16 @@ from kafka_shim.protocol.messages.incremental_alter_configs_request import (
 )
 from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kafka_shim.targets import jvm, make
+from kafka_shim.targets.base import free_ports
+from kafka_shim.targets.kafka_native import CLUSTER_ID, KafkaNative
 from kafka_shim.wire_client import Connection, check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kafka_shim.compat.targets import Target
+    from kafka_shim.targets import Target
 
 
 def create(connection: Connection, name: str, partitions: int, **options: str) -> None:

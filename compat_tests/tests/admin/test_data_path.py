@@ -23,8 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kafka_shim.compat.targets import Target
     from kafka_shim.protocol.message import Message
+    from kafka_shim.targets import Target
     from kafka_shim.wire_client import Connection
 
 PRODUCE_VERSIONS = (3, 5, 7, 8, 9, 11, 12)

@@ -8,16 +8,16 @@ import sys
 
 import pytest
 
-from kafka_shim.compat import jvm
-from kafka_shim.compat.targets.shim_process import ROOT
 from kafka_shim.compat.tool_driver import ToolDriver
+from kafka_shim.targets import jvm
+from kafka_shim.targets.shim_process import ROOT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from kafka_shim.compat.targets import Target
+    from kafka_shim.targets import Target
 
 
 TOOLS: list[ToolDriver] = []

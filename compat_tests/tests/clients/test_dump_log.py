@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kafka_shim.compat import jvm
 from kafka_shim.compat.clients import Client, Message
 from kafka_shim.compat.clients.base import CODECS
-from kafka_shim.compat.targets import make
+from kafka_shim.targets import jvm, make
 
 RECORDS = 4000
 

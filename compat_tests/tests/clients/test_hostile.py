@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from kafka_shim.compat.targets import Target, make
 from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
+from kafka_shim.targets import Target, make
 from kafka_shim.tests.produced import batch, fetch_request, make_topic, produce, produce_request
 from kafka_shim.wire_client import Connection
 

@@ -9,8 +9,7 @@ from contextlib import ExitStack
 
 import psutil
 
-from kafka_shim.compat import requests
-from kafka_shim.compat.targets import Target, make
+from kafka_shim.targets import Target, make, requests
 from kafka_shim.wire_client import Connection
 
 IDLE, BUSY, FEW, PARTITIONS = 1000, 200, 10, 2000

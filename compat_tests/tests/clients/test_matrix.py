@@ -9,7 +9,7 @@ import pytest
 
 from kafka_shim.compat.clients import CLIENTS, Client, Message
 from kafka_shim.compat.clients.base import ACKS, CODECS
-from kafka_shim.compat.targets import Target
+from kafka_shim.targets import Target
 
 TEXT = b"abcdefghijklmnopqrstuvwxyz0123456789 "
 SIZES = (0, 1, 100, 1000, 16_384, 1_000_000, 10_485_760)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_shim.compat import requests
-from kafka_shim.compat.targets.shim_process import ROOT
+from kafka_shim.targets import requests
+from kafka_shim.targets.shim_process import ROOT
 from kafka_shim.wire_client import Connection
 
 # Run in a folder that has folders shim/, cext/, spark/ and compat_tests/ of its own.

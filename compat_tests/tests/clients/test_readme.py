@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_shim.compat import jvm
-from kafka_shim.compat.targets import Target, make
-from kafka_shim.compat.targets.shim_process import ROOT
+from kafka_shim.targets import Target, jvm, make
+from kafka_shim.targets.shim_process import ROOT
 
 ADDRESS = "127.0.0.1:9092"
 README = (ROOT / "README.md").read_text()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kafka_shim.compat.targets.shim_process import ShimProcess
+from kafka_shim.targets.shim_process import ShimProcess
 
 BUGS: dict[str, tuple[str, Callable[[], None]]] = {}
 

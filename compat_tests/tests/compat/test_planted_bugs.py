@@ -7,8 +7,8 @@ import pytest
 
 from kafka_shim.compat import runner
 from kafka_shim.compat.scenarios import Scenario, load
-from kafka_shim.compat.targets import make
 from kafka_shim.compat.tests.compat.planted import BUGS, PlantedShim
+from kafka_shim.targets import make
 
 SCENARIOS = load()
 _healthy: dict[str, runner.Outcome] = {}

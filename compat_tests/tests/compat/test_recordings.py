@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kafka_shim.compat.recording import recorder, replay
-from kafka_shim.compat.targets import make
 from kafka_shim.compat.tests.compat.planted import PlantedShim
 from kafka_shim.compat.transactions import java_pipeline
+from kafka_shim.targets import make
+from kafka_shim.targets.recording import recorder, replay
 
 # Four JVMs start in the first test.
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]

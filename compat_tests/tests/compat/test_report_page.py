@@ -11,7 +11,7 @@ import pytest
 from kafka_shim.compat.report import BEGIN, END, Report, write_readme
 from kafka_shim.compat.runner import FAILED, NOT_APPLICABLE, PASSED, Outcome
 from kafka_shim.compat.scenarios import Scenario, load
-from kafka_shim.compat.targets import Power
+from kafka_shim.targets import Power
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SCRIPT = "</script><script>document.title = 'broken out'</script>"

@@ -11,7 +11,7 @@ from kafka_shim.compat.allowed import ALLOWED, reason_for
 from kafka_shim.compat.runner import FAILED, NOT_APPLICABLE, PASSED, Difference, Outcome, differences
 from kafka_shim.compat.scenarios import Scenario, load
 from kafka_shim.compat.scenarios.scenario_client import ScenarioClient
-from kafka_shim.compat.targets import Power, Target, make
+from kafka_shim.targets import Power, Target, make
 
 
 @pytest.fixture(scope="module")

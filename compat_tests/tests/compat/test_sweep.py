@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_shim.compat.sweep import CASES, LEFT_OUT, prepare, sweep
-from kafka_shim.compat.targets import make
+from kafka_shim.targets import make
 
 
 def test_every_version_of_every_api_answers_as_kafka_does() -> None:

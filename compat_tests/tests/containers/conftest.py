@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafka_shim.compat import engine, runner
-from kafka_shim.compat.targets import make
-from kafka_shim.compat.targets.container import ContainerTarget
-from kafka_shim.compat.targets.kafka_container import KafkaContainer
+from kafka_shim.compat import runner
+from kafka_shim.targets import engine, make
+from kafka_shim.targets.container import ContainerTarget
+from kafka_shim.targets.kafka_container import KafkaContainer
 
 
 @pytest.fixture(scope="session")

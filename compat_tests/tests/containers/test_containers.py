@@ -15,13 +15,12 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
-from kafka_shim.compat import images
 from kafka_shim.compat.clients import Message
 from kafka_shim.compat.clients import make as make_client
-from kafka_shim.compat.targets import TargetError
-from kafka_shim.compat.targets.base import answers, free_ports
-from kafka_shim.compat.targets.container import ContainerTarget
 from kafka_shim.compat.tests.containers.conftest import started
+from kafka_shim.targets import TargetError, images
+from kafka_shim.targets.base import answers, free_ports
+from kafka_shim.targets.container import ContainerTarget
 
 # The first test builds the images.
 pytestmark = pytest.mark.timeout(900)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_shim.compat import engine
+from kafka_shim.targets import engine
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from kafka_shim.compat.targets.kafka_container import KafkaContainer
-from kafka_shim.compat.targets.shim_container import ShimContainer
+from kafka_shim.targets.kafka_container import KafkaContainer
+from kafka_shim.targets.shim_container import ShimContainer
 
 DOCKER = Path(__file__).resolve().parents[3] / "docker"
 

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kafka_shim.compat.targets import make
+from kafka_shim.targets import make
 
 TOPIC = "killed"
 PARTITIONS = 3

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kafka_shim.compat.requests import make as make_request
-from kafka_shim.compat.targets import Target, make
+from kafka_shim.targets import Target, make
+from kafka_shim.targets.requests import make as make_request
 from kafka_shim.wire_client import Connection
 
 

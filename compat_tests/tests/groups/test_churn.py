@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from kafka_shim.compat.groups.process import Member, Members, wait_until
-from kafka_shim.compat.targets import Target, make
+from kafka_shim.targets import Target, make
 
 STAGES = 3
 PARTITIONS = 6

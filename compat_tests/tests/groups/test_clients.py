@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from kafka_shim.compat.groups.process import Member, Members, covers, wait_until
-from kafka_shim.compat.targets import Target, make
+from kafka_shim.targets import Target, make
 
 CLASSIC = ["kafka-python", "aiokafka", "confluent", "java"]
 MODERN = ["confluent-consumer", "java-consumer"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from kafka_shim.compat.requests import make as make_request
-from kafka_shim.compat.targets import make
 from kafka_shim.errors import ErrorCode
 from kafka_shim.java_hash import internal_partition
+from kafka_shim.targets import make
+from kafka_shim.targets.requests import make as make_request
 from kafka_shim.wire_client import Connection
 
 PARTITIONS = 1000

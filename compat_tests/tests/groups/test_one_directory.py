@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from kafka_shim.compat.groups.conversations import beat, commit_fields, first_member, modern, stay, sync_fields
-from kafka_shim.compat.groups.script import Script, protocols, subscription
-from kafka_shim.compat.targets import Target, make
+from kafka_shim.compat.groups.script import Script
 from kafka_shim.compat.tests.groups.conftest import wait_for_coordinator
+from kafka_shim.targets import Target, make
+from kafka_shim.targets.requests import protocols, subscription
 
 
 class Work:

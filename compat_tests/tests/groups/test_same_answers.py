@@ -8,8 +8,8 @@ import pytest
 
 from kafka_shim.compat.groups.conversations import CONVERSATIONS
 from kafka_shim.compat.groups.script import Script
-from kafka_shim.compat.targets import Target
 from kafka_shim.compat.tests.admin.compare import differences
+from kafka_shim.targets import Target
 
 
 def told(name: str, target: Target, suffix: str) -> list[tuple[str, object]]:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from kafka_shim.compat import jvm
 from kafka_shim.compat.groups.conversations import first_member, modern, stay, sync_fields
-from kafka_shim.compat.groups.script import Script, protocols, subscription
-from kafka_shim.compat.targets import Target, make
+from kafka_shim.compat.groups.script import Script
 from kafka_shim.compat.tool_driver import ToolDriver
+from kafka_shim.targets import Target, jvm, make
+from kafka_shim.targets.requests import protocols, subscription
 
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
 
@@ -52,7 +52,7 @@ def commit(script: Script, group: str, topic: str, offset: int) -> None:
 def test_kafka_consumer_groups_lists_describes_resets_and_deletes(
     script: Script, tool: Callable[..., list[list[str]]]
 ) -> None:
-    from kafka_shim.compat.requests import produce
+    from kafka_shim.targets.requests import produce
 
     topic = script.topic("tool")
     script._main.request(produce(topic, 0, [(None, b"v")] * 10), 9)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kafka_shim.compat.targets import Target
-from kafka_shim.compat.transactions.java_driver import JavaTransactions
+from kafka_shim.targets import Target
+from kafka_shim.targets.java_transactions import JavaTransactions
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kafka_shim.compat.targets import Target
-from kafka_shim.compat.transactions.java_driver import JavaClientError, JavaTransactions
+from kafka_shim.targets import Target
+from kafka_shim.targets.java_transactions import JavaClientError, JavaTransactions
 
 pytestmark = pytest.mark.java
 

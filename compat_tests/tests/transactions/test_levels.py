@@ -5,10 +5,10 @@ from __future__ import annotations
 import confluent_kafka
 import pytest
 
-from kafka_shim.compat.requests import create_topic, make
-from kafka_shim.compat.targets.shim_process import ShimProcess
-from kafka_shim.compat.transactions.java_driver import JavaTransactions
 from kafka_shim.compat.transactions.pipeline import read_committed
+from kafka_shim.targets.java_transactions import JavaTransactions
+from kafka_shim.targets.requests import create_topic, make
+from kafka_shim.targets.shim_process import ShimProcess
 from kafka_shim.wire_client import Connection, check
 
 SAFE_DOWNGRADE = 2

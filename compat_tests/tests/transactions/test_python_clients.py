@@ -16,7 +16,7 @@ import kafka
 import kafka.errors
 import pytest
 
-from kafka_shim.compat.targets import Target
+from kafka_shim.targets import Target
 
 # Closing a producer whose broker went away leaves sockets to the collector in the clients.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafka_shim.compat.targets import Target, make
 from kafka_shim.compat.transactions.same_answers import compare
+from kafka_shim.targets import Target, make
 
 STEPS = 50
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pytest
 
 from kafka_shim.cext.records import build
-from kafka_shim.compat import jvm
-from kafka_shim.compat.requests import create_topic, make, produce
-from kafka_shim.compat.targets.shim_process import ROOT, ShimProcess
+from kafka_shim.targets import jvm
+from kafka_shim.targets.requests import create_topic, make, produce
+from kafka_shim.targets.shim_process import ROOT, ShimProcess
 from kafka_shim.wire_client import Connection, check
 
 pytestmark = pytest.mark.java

@@ -6,10 +6,10 @@ import hashlib
 import re
 from pathlib import Path
 
-from kafka_shim.compat.kafka_jars import KAFKA_VERSION
 from kafka_shim.compat.upstream.go_suite import GoSuite, copy_of
 from kafka_shim.compat.upstream.packages import CACHE, go_module
 from kafka_shim.compat.upstream.pytest_suite import ADDRESS
+from kafka_shim.targets.kafka_jars import KAFKA_VERSION
 
 # What stands in the tests, and what takes its place. The first that fits a place wins.
 REPLACED = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kafka_shim.compat.kafka_jars import KAFKA_VERSION
 from kafka_shim.compat.upstream.pytest_suite import PytestSuite
+from kafka_shim.targets.kafka_jars import KAFKA_VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

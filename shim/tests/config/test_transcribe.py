@@ -8,7 +8,7 @@ from kafka_shim.config.transcribe import TARGET, facts, render
 
 @pytest.mark.java
 def test_the_rows_are_what_kafkas_jars_say():
-    from kafka_shim.compat.kafka_jars import kafka_libs
+    from kafka_shim.targets.kafka_jars import kafka_libs
 
     assert render(facts(kafka_libs())) == TARGET.read_text()
 

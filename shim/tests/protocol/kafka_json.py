@@ -7,9 +7,9 @@ import json
 from functools import cache
 from typing import Any
 
-from kafka_shim.compat.kafka_jars import kafka_libs
 from kafka_shim.protocol.message import Message
 from kafka_shim.protocol.transcribe import read_definitions, snake
+from kafka_shim.targets.kafka_jars import kafka_libs
 from kafka_shim.tests.protocol.values import in_range, struct_class
 
 BINARY = {"bytes", "records"}

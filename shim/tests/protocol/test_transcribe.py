@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kafka_shim import protocol
-from kafka_shim.compat.kafka_jars import kafka_libs
 from kafka_shim.protocol.transcribe import outputs, read_definitions, snake
+from kafka_shim.targets.kafka_jars import kafka_libs
 
 HERE = Path(protocol.__file__).parent
 

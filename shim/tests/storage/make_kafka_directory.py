@@ -17,7 +17,8 @@ from pathlib import Path
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kafka_shim.compat import jvm, targets
+from kafka_shim import targets
+from kafka_shim.targets import jvm
 
 HERE = Path(__file__).parent
 DUMP = "org.apache.kafka.tools.DumpLogSegments"

@@ -57,7 +57,7 @@ def fill(log: PartitionLog) -> None:
 
 @pytest.mark.parametrize("compacted", [False, True])
 def test_kafkas_dump_tool_accepts_every_file(make_disk: Callable[..., Disk], compacted: bool) -> None:
-    from kafka_shim.compat import jvm
+    from kafka_shim.targets import jvm
 
     disk = make_disk({"segment.bytes": "1048576", "cleanup.policy": "compact"})
     log = disk.open()
@@ -145,7 +145,7 @@ def contents(log: PartitionLog) -> list[Any]:
 def test_kafkas_cleaner_and_the_shims_leave_the_same(tmp_path: Path) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    from kafka_shim.compat import targets
+    from kafka_shim import targets
 
     settings = {
         "log.initial.task.delay.ms": "100",
@@ -207,7 +207,7 @@ def test_kafka_goes_on_after_the_shim_on_its_own_directory(tmp_path: Path, clean
     from confluent_kafka import Producer
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    from kafka_shim.compat import targets
+    from kafka_shim import targets
 
     with targets.make("kafka-native", {"log.cleaner.enable": "false"}, tmp_path / "data") as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})

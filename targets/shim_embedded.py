@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_shim.compat.targets.base import Power, Target
+from kafka_shim.targets.base import Power, Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from kafka_shim.compat.targets.base import Power, Target, TargetError
+from kafka_shim.targets.base import Power, Target, TargetError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def make(kind: str, settings: Mapping[str, str] | None = None, data_dir: Path | 
     if name not in KINDS:
         raise TargetError(f"unknown target {name!r}: one of {', '.join(KINDS)}")
     module, class_name = KINDS[name]
-    made: type[Target] = getattr(import_module(f"kafka_shim.compat.targets.{module}"), class_name)
+    made: type[Target] = getattr(import_module(f"kafka_shim.targets.{module}"), class_name)
     target = made(settings=settings, data_dir=data_dir)
     if address:
         target.bootstrap = address

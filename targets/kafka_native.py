@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import subprocess
 
-from kafka_shim.compat import jvm
-from kafka_shim.compat.kafka_jars import classpath
-from kafka_shim.compat.targets.base import Power, ProcessTarget, free_ports
+from kafka_shim.targets import jvm
+from kafka_shim.targets.base import Power, ProcessTarget, free_ports
+from kafka_shim.targets.kafka_jars import classpath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from kafka_shim.compat.images import kafka_image
-from kafka_shim.compat.targets.container import BROKER_PORT, ContainerTarget
-from kafka_shim.compat.targets.kafka_native import CLUSTER_ID
+from kafka_shim.targets.container import BROKER_PORT, ContainerTarget
+from kafka_shim.targets.images import kafka_image
+from kafka_shim.targets.kafka_native import CLUSTER_ID
 
 # Kafka asks its own coordinator for the state of a transaction, at its advertised address: the published port leads
 # nowhere inside, so it has a listener of its own.

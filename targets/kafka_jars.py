@@ -1,7 +1,7 @@
 """Apache Kafka 4.3.1's released jars, fetched once into ``.cache/kafka-4.3.1/libs`` of the project.
 
-``python -m kafka_shim.compat.kafka_jars`` prints the folder. Maven fetches where ``mvn`` is installed, else the Ivy jar
-inside the installed ``pyspark`` does; both take artifacts by coordinates from whatever repository they are set up for.
+``python -m kafka_shim.targets.kafka_jars`` prints the folder. Maven fetches where ``mvn`` is installed, else the Ivy
+jar inside the installed ``pyspark`` does; both take artifacts by coordinates from their configured repositories.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
-from kafka_shim.compat.kafka_jars import KAFKA_VERSION
+from kafka_shim.targets.kafka_jars import KAFKA_VERSION
 
 OFFICIAL = f"apache/kafka:{KAFKA_VERSION}"
 SCRIPT = Path(__file__).resolve().parent.parent / "docker" / "build.sh"

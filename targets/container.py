@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import time
 
-from kafka_shim.compat import engine
-from kafka_shim.compat.images import ImageError
-from kafka_shim.compat.targets.base import Power, Target, TargetError, answers, free_ports
+from kafka_shim.targets import engine
+from kafka_shim.targets.base import Power, Target, TargetError, answers, free_ports
+from kafka_shim.targets.images import ImageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct as binary
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -107,3 +108,25 @@ def create_topic(client: Connection, name: str, partitions: int = 1, config: Map
 def error_names(codes: Iterable[int]) -> list[str]:
     """Kafka's names of error codes."""
     return [ErrorCode(code).name for code in codes]
+
+
+def subscription(*topics: str, owned: dict[str, list[int]] | None = None, version: int = 1) -> bytes:
+    """The bytes that a consumer embeds in JoinGroup."""
+    parts = [binary.pack(">hi", version, len(topics))]
+    for topic in topics:
+        name = topic.encode()
+        parts.append(binary.pack(">h", len(name)) + name)
+    parts.append(binary.pack(">i", -1))
+    if version >= 1:
+        parts.append(binary.pack(">i", len(owned or {})))
+        for topic, numbers in (owned or {}).items():
+            name = topic.encode()
+            parts.append(
+                binary.pack(">h", len(name)) + name + binary.pack(f">i{len(numbers)}i", len(numbers), *numbers)
+            )
+    return b"".join(parts)
+
+
+def protocols(*names: str, metadata: bytes = b"") -> list[dict[str, Any]]:
+    """The protocols field of JoinGroup."""
+    return [{"name": name, "metadata": metadata} for name in names]

@@ -7,14 +7,14 @@ import re
 import sys
 from pathlib import Path
 
-from kafka_shim.compat.targets.base import Power, ProcessTarget, TargetError
+from kafka_shim.targets.base import Power, ProcessTarget, TargetError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 READY = re.compile(r"ready (?P<listeners>\S+) node=\d+ cluster=\S+ data=(?P<data>.*)\n")
 
 

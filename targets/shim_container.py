@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kafka_shim.compat.images import shim_image
-from kafka_shim.compat.targets.container import ContainerTarget
+from kafka_shim.targets.container import ContainerTarget
+from kafka_shim.targets.images import shim_image
 
 
 class ShimContainer(ContainerTarget):

@@ -1,4 +1,4 @@
-"""Java transactional producers and consumers, one call at a time, in one JVM (compat_tests/java/TransactionDriver)."""
+"""Java transactional producers and consumers, one call at a time, in one JVM (targets/java/TransactionDriver)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import subprocess
 import threading
 from pathlib import Path
 
-from kafka_shim.compat import jvm
+from kafka_shim.targets import jvm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-SOURCE = Path(__file__).resolve().parent.parent / "java" / "TransactionDriver.java"
+SOURCE = Path(__file__).resolve().parent / "java" / "TransactionDriver.java"
 
 
 class JavaClientError(Exception):

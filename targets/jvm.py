@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 
-from kafka_shim.compat.kafka_jars import ROOT, classpath
+from kafka_shim.targets.kafka_jars import ROOT, classpath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
