@@ -111,7 +111,7 @@ def embedded_start_ms(repeats: int) -> list[float]:
 def run(options: argparse.Namespace) -> dict[str, Any]:
     kinds: dict[str, Callable[[], Target]] = {
         "shim": lambda: make("shim"),
-        "kafka": lambda: make("kafka-native"),
+        "kafka": lambda: make("kafka-native", is_measured=True),
         "yardstick": Yardstick,
     }
     results: dict[str, dict[str, list[float]]] = {kind: {} for kind in kinds}

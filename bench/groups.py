@@ -134,7 +134,7 @@ def run(rounds: int, kinds: tuple[str, ...]) -> dict[tuple[str, str], tuple[floa
     with ExitStack() as stack:
         sides = []
         for kind in kinds:
-            target = stack.enter_context(make_target(kind))
+            target = stack.enter_context(make_target(kind, is_measured=True))
             with Connection(target.bootstrap) as client:
                 create_topic(client, TOPIC, 1)
                 _wait(client)

@@ -147,7 +147,7 @@ def main(orders: int, repeats: int, quick: bool, json_path: Path) -> None:
         orders, repeats = 20_000, 1
     session = build_session("bench")
     jvm = session.sparkContext._gateway.proc.pid
-    targets = {kind: make(kind) for kind in KINDS}
+    targets = {kind: make(kind, is_measured=True) for kind in KINDS}
     rounds: list[dict[str, dict[str, dict[str, float]]]] = []
     try:
         for target in targets.values():

@@ -41,7 +41,7 @@ def run(rounds: int, kinds: tuple[str, ...]) -> dict[tuple[str, str], tuple[floa
     with ExitStack() as stack:
         sides = []
         for kind in kinds:
-            target = stack.enter_context(make(kind))
+            target = stack.enter_context(make(kind, is_measured=True))
             with Connection(target.bootstrap) as client:
                 create_topic(client, TOPIC, PARTITIONS)
             sides.append((kind, target, stack.enter_context(JavaTransactions(target.bootstrap))))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from kafka_shim.compat.scenarios.scenario_client import Disagreement, ScenarioClient, warm_up
+from kafka_shim.compat.scenarios.scenario_client import PATIENCE_S, Disagreement, ScenarioClient, warm_up
 from kafka_shim.targets import Power, Target, make
 from kafka_shim.targets.kafka_container import KafkaContainer
 from kafka_shim.targets.kafka_native import KafkaNative
@@ -35,8 +35,6 @@ COMMON = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}
 
 # Of brokers that are stopped and started: few partitions of the coordinators' topics are quick to make and to load.
 FEW = {"offsets.topic.num.partitions": "3", "transaction.state.log.num.partitions": "3"}
-# A JVM that lives for a minute is better off without its best compiler.
-JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 PASSED, FAILED, NOT_APPLICABLE = "passed", "failed", "not applicable"
 
@@ -54,15 +52,16 @@ class Outcome:
 Results = dict[str, dict[str, Outcome]]
 
 
-def run_one(scenario: Scenario, target: Target, nonce: str = "") -> Outcome:
-    """Runs a scenario on a started target. `nonce` marks the names of this run."""
+def run_one(scenario: Scenario, target: Target, nonce: str = "", patience_s: float = PATIENCE_S) -> Outcome:
+    """Runs a scenario on a started target. `nonce` marks the names of this run; what does not come within `patience_s`
+    fails."""
     if scenario.needs & ~target.powers:
         missing = scenario.needs & ~target.powers
         reason = f"needs {missing.name or missing}, which {target.kind} has not"
         if Power.INSIDE in missing:
             reason = f"not observable: {scenario.unobservable}"
         return Outcome(NOT_APPLICABLE, reason)
-    client = ScenarioClient(target, nonce)
+    client = ScenarioClient(target, nonce, patience_s)
     began = time.monotonic()
     try:
         scenario.run(client)
@@ -178,7 +177,6 @@ def started(kind: str, settings: Mapping[str, str]) -> Target:
     """A broker whose coordinators are loaded."""
     target = make(kind, settings=settings)
     if isinstance(target, (KafkaNative, KafkaContainer)):
-        target.jvm_options = JVM
         target.start_timeout_s = 180.0
     try:
         target.start()

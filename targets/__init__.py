@@ -27,11 +27,13 @@ KINDS = {
 }
 
 
-def make(kind: str, settings: Mapping[str, str] | None = None, data_dir: Path | None = None) -> Target:
+def make(
+    kind: str, settings: Mapping[str, str] | None = None, data_dir: Path | None = None, *, is_measured: bool = False
+) -> Target:
     """A target of one of KINDS, not started. `settings` are Kafka's broker options over ``base.SETTINGS``.
 
     Without `data_dir` the target makes a temporary one and removes it at the end. `kind` may carry an address:
-    ``external=host:port``.
+    ``external=host:port``. `is_measured` starts Apache Kafka's JVM with its own defaults, not those of short tests.
     """
     name, _, address = kind.partition("=")
     if name not in KINDS:
@@ -41,4 +43,6 @@ def make(kind: str, settings: Mapping[str, str] | None = None, data_dir: Path | 
     target = made(settings=settings, data_dir=data_dir)
     if address:
         target.bootstrap = address
+    if is_measured:
+        target.prepare_for_measuring()
     return target

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from kafka_shim.targets.class_archive import SHORT_LIVED
 from kafka_shim.targets.container import BROKER_PORT, ContainerTarget
 from kafka_shim.targets.images import kafka_image
 from kafka_shim.targets.kafka_native import CLUSTER_ID
@@ -17,7 +18,7 @@ INSIDE_PORT, CONTROLLER_PORT = 29092, 29093
 class KafkaContainer(ContainerTarget):
     kind = "kafka-container"
 
-    jvm_options: tuple[str, ...] = ("-Xmx768m",)
+    jvm_options: tuple[str, ...] = SHORT_LIVED
 
     def image(self) -> str:
         return kafka_image()
@@ -37,8 +38,6 @@ class KafkaContainer(ContainerTarget):
             # A killed broker registers again when its old session has ended: 9 s by default.
             "broker.session.timeout.ms": "4000",
             "broker.heartbeat.interval.ms": "1000",
-            # There is no other broker to hand over to.
-            "controlled.shutdown.enable": "false",
             **self.settings,
         }
 

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 
-from kafka_shim.targets import jvm
+from kafka_shim.targets import class_archive, jvm
 from kafka_shim.targets.base import Power, ProcessTarget, free_ports
-from kafka_shim.targets.kafka_jars import classpath
+from kafka_shim.targets.kafka_jars import LIBS, classpath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import Self
 
 CLUSTER_ID = "a2Fma2Etc2hpbS10ZXN0cw"
+FORMATTED = ("meta.properties", "bootstrap.checkpoint")
+# The JVM's own choice of collector and compilers, for measurements.
+AS_SHIPPED = ("-Xmx768m",)
 
 
 class KafkaNative(ProcessTarget):
     kind = "kafka-native"
     powers = Power.WIRE | Power.PROXY | Power.SETTINGS | Power.KILL | Power.SEEDED
 
-    jvm_options: tuple[str, ...] = ("-Xmx768m",)
+    jvm_options: tuple[str, ...] = class_archive.SHORT_LIVED
     controller_port = 0
 
     def properties(self) -> dict[str, str]:
@@ -32,13 +39,15 @@ class KafkaNative(ProcessTarget):
             "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": str(self.data_dir),
-            # A killed broker registers again when its old session has ended: 9 s by default.
+            # A killed broker registers again when its old session has ended: 9 s by default. One that was stopped has
+            # ended its session by its controlled shutdown.
             "broker.session.timeout.ms": "4000",
             "broker.heartbeat.interval.ms": "1000",
-            # There is no other broker to hand over to.
-            "controlled.shutdown.enable": "false",
             **self.settings,
         }
+
+    def prepare_for_measuring(self) -> None:
+        self.jvm_options = AS_SHIPPED
 
     def prepare(self) -> None:
         """Chooses the ports, writes server.properties and formats a new directory; ``start`` calls it."""
@@ -48,7 +57,24 @@ class KafkaNative(ProcessTarget):
         path = self.properties_path
         path.write_text("".join(f"{name}={value}\n" for name, value in self.properties().items()))
         if not (self.data_dir / "meta.properties").exists():
-            jvm.run("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(path), timeout_s=60)
+            self._format()
+
+    def _format(self) -> None:
+        """Formats the directory; what the tool made for the first of a node id serves the others too, without a JVM."""
+        options = [row for row in sorted(self.properties().items()) if row[0].startswith(("node.id", "unstable."))]
+        kept = LIBS.parent / f"formatted-{hashlib.sha256(repr(options).encode()).hexdigest()[:12]}"
+        if not kept.is_dir():
+            jvm.run("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self.properties_path))
+            with tempfile.TemporaryDirectory(prefix="formatted-", dir=LIBS.parent) as scratch:
+                for name in FORMATTED:
+                    shutil.copy2(self.data_dir / name, scratch)
+                with contextlib.suppress(OSError):  # another process was first
+                    Path(scratch).rename(kept)
+                    Path(scratch).mkdir()  # for its own end
+        else:
+            self.data_dir.mkdir(parents=True, exist_ok=True)
+            for name in FORMATTED:
+                shutil.copy2(kept / name, self.data_dir)
 
     @property
     def properties_path(self) -> Path:
@@ -57,7 +83,9 @@ class KafkaNative(ProcessTarget):
     def start(self) -> Self:
         self.prepare()
         log4j = f"-Dlog4j2.configurationFile={jvm.log4j_configuration()}"
-        command = ["java", *self.jvm_options, log4j, "-cp", classpath(), "kafka.Kafka", str(self.properties_path)]
+        archive = () if self.jvm_options == AS_SHIPPED else class_archive.options()
+        options = [*archive, *self.jvm_options, log4j, "-cp", classpath()]
+        command = ["java", *options, "kafka.Kafka", str(self.properties_path)]
         self._spawn(command)
         self.wait_until_it_answers()
         return self

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-from kafka_shim.compat.groups.script import Script
 from kafka_shim.errors import ErrorCode
 from kafka_shim.targets.requests import protocols, subscription
 
@@ -12,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from kafka_shim.compat.groups.script import Script
 
 CONVERSATIONS: dict[str, Callable[[Script], None]] = {}
 

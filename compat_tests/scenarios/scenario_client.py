@@ -49,8 +49,9 @@ class ScenarioClient:
     values.
     """
 
-    def __init__(self, target: Target, nonce: str = "") -> None:
+    def __init__(self, target: Target, nonce: str = "", patience_s: float = PATIENCE_S) -> None:
         self.target = target
+        self.patience_s = patience_s
         # The same on two brokers that are compared: hashes of names agree.
         self.nonce = nonce or os.urandom(3).hex()
         self.steps: list[tuple[str, Any, Any]] = []
@@ -69,14 +70,14 @@ class ScenarioClient:
     def connection(self) -> Connection:
         """Opened on first use, and again after a restart."""
         if self._connection is None:
-            self._connection = Connection(self.target.bootstrap, client_id="scenario", timeout_s=PATIENCE_S)
+            self._connection = Connection(self.target.bootstrap, client_id="scenario", timeout_s=self.patience_s)
         return self._connection
 
     def restart(self, *, kill: bool = False) -> None:
         """Restarts the broker on its data; a scenario that does so has the broker for itself."""
         self.close()
         self.target.restart(kill=kill)
-        warm_up(self.target)
+        warm_up(self.target, self.patience_s)
         self.note("restart", "kill -9" if kill else "clean stop", "")
 
     # --- names of this run
@@ -273,10 +274,10 @@ class ScenarioClient:
 
     def wait(self, done: Callable[[], bool], what: str, last: Callable[[], str] = str) -> None:
         """Asks again and again: what another thread of the broker does has no other sign on the wire."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + self.patience_s
         while not done():
             if time.monotonic() > deadline:
-                raise Disagreement(f"{what}: not within {PATIENCE_S:.0f} s {last()}")
+                raise Disagreement(f"{what}: not within {self.patience_s:.0f} s {last()}")
             time.sleep(0.005)
 
     # --- the transcript
@@ -348,7 +349,7 @@ class Parked(parked.Parked):
     """A request that may wait. `answer()` notes it."""
 
     def __init__(self, client: ScenarioClient, message: Message, version: int) -> None:
-        super().__init__(client.target.bootstrap, message, version, client_id="scenario", timeout_s=PATIENCE_S)
+        super().__init__(client.target.bootstrap, message, version, client_id="scenario", timeout_s=client.patience_s)
         self._client = client
 
     def answer(self) -> Any:
@@ -358,13 +359,13 @@ class Parked(parked.Parked):
         return answer
 
 
-def warm_up(target: Target) -> None:
+def warm_up(target: Target, patience_s: float = PATIENCE_S) -> None:
     """Until each partition of both coordinators' topics is loaded: Kafka makes the topics on the first request, and
     loads them some time after a start."""
     groups = [{"group_id": f"probe-{number}", "topics": None} for number in range(300)]
     ids = [f"probe-{number}" for number in range(300)]
-    deadline = time.monotonic() + 2 * PATIENCE_S
-    with Connection(target.bootstrap, client_id="warm-up", timeout_s=PATIENCE_S) as connection:
+    deadline = time.monotonic() + 2 * patience_s
+    with Connection(target.bootstrap, client_id="warm-up", timeout_s=patience_s) as connection:
         while time.monotonic() < deadline:
             asked = [make("FindCoordinator", key_type=kind, coordinator_keys=["any"]) for kind in (0, 1)]
             if not any(connection.request(each, 4).coordinators[0].error_code for each in asked):

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafka_shim.compat import runner
 from kafka_shim.targets import engine, make
 from kafka_shim.targets.container import ContainerTarget
-from kafka_shim.targets.kafka_container import KafkaContainer
 
 
 @pytest.fixture(scope="session")
@@ -22,8 +20,6 @@ def containers() -> None:
 def started(kind: str, **settings: str) -> ContainerTarget:
     target = make(kind, settings={name.replace("_", "."): value for name, value in settings.items()})
     assert isinstance(target, ContainerTarget)
-    if isinstance(target, KafkaContainer):
-        target.jvm_options = runner.JVM
     return target
 
 
