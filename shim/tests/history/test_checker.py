@@ -204,6 +204,7 @@ def test_a_bad_line_is_named(line: str) -> None:
         list(operations.read([line]))
 
 
+@pytest.mark.slow
 def test_sixty_thousand_operations_are_checked_in_seconds() -> None:
     chance = random.Random(7)
     lines = []
@@ -222,7 +223,7 @@ def test_sixty_thousand_operations_are_checked_in_seconds() -> None:
             lines.append((index % 8, "ok", [["send", key, ends[key], index]]))
             ends[key] += 2
     lines.append((99, "ok", [["poll", {key: written[key][polled[key] :] for key in keys}]]))
-    started = time.monotonic()
+    started = time.process_time()
     report = checker.check(history(*lines))
     assert report.is_clean
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
