@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import subprocess
-from typing import TYPE_CHECKING
 
 from kafka_shim.targets.kafka_jars import LIBS, kafka_libs
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
