@@ -24,8 +24,8 @@ WHOLE_FROM_FILES = 200
 
 
 class Sync:
-    """A wish that files be on the disk. `paths` are synced as they are when the thread comes to them; `done` is the
-    future of the whole wish; `after`, or `failed` with the error, runs in the thread before it is set."""
+    """A request to fsync files. `paths` are synced as they are when the thread comes to them; `done` is the future of
+    the whole request; `after`, or `failed` with the error, runs in the thread before it is set."""
 
     __slots__ = ("after", "done", "failed", "paths")
 
@@ -35,13 +35,44 @@ class Sync:
         self.paths = paths
         self.after = after
         self.failed = failed
-        self.done: Future[None] = Future()
+        self.done = _shared_future()
+
+    def run(self, results: dict[str, OSError | None], sync_file: Callable[[str], OSError | None]) -> None:
+        """fsync what is not in `results` yet, and set `done`, whatever happens."""
+        error: OSError | None = None
+        try:
+            for path in self.paths:
+                if path not in results:
+                    results[path] = sync_file(path)
+                error = error or results[path]
+            if error is None and self.after is not None:
+                self.after()
+        except BaseException as err:
+            # The thread must live, whatever it was: others wait for it.
+            logger.exception("an fsync failed by an unexpected error")
+            error = OSError(errno.EIO, f"{type(err).__name__}: {err}")
+        if error is None:
+            self.done.set_result(None)
+            return
+        try:
+            if self.failed is not None:
+                self.failed(error)
+        finally:
+            self.done.set_exception(error)
+
+
+def _shared_future() -> Future[None]:
+    """A future that no waiter can cancel: several wait for one fsync, and one that gives up concerns no other."""
+    future: Future[None] = Future()
+    future.set_running_or_notify_cancel()
+    return future
 
 
 class Flusher:
     """The thread, made at its first task and stopped by `stop`. Shared by all partitions of a broker.
 
-    Wishes that gathered while one group was synced form the next group, and a file that several name is synced once."""
+    Requests that gathered while one group was synced form the next group, and a file that several name is synced once.
+    A thread that died is replaced at the next task; when the system refuses a thread, the caller does the work."""
 
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
@@ -55,22 +86,22 @@ class Flusher:
         failed: Callable[[OSError], None] | None = None,
     ) -> Future[None]:
         """fsync these files; a missing one (deleted meanwhile) is done. The future carries the OSError of a failure."""
-        wish = Sync(paths, after, failed)
-        self._put(wish)
-        return wish.done
+        request = Sync(paths, after, failed)
+        self._put(request)
+        return request.done
 
     def sync_all(self, paths: list[str], directories: list[str]) -> Future[None]:
         """fsync very many files: above `WHOLE_FROM_FILES` by one call for each file system of `directories`."""
         if len(paths) < WHOLE_FROM_FILES:
             return self.sync(paths)
-        done: Future[None] = Future()
+        done = _shared_future()
 
         def work() -> None:
             try:
                 for directory in directories:
                     sync_file_system(directory)
-            except OSError as err:
-                done.set_exception(err)
+            except BaseException as err:
+                done.set_exception(err if isinstance(err, OSError) else OSError(errno.EIO, str(err)))
             else:
                 done.set_result(None)
 
@@ -87,53 +118,51 @@ class Flusher:
             self._queue.put(None)
             self._thread.join()
             self._thread = None
+        self._drain()  # what a thread that died left
 
     def _put(self, task: Sync | Callable[[], None]) -> None:
         self._queue.put(task)
-        if self._thread is None:
+        if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._work, name="kafka-shim-flusher", daemon=True)
-            self._thread.start()
+            try:
+                self._thread.start()
+            except RuntimeError as err:
+                logger.warning("no thread for fsync, it is done by the event loop: %s", err)
+                self._thread = None
+                self._drain()
+
+    def _drain(self) -> None:
+        """Do everything that is queued, here and now."""
+        while not self._queue.empty():
+            self._run([self._queue.get()])
 
     def _work(self) -> None:
-        while True:
-            group: list[Sync] = []
-            task = self._queue.get()
-            while True:
-                if isinstance(task, Sync):
-                    group.append(task)
-                    if not self._queue.empty():
-                        task = self._queue.get()
-                        continue
-                break
-            if group:
-                self._sync_group(group)
-            if task is None:
-                return
-            if not isinstance(task, Sync):
-                try:
-                    task()
-                except OSError as err:
-                    logger.warning("background file work failed: %s", err)
-                except Exception:
-                    # The thread must live: others wait for it.
-                    logger.exception("background file work failed")
+        while self._run(self._next_group()):
+            pass
 
-    def _sync_group(self, group: list[Sync]) -> None:
+    def _next_group(self) -> list[Sync | Callable[[], None] | None]:
+        """Waits for a task; then everything queued up to the first task that is no fsync, which is the last."""
+        group = [self._queue.get()]
+        while isinstance(group[-1], Sync) and not self._queue.empty():
+            group.append(self._queue.get())
+        return group
+
+    def _run(self, group: list[Sync | Callable[[], None] | None]) -> bool:
+        """False when the group ends the thread."""
         results: dict[str, OSError | None] = {}
-        for wish in group:
-            error: OSError | None = None
-            for path in wish.paths:
-                if path not in results:
-                    results[path] = self._sync_file(path)
-                error = error or results[path]
-            if error is not None:
-                if wish.failed is not None:
-                    wish.failed(error)
-                wish.done.set_exception(error)
-                continue
-            if wish.after is not None:
-                wish.after()
-            wish.done.set_result(None)
+        for task in group:
+            if task is None:
+                return False
+            try:
+                if isinstance(task, Sync):
+                    task.run(results, self._sync_file)
+                else:
+                    task()
+            except OSError as err:
+                logger.warning("background file work failed: %s", err)
+            except BaseException:
+                logger.exception("background file work failed")
+        return True
 
     def _sync_file(self, path: str) -> OSError | None:
         try:

@@ -1,0 +1,113 @@
+"""The thread for fsync: a waiter that gives up concerns nobody else, and the thread cannot be lost."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_shim.faults import Faults
+from kafka_shim.storage.flusher import Flusher
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "f"
+    path.write_text("x")
+    return str(path)
+
+
+@pytest.fixture
+def faults() -> Faults:
+    return Faults()
+
+
+@pytest.fixture
+def flusher(faults: Faults) -> Iterator[Flusher]:
+    flusher = Flusher(faults)
+    yield flusher
+    flusher.stop()
+
+
+def hold(faults: Faults) -> threading.Event:
+    """Keep every fsync until the event is set."""
+    may_sync = threading.Event()
+    faults.arm("log.before_fsync", lambda **_: may_sync.wait(20))
+    return may_sync
+
+
+def test_cancelled_waiter_leaves_the_thread_and_the_other_waiters(faults: Faults, flusher: Flusher, file: str) -> None:
+    async def run() -> None:
+        may_sync = hold(faults)
+        flush = flusher.sync([file])
+        waiters = [asyncio.ensure_future(asyncio.wrap_future(flush)) for _ in range(2)]
+        await asyncio.sleep(0)
+        waiters[0].cancel()
+        await asyncio.sleep(0)
+        may_sync.set()
+        assert waiters[0].cancelled()
+        assert await asyncio.wait_for(waiters[1], 20) is None
+        assert await asyncio.wait_for(asyncio.wrap_future(flusher.sync([file])), 20) is None
+
+    asyncio.run(run())
+
+
+def test_waiter_cancelled_before_the_thread_came_to_it_leaves_the_sync(flusher: Flusher, file: str) -> None:
+    done: list[bool] = []
+    may_go = threading.Event()
+    flusher.run(lambda: may_go.wait(20))  # type: ignore[arg-type,return-value]
+    flush = flusher.sync([file], lambda: done.append(True))
+    assert not flush.cancel()
+    may_go.set()
+    assert flush.result(20) is None
+    assert done == [True]
+
+
+@pytest.mark.parametrize("step", ["sync", "after", "failed", "task"])
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit])
+def test_unexpected_error_ends_one_request_and_not_the_thread(
+    faults: Faults, flusher: Flusher, file: str, step: str, error: type[BaseException]
+) -> None:
+    def broken(*_: object, **__: Any) -> None:
+        raise error("unexpected")
+
+    if step == "sync":
+        faults.arm("log.before_fsync", broken)
+        assert flusher.sync([file]).exception(20).errno == errno.EIO
+        faults.disarm()
+    elif step == "after":
+        assert flusher.sync([file], broken).exception(20).errno == errno.EIO
+    elif step == "failed":
+        faults.arm("log.before_fsync", "oserror", "ENOSPC")
+        assert flusher.sync([file], None, broken).exception(20).errno == errno.ENOSPC
+        faults.disarm()
+    else:
+        flusher.run(broken)
+    assert flusher.sync([file]).result(20) is None
+
+
+def test_caller_does_the_work_when_the_system_refuses_a_thread(
+    flusher: Flusher, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        assert flusher.sync([file]).done()
+    assert flusher.sync([file]).result(20) is None
+
+
+def test_thread_that_died_is_replaced(flusher: Flusher, file: str) -> None:
+    assert flusher.sync([file]).result(20) is None
+    thread = flusher._thread
+    assert thread is not None
+    flusher._queue.put(None)  # as good as any death
+    thread.join(20)
+    assert flusher.sync([file]).result(20) is None
+    assert flusher._thread is not thread
