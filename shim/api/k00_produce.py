@@ -286,7 +286,7 @@ def _append(
     version, broker = context.api_version, context.broker
     now_ms = context.received_ms
     failures = None
-    flushes: Flushes | None = None
+    flushes: list[tuple[_Batch, Future[None]]] | None = None
     valid_acks = -1 <= acks <= 1
     for batch in batches:
         log, answer = batch.log, batch.answer
@@ -312,7 +312,7 @@ def _append(
                 broker.metrics.appended_bytes += appended.size_bytes
                 if appended.flushed is not None:
                     flushes = [] if flushes is None else flushes
-                    flushes.append(appended.flushed)
+                    flushes.append((batch, appended.flushed))
                 continue
         _refuse(batch)
         failures = [] if failures is None else failures
@@ -343,10 +343,17 @@ def _refuse(batch: _Batch) -> None:
         answer.log_start_offset = log.log_start_offset
 
 
-async def _after_flush(response: ProduceResponse, flushes: Flushes) -> ProduceResponse:
-    """`flush.messages` promises that the batch is on the disk before its producer hears of it."""
+async def _after_flush(response: ProduceResponse, flushes: list[tuple[_Batch, Future[None]]]) -> ProduceResponse:
+    """With `flush.messages` the batch is on the disk before its producer hears of it; a partition whose fsync failed is
+    refused, the others are answered."""
     import asyncio
 
-    for flush in flushes:
-        await asyncio.wrap_future(flush)
+    for batch, flush in flushes:
+        try:
+            await asyncio.wrap_future(flush)
+        except OSError as err:
+            assert batch.log is not None
+            batch.error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{batch.log.name} cannot be flushed: {err}")
+            batch.answer.log_append_time_ms = -1
+            _refuse(batch)
     return response

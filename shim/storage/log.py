@@ -492,8 +492,10 @@ class PartitionLog:
         self.recovery_point = max(self.recovery_point, offset)
 
     def _sync_failed(self, err: OSError) -> None:
-        # In the flusher's thread; the next use takes the partition offline.
-        self.sync_error = err
+        # In the flusher's thread; the next use takes the partition offline. Out of descriptors, nothing was synced and
+        # nothing lost: whoever waits hears of it, and the next fsync starts at the same recovery point.
+        if err.errno not in OUT_OF_DESCRIPTORS:
+            self.sync_error = err
 
     # --- waiting readers
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 
@@ -234,32 +235,44 @@ class Segment:
     ) -> None:
         """Write one batch at the end and index it. Raises OSError; then the file is cut back and memory is as
         before."""
+        # Whatever may fail comes before the write: behind it nothing may keep the batch from counting.
         position = self.size_bytes
-        try:
-            append(self.fd, buffers)
-        except OSError:
-            if self._fd >= 0:
-                os.ftruncate(self._fd, position)
-            raise
-        if self.first_timestamp_ms is None and position == 0:
-            self.first_timestamp_ms = max_timestamp_ms
+        fd = self.fd
         known_ms = self.max_timestamp_ms
         if known_ms is None:
             known_ms = self.max_timestamp()[0]
+        must_index = self.bytes_since_index > interval_bytes
+        if must_index:
+            self.offset_index, self.time_index.last  # noqa: B018  (loads them)
+        try:
+            append(fd, buffers)
+        except BaseException:
+            self._cut_back(position)
+            raise
+        if self.first_timestamp_ms is None and position == 0:
+            self.first_timestamp_ms = max_timestamp_ms
         if max_timestamp_ms > known_ms:
             self.max_timestamp_ms = max_timestamp_ms
             self.max_timestamp_offset = last_offset
         self.size_bytes = position + size_bytes
-        if self.bytes_since_index > interval_bytes:
+        if must_index:
             self._index(last_offset, position)
         self.bytes_since_index += size_bytes
+
+    def _cut_back(self, position: int) -> None:
+        """Remove what a failed write left. Raises EIO when that fails: the file may hold a batch that was refused."""
+        try:
+            os.ftruncate(self.fd, position)
+        except OSError as err:
+            reason = f"what a failed write left cannot be cut at position {position}: {err.strerror}"
+            raise OSError(errno.EIO, reason, self.path(names.LOG)) from err
 
     def _index(self, last_offset: int, position: int) -> None:
         self._limits_of = None
         try:
             self.offset_index.add(last_offset - self.base_offset, position)
             self.time_index.maybe_add(self.max_timestamp()[0], self.max_timestamp_offset - self.base_offset)
-        except OSError:
+        except (OSError, ValueError):
             # The batch is in; an index entry that could not be stored stays in memory and is tried again.
             return
         self.bytes_since_index = 0

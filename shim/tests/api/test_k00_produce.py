@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from kafka_shim.errors import ErrorCode
@@ -153,6 +155,21 @@ def test_flush_messages_holds_the_answer_until_the_disk_has_it(client):
     make_topic(client, "t", flush_messages="1")
     for offset in range(3):
         assert produce(client, "t", 0, batch(b"a")).base_offset == offset
+
+
+def test_failed_flush_is_told_to_the_partitions_that_it_concerns(broker, client):
+    make_topic(client, "t", 2, flush_messages="1")
+
+    def fail(path: str) -> None:
+        if "/t-1/" in path:
+            raise OSError(errno.EIO, "the disk is gone")
+
+    broker.faults.arm("log.before_fsync", fail)
+    data = [PartitionProduceData(index=index, records=batch(b"a")) for index in range(2)]
+    request = ProduceRequest(acks=-1, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=data)])
+    (topic,) = client.request(request, 9).responses
+    told = [(one.index, one.error_code, one.base_offset) for one in topic.partition_responses]
+    assert told == [(0, 0, 0), (1, ErrorCode.KAFKA_STORAGE_ERROR, -1)]
 
 
 def test_an_unexpected_exception_is_logged_once_and_answered(broker, client, caplog):

@@ -58,6 +58,65 @@ def test_write_that_failed_after_the_bytes_is_settled_by_recovery(make_disk: Cal
     assert (again.base_offset, log.log_end_offset) == (1, 2)
 
 
+def no_descriptor_left(*_: object, **__: object) -> None:
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+def test_append_that_cannot_read_its_index_leaves_no_bytes(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk()
+    put(disk.open(), b"a")
+    disk.stop()
+    log = disk.open()  # its greatest timestamp is in the time index alone
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_shim.storage.index.IndexFile.stored", no_descriptor_left)
+        for _ in range(3):
+            with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+                put(log, b"refused")
+    assert put(log, b"c").base_offset == 1
+    disk.crash()
+    assert records(disk.open()) == [(0, b"a"), (1, b"c")]
+
+
+def test_index_that_could_not_be_loaded_is_loaded_at_the_next_use(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk({"index.interval.bytes": "0"})
+    log = disk.open()
+    for _ in range(5):
+        put(log, b"a")
+    disk.stop()
+    log = disk.open()
+    segment = log.active
+    segment.abandon()
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_shim.storage.index.IndexFile._attach", no_descriptor_left)
+        for _ in range(3):
+            for index in ("offset_index", "time_index"):
+                with pytest.raises(OSError, match="open files"):
+                    getattr(segment, index)
+            with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+                put(log, b"refused")
+    assert segment.offset_index.count >= 3
+    assert put(log, b"c").base_offset == 5
+    disk.stop()
+    assert [value for _, value in records(disk.open())] == [b"a"] * 5 + [b"c"]
+
+
+def test_write_that_cannot_be_cut_back_takes_the_partition_offline(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    with monkeypatch.context() as patch, refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        patch.setattr("kafka_shim.storage.segments.append", no_descriptor_left)
+        patch.setattr("os.ftruncate", no_descriptor_left)
+        put(log, b"refused")
+    assert log.is_offline
+
+
 LIMITED = """
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -157,9 +216,6 @@ def test_aborted_data_is_not_shown_when_its_index_cannot_be_opened(
     put(log, b"a", pid=1, seq=0, txn=True)
     index = disk.partition / f"{0:020d}.txnindex"
 
-    def no_descriptor_left(*_: object) -> None:
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-
     if flaw == "content":
         index.write_bytes(b"\xff" * 34)
     else:
@@ -218,6 +274,23 @@ def test_failed_sync_is_the_futures_error(make_disk: Callable[..., Disk]) -> Non
         put(log, b"b")
     disk.stop()
     assert not (disk.path / ".kafka_cleanshutdown").exists()
+
+
+def test_sync_without_a_descriptor_concerns_its_own_request_alone(
+    make_disk: Callable[..., Disk], caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = make_disk({"flush.messages": "1"})
+    log = disk.open()
+    disk.faults.arm("log.before_fsync", "oserror", "EMFILE")
+    with pytest.raises(OSError, match="open files"):
+        put(log, b"a").flushed.result(timeout=10)
+    disk.faults.disarm()
+    caplog.clear()
+    for _ in range(3):
+        put(log, b"b").flushed.result(timeout=10)
+        log.latest()
+    assert log.recovery_point == 4
+    assert not caplog.records
 
 
 def test_process_out_of_descriptors_keeps_its_partitions(make_disk: Callable[..., Disk]) -> None:
