@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from contextlib import suppress
 
 from kafka_shim.cext.batch import BatchError
 from kafka_shim.storage import checkpoint, names, retention
@@ -24,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 # Kafka's map has 24 bytes a key, as ours; its table is an even share of the buffer for each cleaner thread.
 LOAD_FACTOR = 0.9
+# A partition that cannot be cleaned is tried again after a pause that doubles up to this.
+LONGEST_PAUSE_MS = 3600 * 1000
 
 
 class Candidate:
@@ -111,6 +114,8 @@ class Cleaner:
         self._stopping = False
         # Partitions whose log turned out to be corrupt: not tried again in this life.
         self._uncleanable: set[PartitionLog] = set()
+        # Partitions whose last round failed: (when it may be tried again, by the monotonic clock; the pause).
+        self._pauses: dict[PartitionLog, tuple[int, int]] = {}
 
     # --- the life of a round
 
@@ -131,27 +136,57 @@ class Cleaner:
             self._thread = None
 
     def _look(self) -> None:
+        try:
+            is_under_way = self._start_round()
+        except Exception:
+            logger.exception("choosing a partition to compact failed")
+            is_under_way = False
+        if not is_under_way:
+            self.schedule()
+
+    def _start_round(self) -> bool:
+        """Clean the dirtiest partition in a thread; False when none is due."""
         candidate = self.choose(self._home.clock.now_ms())
         if candidate is None:
-            self.schedule()
-            return
-        work = self.begin(candidate)
+            return False
         loop = asyncio.get_running_loop()
+        try:
+            work = self.begin(candidate)
 
-        def run() -> None:
-            error = _attempt(work)
-            if not self._stopping:
-                loop.call_soon_threadsafe(self._done, work, error)
+            def run() -> None:
+                error = _attempt(work)
+                with suppress(RuntimeError):  # the loop is closed: nobody is left to tell
+                    loop.call_soon_threadsafe(self._done, work, error)
 
-        self._thread = threading.Thread(target=run, name="kafka-shim-cleaner", daemon=True)
-        self._thread.start()
+            thread = threading.Thread(target=run, name="kafka-shim-cleaner", daemon=True)
+            thread.start()
+        except Exception as err:
+            self._pause(candidate.log, err)
+            return False
+        self._thread = thread
+        return True
 
     def _done(self, work: Round, error: Exception | None) -> None:
         self._thread = None
-        if not self._stopping:
+        if self._stopping:
+            return
+        try:
             self.finish(work, error)
-            # There may be more to do: do not wait the whole back-off then.
-            self._timer = self._home.clock.call_later(0 if error is None else 1000, self._look)
+        except Exception as err:
+            self._pause(work.log, err)
+        # There may be more to do: do not wait the whole back-off then.
+        self._timer = self._home.clock.call_later(0, self._look)
+
+    def _pause(self, log: PartitionLog, err: Exception) -> None:
+        """Leave the partition alone for a while, longer each time: what is wrong with it costs no other."""
+        _, pause_ms = self._pauses.get(log, (0, 0))
+        pause_ms = min(max(2 * pause_ms, self._home.config.log_cleaner_backoff_ms, 1000), LONGEST_PAUSE_MS)
+        self._pauses = {other: pause for other, pause in self._pauses.items() if not other.is_closed}
+        self._pauses[log] = self._home.clock.monotonic_ms() + pause_ms, pause_ms
+        known = isinstance(err, OSError)
+        logger.warning(
+            "%s: compaction failed and is tried again in %d s: %s", log.name, pause_ms // 1000, err, exc_info=not known
+        )
 
     def clean_now(self, log: PartitionLog) -> Round:
         """One whole round here and now, due or not (tests, the command line). Raises what the round raises."""
@@ -165,13 +200,21 @@ class Cleaner:
     # --- choice
 
     def choose(self, now_ms: int) -> Candidate | None:
-        """The dirtiest partition that is due."""
+        """The dirtiest partition that is due. One that cannot be examined is left alone for a while."""
         best: Candidate | None = None
+        monotonic_ms = self._home.clock.monotonic_ms()
         for log in self._logs.loaded():
-            if log.config.compact and log not in self._uncleanable:
+            if not log.config.compact or log in self._uncleanable:
+                continue
+            if self._pauses and monotonic_ms < self._pauses.get(log, (0, 0))[0]:
+                continue
+            try:
                 candidate = examine(log, self._checkpoint_of(log), now_ms)
-                if candidate.is_due and (best is None or candidate.ratio > best.ratio):
-                    best = candidate
+            except Exception as err:
+                self._pause(log, err)
+                continue
+            if candidate.is_due and (best is None or candidate.ratio > best.ratio):
+                best = candidate
         return best
 
     def _checkpoint_of(self, log: PartitionLog) -> int | None:
@@ -196,29 +239,56 @@ class Cleaner:
     def finish(self, work: Round, error: Exception | None) -> None:
         """Swap in what a round wrote, and write its progress down; after an error remove it."""
         log = work.log
-        try:
-            if error is None and not log.is_closed and not log.is_offline:
-                for group in work.groups:
-                    swap(log, group, self._home)
-                self._write_progress(log, work.end_offset)
-            elif not log.is_closed:
-                work.discard()
-        except OSError as err:
-            log.fail(err)
-        if isinstance(error, OSError):
-            logger.warning("%s: compaction failed and will be tried again: %s", log.name, error)
-        elif isinstance(error, BatchError):
+        if log.is_closed:
+            return
+        if error is not None or log.is_offline:
+            self._discard(work)
+        if isinstance(error, BatchError):
             self._uncleanable.add(log)
             logger.error("%s: compaction is off, the log is corrupt: %s", log.name, error)
-        elif error is None:
-            written = sum(group.written_bytes for group in work.groups)
-            read_bytes = sum(source.size_bytes for group in work.groups for source in group.sources)
-            logger.info("%s: compacted %d to %d bytes below offset %d", log.name, read_bytes, written, work.end_offset)
+        elif isinstance(error, Cancelled) or log.is_offline:
+            return
+        elif error is not None:
+            self._pause(log, error)
+        else:
+            try:
+                clean_to = self._swap_in(work)
+            except OSError as err:
+                log.fail(err, torn=True)
+                return
+            self._pauses.pop(log, None)
+            if clean_to > work.first_dirty_offset or clean_to == work.end_offset:
+                self._write_progress(log, clean_to)
+
+    def _swap_in(self, work: Round) -> int:
+        """The offset up to which the log is clean afterwards. Retention may have removed what a group was made from;
+        then the round ends there: what comes later may hold the tombstone of a key that is still in the group. Raises
+        OSError; then the files are between two states."""
+        log = work.log
+        for group in work.groups:
+            if not swap(log, group, self._home):
+                logger.info("%s: compaction ends at offset %d, its segments changed", log.name, group.base_offset)
+                self._discard(work)
+                return group.base_offset
+        written = sum(group.written_bytes for group in work.groups)
+        read_bytes = sum(source.size_bytes for group in work.groups for source in group.sources)
+        logger.info("%s: compacted %d to %d bytes below offset %d", log.name, read_bytes, written, work.end_offset)
+        return work.end_offset
+
+    def _discard(self, work: Round) -> None:
+        try:
+            work.discard()
+        except OSError as err:
+            logger.warning("%s: what a round of compaction left is removed later: %s", work.log.name, err)
 
     def _write_progress(self, log: PartitionLog, offset: int) -> None:
         data_dir: DataDir = self._logs.dir_of(log)
         data_dir.cleaner_offsets[log.topic, log.partition] = offset
-        data_dir.write_offsets(checkpoint.CLEANER_OFFSETS, data_dir.cleaner_offsets, sync=False)
+        try:
+            data_dir.write_offsets(checkpoint.CLEANER_OFFSETS, data_dir.cleaner_offsets, sync=False)
+        except OSError as err:
+            # The next round writes it again; after a crash before that some records are only cleaned twice.
+            logger.warning("%s cannot be written: %s", checkpoint.CLEANER_OFFSETS, err)
 
 
 def _attempt(work: Round) -> Exception | None:
@@ -226,21 +296,21 @@ def _attempt(work: Round) -> Exception | None:
         work.run()
     except (Cancelled, OSError, BatchError) as err:
         return err
-    except Exception as err:
+    except BaseException as err:
+        # Whatever ends the round must be told to the event loop, which waits for it.
         logger.exception("compaction of %s failed", work.log.name)
-        return OSError(5, str(err))
+        return RuntimeError(f"{type(err).__name__}: {err}")
     return None
 
 
-def swap(log: PartitionLog, group: Group, home: Home) -> None:
-    """Put a new segment in the place of those it was made from; when one of them is gone, retention was faster, and the
-    new one is dropped. Crash-safe: see `recovery.finish_swaps`. Raises OSError."""
-    cleaned = Segment(log.directory, group.base_offset, home.files, home.clock.now_ms(), names.CLEANED)
+def swap(log: PartitionLog, group: Group, home: Home) -> bool:
+    """Put a new segment in the place of those it was made from. False, with nothing changed, when one of them is no
+    longer there. Crash-safe: see `recovery.finish_swaps`. Raises OSError."""
     first = log.segment_at(group.base_offset)
     old = log.segments[max(first, 0) : max(first, 0) + len(group.sources)]
-    if [segment.base_offset for segment in old] != [source.base_offset for source in group.sources]:
-        cleaned.remove()
-        return
+    if old != [source.segment for source in group.sources]:
+        return False
+    cleaned = Segment(log.directory, group.base_offset, home.files, home.clock.now_ms(), names.CLEANED)
     cleaned.rename(names.SWAP)
     for segment in old:
         retention.retire_segment(segment, home, log.config.file_delete_delay_ms)
@@ -250,3 +320,4 @@ def swap(log: PartitionLog, group: Group, home: Home) -> None:
     cleaned.attach(group.written_bytes)
     log.segments[first : first + len(old)] = [cleaned]
     log.content_changed()
+    return True

@@ -49,11 +49,12 @@ class Cancelled(Exception):
 
 
 class Source:
-    """One closed segment as it was when the round began."""
+    """One closed segment as it was when the round began; `segment` tells `cleaner` whether it is still there."""
 
-    __slots__ = ("base_offset", "modified_ns", "path", "size_bytes")
+    __slots__ = ("base_offset", "modified_ns", "path", "segment", "size_bytes")
 
     def __init__(self, segment: Segment) -> None:
+        self.segment = segment
         self.base_offset = segment.base_offset
         self.path = segment.path(names.LOG)
         self.size_bytes = segment.size_bytes

@@ -494,7 +494,7 @@ class PartitionLog:
     def _sync_failed(self, err: OSError) -> None:
         # In the flusher's thread; the next use takes the partition offline. Out of descriptors, nothing was synced and
         # nothing lost: whoever waits hears of it, and the next fsync starts at the same recovery point.
-        if err.errno not in OUT_OF_DESCRIPTORS:
+        if err.errno not in OUT_OF_RESOURCES:
             self.sync_error = err
 
     # --- waiting readers
@@ -528,10 +528,11 @@ class PartitionLog:
         if self.is_closed:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{self.name} was deleted or closed")
 
-    def fail(self, err: OSError) -> KafkaError:
+    def fail(self, err: OSError, *, torn: bool = False) -> KafkaError:
         """Take the partition offline after an I/O error; its files stay as they are, for the next start's recovery.
-        Being out of descriptors or memory is no flaw of the disk: then only this request fails."""
-        if err.errno in OUT_OF_RESOURCES:
+        Being out of descriptors or memory is no flaw of the disk: then only this request fails, unless the files are
+        `torn` between two states."""
+        if err.errno in OUT_OF_RESOURCES and not torn:
             logger.warning("%s: %s", self.name, err)
         elif not self.is_offline:
             self.is_offline = True

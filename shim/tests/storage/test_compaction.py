@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import random
 import shutil
 import threading
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -511,6 +513,121 @@ def test_swap_gives_way_to_retention(make_disk: Callable[..., Disk]) -> None:
     disk.logs.cleaner.finish(work, None)
     assert (log.log_start_offset, stored(log)) == (2, [])
     assert not [name for name in disk.files() if name.endswith((".cleaned", ".swap"))]
+
+
+def test_deleted_key_stays_deleted_when_retention_removes_a_segment_during_a_round(
+    make_disk: Callable[..., Disk],
+) -> None:
+    disk = make_disk({**COMPACT, "cleanup.policy": "compact,delete", "delete.retention.ms": "1000"})
+    log = disk.open()
+    for pairs in ([(b"x", b"1")], [(b"k", b"1")], [(b"y", b"z" * 1_048_400)], [(b"k", None)]):
+        keyed(log, *pairs)  # type: ignore[arg-type]
+        log.roll(NOW_MS)
+    work = disk.logs.cleaner.begin(examine(log, None, NOW_MS))
+    work.run()
+    assert [len(group.sources) for group in work.groups] == [2, 2]
+    log.delete_records_before(1)
+    assert disk.logs.retain(NOW_MS) == 1
+    disk.logs.cleaner.finish(work, None)
+    assert not [name for name in disk.files() if name.endswith((".cleaned", ".swap"))]
+    assert ("t", 0) not in disk.logs.dirs[0].cleaner_offsets
+    for number in range(3):
+        disk.clock.advance(2000)
+        keyed(log, (b"other", b"%d" % number))
+        clean(disk, log)
+    latest = {record.key: record.value for buffer, _ in log.batches() for record in iterate(buffer)}
+    assert latest.get(b"k") is None
+
+
+def test_one_partition_that_cannot_be_cleaned_costs_only_itself(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = make_disk(COMPACT)
+    logs = [disk.open(), disk.logs.create("u", bytes(16), 0, disk.logs.get("t", 0).config)]
+    cleaner = disk.logs.cleaner
+    for log in logs:
+        for number in range(20):
+            keyed(log, (b"a", b"%d" % number))
+        log.roll(NOW_MS)
+
+    def broken(log: PartitionLog, *rest: object) -> Any:
+        if log is logs[0]:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return examine(log, *rest)  # type: ignore[arg-type]
+
+    async def clean_both() -> None:
+        cleaner.schedule()
+        disk.clock.advance(15_000)
+        async with asyncio.timeout(20):
+            while len(stored(logs[1])) > 1:  # noqa: ASYNC110  (a swap wakes nobody)
+                await asyncio.sleep(0.005)
+            assert len(stored(logs[0])) == 20
+            assert [record.levelname for record in caplog.records].count("WARNING") == 1
+            monkeypatch.undo()
+            while len(stored(logs[0])) > 1:
+                await asyncio.sleep(0.005)
+                disk.clock.advance(15_000)
+        cleaner.stop()
+
+    monkeypatch.setattr("kafka_shim.storage.cleaner.examine", broken)
+    asyncio.run(clean_both())
+
+
+def test_pause_of_a_partition_that_cannot_be_cleaned_grows(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk(COMPACT)
+    disk.open()
+    tried_ms: list[int] = []
+
+    def broken(*_: object) -> Any:
+        tried_ms.append(disk.clock.monotonic_ms())
+        raise ValueError("a damaged index")
+
+    monkeypatch.setattr("kafka_shim.storage.cleaner.examine", broken)
+    disk.logs.cleaner.schedule()
+    disk.clock.advance(DAY_MS)
+    disk.logs.cleaner.stop()
+    pauses = [later - earlier for earlier, later in pairwise(tried_ms)]
+    assert pauses[:3] == [15_000, 30_000, 60_000]
+    assert max(pauses) <= 3600_000 + 15_000
+
+
+@pytest.mark.parametrize("step", ["run", "swap", "thread"])
+def test_cleaner_goes_on_after_an_unexpected_error(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    disk = make_disk(COMPACT)
+    log = disk.open()
+    for number in range(20):
+        keyed(log, (b"a", b"%d" % number))
+    log.roll(NOW_MS)
+    failed: list[bool] = []
+
+    def broken(*_: object) -> None:
+        failed.append(True)
+        raise RuntimeError("unexpected")
+
+    points = {
+        "run": "kafka_shim.storage.compaction.Round._build_map",
+        "swap": "kafka_shim.storage.cleaner.swap",
+        "thread": "threading.Thread.start",
+    }
+    monkeypatch.setattr(points[step], broken)
+
+    async def go_on() -> None:
+        disk.logs.cleaner.schedule()
+        async with asyncio.timeout(20):
+            while not failed:
+                await asyncio.sleep(0.005)
+                disk.clock.advance(15_000)
+            monkeypatch.undo()
+            while len(stored(log)) > 1:
+                await asyncio.sleep(0.005)
+                disk.clock.advance(15_000)
+        disk.logs.cleaner.stop()
+
+    asyncio.run(go_on())
 
 
 def test_timer_cleans_in_a_thread(make_disk: Callable[..., Disk]) -> None:
