@@ -28,6 +28,8 @@ cdef enum:
     LZ4_BLOCK_SIZE = 64 << 10
     LZ4_FAST_LEVEL = 9              # Kafka's default; its other levels mean the slow compressor
     LZ4_BEST_LEVEL = 9              # of the library
+    GZIP_MOST_MEMBERS = 2000        # a producer's library writes one
+    GZIP_PIECE_SIZE = 4 << 10
     ZSTD_DEFAULT_LEVEL = 3
     ZSTD_BLOCK_SIZE = 128 << 10
 
@@ -85,28 +87,43 @@ cdef object _gzip(object data, object level):
 
 
 cdef object _gunzip(object data, int64_t limit_bytes):
+    """All members. Java's stream reads them one after the other and takes anything else after one as its end.
+
+    zlib copies what follows a member, so that only the first one, which is all of a client's data, gets everything at
+    once; the others are fed in pieces: the time is linear in the size."""
     import zlib
     cdef list parts = []
     cdef bytes part
     cdef int64_t room = limit_bytes
-    rest = data
+    cdef Py_ssize_t size = len(data)
+    cdef Py_ssize_t at = 0
+    cdef Py_ssize_t end = size
+    cdef int members = 0
+    view = memoryview(data)
     while True:
+        members += 1
+        if members > GZIP_MOST_MEMBERS:
+            raise DecompressError(f"gzip: more than {GZIP_MOST_MEMBERS} members")
         stream = zlib.decompressobj(wbits=31)
-        try:
-            # One byte more than allowed tells "exactly full" from "too much"; 0 would mean no limit.
-            part = stream.decompress(rest, room + 1)
-        except zlib.error as error:
-            raise DecompressError(f"gzip: {error}") from None
-        room -= len(part)
-        if room < 0:
-            raise _too_large(limit_bytes)
-        if not stream.eof:
-            raise DecompressError("gzip: the data ends early")
-        parts.append(part)
-        rest = stream.unused_data
-        # Java's stream reads members one after the other and takes anything else after one as its end.
-        if not rest.startswith(b"\x1f\x8b"):
+        while True:
+            try:
+                # One byte more than allowed tells "exactly full" from "too much"; 0 would mean no limit.
+                part = stream.decompress(view[at:end], room + 1)
+            except zlib.error as error:
+                raise DecompressError(f"gzip: {error}") from None
+            room -= len(part)
+            if room < 0:
+                raise _too_large(limit_bytes)
+            parts.append(part)
+            at = end - len(stream.unused_data)
+            if stream.eof:
+                break
+            if at == size:
+                raise DecompressError("gzip: the data ends early")
+            end = min(at + GZIP_PIECE_SIZE, size)
+        if size - at < 2 or view[at] != 0x1F or view[at + 1] != 0x8B:
             return part if len(parts) == 1 else b"".join(parts)
+        end = min(at + GZIP_PIECE_SIZE, size)
 
 
 # ---- snappy ----

@@ -108,6 +108,47 @@ def test_gzip_members_follow_each_other():
         unpack(GZIP, gzip.compress(b"one ") + gzip.compress(b"two"), 6)
 
 
+@pytest.mark.parametrize("sizes", [[100_000, 3, 0, 5000, 20_000, 1], [0] * 2000, [70_000] * 12])
+def test_gzip_members_are_read_without_copying_the_rest_for_each(monkeypatch, sizes):
+    copied = 0
+
+    class Counting:
+        def __init__(self, wbits):
+            self.stream = decompressobj(wbits=wbits)
+            self.eof = False
+
+        def decompress(self, data, limit):
+            part = self.stream.decompress(data, limit)
+            self.eof = self.stream.eof
+            return part
+
+        @property
+        def unused_data(self):
+            nonlocal copied
+            copied += len(self.stream.unused_data)
+            return self.stream.unused_data
+
+    decompressobj = zlib.decompressobj
+    monkeypatch.setattr(zlib, "decompressobj", Counting)
+    plain = [random.Random(size).randbytes(size) for size in sizes]
+    packed = b"".join(map(gzip.compress, plain))
+    assert unpack(GZIP, packed) == b"".join(plain)
+    assert unpack(GZIP, packed + b"anything else") == b"".join(plain)
+    assert copied < 2 * (len(packed) + len(sizes) * 4096 + 20)
+
+
+def test_gzip_members_are_bounded():
+    with pytest.raises(DecompressError, match="members"):
+        unpack(GZIP, gzip.compress(b"") * 2001)
+
+
+def test_gzip_member_that_ends_early_behind_another():
+    for size in (5, 15, 3000):
+        packed = gzip.compress(TEXT) + gzip.compress(random.Random(1).randbytes(20_000))[:size]
+        with pytest.raises(DecompressError, match="gzip"):
+            unpack(GZIP, packed)
+
+
 def test_gzip_with_a_wrong_checksum():
     packed = bytearray(gzip.compress(TEXT))
     packed[-8] ^= 1
