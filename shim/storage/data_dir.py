@@ -56,6 +56,8 @@ class DataDir:
         self.start_offsets: dict[Partition, int] = {}
         # How far each compacted partition is clean.
         self.cleaner_offsets: dict[Partition, int] = {}
+        # What the files of `read_state` and `write_offsets` hold entries for, by their names.
+        self._entries: dict[str, frozenset[Partition]] = {}
         # Live partitions by name, loaded or not.
         self.partitions: set[Partition] = set()
         self._lock_fd = -1
@@ -135,15 +137,25 @@ class DataDir:
 
     def _read(self, name: str) -> dict[Partition, int]:
         try:
-            return checkpoint.read_offsets(f"{self.path}/{name}")
+            offsets = checkpoint.read_offsets(f"{self.path}/{name}")
         except CheckpointError as err:
             # Kafka goes on without it too: recovery points of 0 mean a full scan.
             logger.warning("a checkpoint is ignored: %s", err)
             return {}
+        self._entries[name] = frozenset(offsets)
+        return offsets
 
     def write_offsets(self, name: str, offsets: Mapping[Partition, int], *, sync: bool) -> None:
         """Replace one of the offset checkpoints. Raises OSError."""
+        written = frozenset(offsets)
+        # Until the file is replaced it may be the old or the new one.
+        self._entries[name] = self._entries.get(name, frozenset()) | written
         checkpoint.write_offsets(f"{self.path}/{name}", offsets, sync=sync)
+        self._entries[name] = written
+
+    def has_entry(self, name: str, partition: Partition) -> bool:
+        """Whether this checkpoint's file may hold an entry for the partition."""
+        return partition in self._entries.get(name, ())
 
     def mark_clean(self, broker_epoch: int) -> None:
         """The last write of a clean stop."""

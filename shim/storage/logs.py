@@ -396,6 +396,7 @@ class Logs:
         log = PartitionLog(self.home, path, topic, topic_id, partition, config)
         log.leader_epoch = leader_epoch
         try:
+            self._forget_older(key)
             if os.path.isdir(path) and read_topic_id(path) != uuid_text(topic_id):
                 # What a deletion that failed left there is another topic's data.
                 self._set_aside(data_dir, key, "it was left over where a new partition begins")
@@ -413,6 +414,18 @@ class Logs:
         self._logs[key] = log
         self._dir_of[log] = data_dir
         return log
+
+    def _forget_older(self, key: Partition) -> None:
+        """No checkpoint may say anything of an older topic of this name when the new one gets its directory: after a
+        crash it would be taken for the new one's start offset, or for how far it is clean. (A recovery point that is
+        too high only spares closed segments a scan.) Raises OSError."""
+        for data_dir in self.dirs:
+            if data_dir.has_entry(checkpoint.LOG_START_OFFSETS, key):
+                data_dir.start_offsets.pop(key, None)
+                self._write_start_offsets(data_dir, sync=True)
+            if data_dir.has_entry(checkpoint.CLEANER_OFFSETS, key):
+                data_dir.cleaner_offsets.pop(key, None)
+                data_dir.write_offsets(checkpoint.CLEANER_OFFSETS, data_dir.cleaner_offsets, sync=True)
 
     def promise(self, partitions: Iterable[Partition]) -> None:
         """These exist from now on; their directories are made at their first use, or by `settle`. Of a crash

@@ -239,6 +239,31 @@ def test_start_removes_what_a_deletion_left(make_disk: Callable[..., Disk]) -> N
     assert not [name for name in os.listdir(disk.path) if name.endswith(names.DELETE_DIR)]
 
 
+@pytest.mark.parametrize("lives", [1, 2])
+def test_topic_made_again_has_no_checkpoint_of_the_older_one(make_disk: Callable[..., Disk], lives: int) -> None:
+    disk = make_disk({"cleanup.policy": "compact,delete"})
+    log = disk.open()
+    for _ in range(10):
+        put(log, b"old", key=b"k")
+    log.roll(NOW_MS)
+    disk.logs.cleaner.clean_now(log)
+    log.delete_records_before(10)
+    disk.logs.checkpoint()
+    if lives == 2:
+        disk.stop()
+        disk.open()
+    disk.logs.delete("t", 0)
+    log = disk.logs.create("t", TOPIC_ID, 0, log.config)
+    for _ in range(3):
+        put(log, b"new", key=b"k")
+    for name in ("log-start-offset", "cleaner-offset"):
+        assert "t 0 " not in (disk.path / f"{name}-checkpoint").read_text()
+    disk.crash()
+    log = disk.open()
+    assert records(log) == [(number, b"new") for number in range(3)]
+    assert disk.logs.dirs[0].cleaner_offsets == {}
+
+
 def test_long_topic_names_can_be_deleted(tmp_path: Path) -> None:
     logs, config = make_logs(tmp_path)
     start(logs, config)
