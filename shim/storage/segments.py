@@ -87,9 +87,16 @@ class Segment:
     def fd(self) -> int:
         """The descriptor of the .log file, for reading and appending; made when missing. Raises OSError."""
         if self._fd < 0:
+            if not self.size_bytes:
+                self._make_index_files()
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
             self._fd = self._files.open(self.path(names.LOG), flags, self)
         return self._fd
+
+    def _make_index_files(self) -> None:
+        # Kafka complains of a .log file without them when it opens the directory; a file that exists is left as it is.
+        for name in (names.INDEX, names.TIME_INDEX):
+            os.close(os.open(self.path(name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
 
     @property
     def offset_index(self) -> OffsetIndex:
@@ -141,14 +148,17 @@ class Segment:
 
     def close(self) -> None:
         """Store the indexes and give everything back. Raises OSError."""
-        if self._offset_index is not None or self._time_index is not None or not self._has_index_files():
+        if self._offset_index is not None or self._time_index is not None or self._has_unstored_facts():
             self.store_indexes()
         self.close_file()
         self._offset_index = self._time_index = self._txn_index = None
 
-    def _has_index_files(self) -> bool:
-        # Kafka repairs a segment without an index at its start, which is slow; so even empty ones are written.
-        return not self.size_bytes or os.path.exists(self.path(names.INDEX))
+    def _has_unstored_facts(self) -> bool:
+        # A segment that was only found at the start has none, unless an older life left it without an index: Kafka
+        # repairs that at its start, which is slow; so even empty ones are written.
+        if not self.size_bytes:
+            return False
+        return self.max_timestamp_ms is not None or not os.path.exists(self.path(names.INDEX))
 
     def abandon(self) -> None:
         """Give everything back, storing nothing (an offline or deleted partition)."""

@@ -182,7 +182,13 @@ def test_new_partition_has_only_its_metadata_until_the_first_append(make_disk: C
     assert read_topic_id(str(disk.partition)) == uuid_text(TOPIC_ID)
     assert (disk.partition / "partition.metadata").read_bytes() == b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw"
     put(log, b"a")
-    assert disk.files() == [f"{0:020d}.log", "leader-epoch-checkpoint", "partition.metadata"]
+    assert disk.files() == [
+        f"{0:020d}.index",
+        f"{0:020d}.log",
+        f"{0:020d}.timeindex",
+        "leader-epoch-checkpoint",
+        "partition.metadata",
+    ]
 
 
 def test_unknown_and_foreign_directories_become_stray(tmp_path: Path) -> None:
@@ -297,6 +303,34 @@ def test_clean_stop_leaves_kafkas_files(make_disk: Callable[..., Disk]) -> None:
     ]
     disk.open()
     assert not (disk.path / ".kafka_cleanshutdown").exists()
+
+
+@pytest.mark.parametrize("ending", ["stop", "crash"])
+def test_every_segment_has_its_index_files_whatever_ends_the_broker(
+    make_disk: Callable[..., Disk], ending: str
+) -> None:
+    disk = make_disk({"cleanup.policy": "compact,delete"})
+    log = disk.open()
+
+    def bare() -> list[str]:
+        files = disk.files()
+        logs = [name.removesuffix(".log") for name in files if name.endswith(".log")]
+        return [f"{base}{end}" for base in logs for end in (".index", ".timeindex") if f"{base}{end}" not in files]
+
+    for step in range(4):
+        put(log, b"a", key=b"k")
+        assert bare() == []
+        if step % 2:
+            log.roll(NOW_MS)  # an empty segment
+            assert bare() == []
+    disk.logs.cleaner.clean_now(log)
+    assert bare() == []
+    getattr(disk, ending)()
+    assert bare() == []
+    log = disk.open()
+    assert log.max_timestamp().timestamp_ms == NOW_MS
+    getattr(disk, ending)()
+    assert bare() == []
 
 
 def test_partitions_that_nobody_used_keep_their_checkpoints(make_disk: Callable[..., Disk]) -> None:
