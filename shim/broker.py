@@ -4,8 +4,6 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kafka_shim.api.fetch_sessions import FetchSessions
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
@@ -71,7 +69,6 @@ class Context:
     several nodes one day."""
 
     __slots__ = (
-        "afterwards",
         "api_key",
         "api_version",
         "broker",
@@ -98,8 +95,6 @@ class Context:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.received_ms = received_ms
-        # What a handler that answers at once leaves to be done when its answer is on its way, before any other request.
-        self.afterwards: Callable[[], None] | None = None
 
     @property
     def node_id(self) -> int:

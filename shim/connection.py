@@ -96,6 +96,7 @@ class Connection(asyncio.BufferedProtocol):
         "_frame_bytes",
         "_gone",
         "_held",
+        "_is_abandonable",
         "_is_paused",
         "_listener",
         "_max_frame_bytes",
@@ -126,6 +127,8 @@ class Connection(asyncio.BufferedProtocol):
         self._filled_bytes = 0
         # Flow.
         self._task: asyncio.Task[None] | None = None
+        # Of the request that waits: whether nobody wants its outcome when the client is gone.
+        self._is_abandonable = False
         self._write_paused = False
         self._is_paused = False
         self.is_closing = False
@@ -151,7 +154,7 @@ class Connection(asyncio.BufferedProtocol):
         self._drop_frame()
         self._held = None
         # A parked reader is of no use to anyone now; other requests end as they would have.
-        if self._task is not None and self._task.get_name() == CANCEL_ON_LOSS:
+        if self._task is not None and self._is_abandonable:
             self._task.cancel()
         self._registry.remove(self)
         if self._gone is not None and not self._gone.done():
@@ -278,7 +281,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _handle(self, frame: memoryview) -> None:
         try:
-            answer = self._dispatcher.handle(self.session, frame)
+            reply = self._dispatcher.handle(self.session, frame)
         except DisconnectError as error:
             self.close(str(error))
             return
@@ -288,18 +291,18 @@ class Connection(asyncio.BufferedProtocol):
             logger.exception("closing %s", self)
             self.close()
             return
-        if answer is None:
+        if reply is None:
             return
-        if isinstance(answer, list):
+        if reply.parts is not None:
             try:
-                self._send(answer)
+                self._send(reply.parts)
             finally:
-                if self._dispatcher.afterwards is not None:
-                    self._dispatcher.run_afterwards()
+                if reply.follow_up is not None:
+                    self._dispatcher.run(reply.follow_up)
             return
-        # A coroutine: the request waits. Its name tells `connection_lost` whether somebody still wants its outcome.
-        name = CANCEL_ON_LOSS if self._dispatcher.is_abandonable else FINISH_ON_LOSS
-        self._task = asyncio.get_running_loop().create_task(self._finish(answer), name=name)
+        assert reply.waiting is not None
+        self._is_abandonable = reply.is_abandonable
+        self._task = asyncio.get_running_loop().create_task(self._finish(reply.waiting))
 
     async def _finish(self, waiting: Coroutine[Any, Any, Parts | None]) -> None:
         try:
@@ -363,10 +366,6 @@ class Connection(asyncio.BufferedProtocol):
 def _plain(host: str) -> str:
     """An IPv4 address that came through a socket of both families."""
     return host.removeprefix("::ffff:")
-
-
-CANCEL_ON_LOSS = "request: cancelled with its connection"
-FINISH_ON_LOSS = "request"
 
 
 class Registry:

@@ -17,6 +17,7 @@ from kafka_shim.broker import Context
 from kafka_shim.cext.headers import RequestHeaderParser
 from kafka_shim.cext.messages import decode_prefix, encode_response_frame
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
+from kafka_shim.outcome import Outcome, wait_for
 from kafka_shim.protocol.api_keys import API_KEYS
 
 TYPE_CHECKING = False
@@ -36,22 +37,41 @@ RECEIVED = "request.received"
 _parse_header = RequestHeaderParser({key: row[3] for key, row in API_KEYS.items()}).parse
 
 
+class Reply:
+    """What came of one request; the connection writes it.
+
+    `parts` are the response's buffers, length included. Where they are None the request waits: `waiting` returns them,
+    or None when no answer is sent, and `is_abandonable` says whether it may be cancelled with its connection.
+    `follow_up` is what is left to do when the parts were given to the transport, whatever came of that: `run` it before
+    any other request is served.
+    """
+
+    __slots__ = ("follow_up", "is_abandonable", "parts", "waiting")
+
+    def __init__(
+        self,
+        parts: Parts | None,
+        follow_up: Callable[[], None] | None = None,
+        waiting: Coroutine[Any, Any, Parts | None] | None = None,
+        is_abandonable: bool = False,
+    ) -> None:
+        self.parts = parts
+        self.follow_up = follow_up
+        self.waiting = waiting
+        self.is_abandonable = is_abandonable
+
+
 class Dispatcher:
     """All connections of a broker share one."""
 
-    __slots__ = ("afterwards", "broker", "is_abandonable")
+    __slots__ = ("broker",)
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        # What the request that `handle` answered last has left to do: `run_afterwards`.
-        self.afterwards: Callable[[], None] | None = None
-        # Of the request that `handle` turned into a coroutine last: whether it may be dropped with its connection.
-        self.is_abandonable = False
 
-    def handle(self, session: Session, frame: memoryview) -> Parts | Coroutine[Any, Any, Parts | None] | None:
-        """Serve one request, `frame` being what follows its length. Answers the response's buffers, length included,
-        None when there is none, or a coroutine that will. `frame` may be reused as soon as this returns. Buffers may
-        come with work left to do: the caller sends them and then calls `run_afterwards`, whatever came of the sending.
+    def handle(self, session: Session, frame: memoryview) -> Reply | None:
+        """Serve one request, `frame` being what follows its length. None when no answer is sent. `frame` may be reused
+        as soon as this returns.
 
         Raises DisconnectError when the connection must be closed instead.
         """
@@ -65,7 +85,7 @@ class Dispatcher:
             raise DisconnectError(f"{API_KEYS[api_key][0]} (key {api_key}) is not served")
         if not api.first <= version <= api.last:
             if api_key == API_VERSIONS:
-                return _unsupported_api_versions(correlation_id)
+                return Reply(_unsupported_api_versions(correlation_id))
             raise DisconnectError(f"{api.name} version {version} is not served")
         if not api.is_loaded:
             api.load()
@@ -85,8 +105,8 @@ class Dispatcher:
         try:
             if faults.armed:
                 if faults.holds(RECEIVED):
-                    self.is_abandonable = False
-                    return self._complete(context, api, request, self._held(context, api, request), [])
+                    held = self._held(context, api, request)
+                    return Reply(None, waiting=self._complete(context, api, request, held))
                 faults.reach(RECEIVED, api_key=api_key, client_id=client_id)
             response = api.handle(context, request)
         except DisconnectError:
@@ -95,29 +115,25 @@ class Dispatcher:
             response = self._fail(context, api, request, error)
         if response is None:
             return None
-        home = broker.logs.home
         if isinstance(response, api.response):
-            self.afterwards = context.afterwards
-            if not home.owed_flushes:
-                try:
-                    return self._encode(context, response)
-                except BaseException:
-                    self.run_afterwards()
-                    raise
-            self.run_afterwards()
-            response = _ready(response)
-        self.is_abandonable = api.is_abandonable
-        # Taken now: the coroutine begins in a later turn, when other requests have made theirs.
-        owed = home.take_owed() if home.owed_flushes else []
-        return self._complete(context, api, request, response, owed)
+            return Reply(self._encode(context, response))
+        if not isinstance(response, Outcome):
+            waiting = self._complete(context, api, request, response)
+            return Reply(None, waiting=waiting, is_abandonable=api.is_abandonable)
+        if response.flushes:
+            return Reply(None, waiting=self._complete_flushed(context, api, request, response))
+        try:
+            return Reply(self._encode(context, response.response), response.follow_up)
+        except BaseException:
+            self.run(response.follow_up)
+            raise
 
-    def run_afterwards(self) -> None:
-        """What the last request has left to do, before any other is served."""
-        afterwards, self.afterwards = self.afterwards, None
-        if afterwards is None:
+    def run(self, follow_up: Callable[[], None] | None) -> None:
+        """What follows an answer. It can fail no request: an error is logged."""
+        if follow_up is None:
             return
         try:
-            afterwards()
+            follow_up()
         except Exception:
             self.broker.metrics.errors_unexpected += 1
             logger.exception("what followed an answer failed")
@@ -126,26 +142,38 @@ class Dispatcher:
         """A request that a test holds back before it is handled."""
         await self.broker.faults.gate(RECEIVED, api_key=context.api_key, client_id=context.client_id)
         response = api.handle(context, request)
-        return response if response is None or isinstance(response, api.response) else await response
+        is_ready = response is None or isinstance(response, (api.response, Outcome))
+        return response if is_ready else await response
 
     async def _complete(
-        self, context: Context, api: Api, request: Any, waiting: Coroutine[Any, Any, Any], owed: list[Any]
+        self, context: Context, api: Api, request: Any, waiting: Coroutine[Any, Any, Any]
     ) -> Parts | None:
-        """`owed`: fsyncs that the answer waits for, besides those of what `waiting` still does."""
-        home = self.broker.logs.home
+        """The answer to a request that waits."""
         try:
             response = await waiting
-            self.afterwards = context.afterwards
-            self.run_afterwards()
-            if home.owed_flushes:
-                owed = owed + home.take_owed()
-            if owed:
-                await home.flushed(owed)
         except DisconnectError:
             raise
         except Exception as error:
             response = self._fail(context, api, request, error)
+        if isinstance(response, Outcome):
+            return await self._complete_flushed(context, api, request, response)
         return None if response is None else self._encode(context, response)
+
+    def _complete_flushed(
+        self, context: Context, api: Api, request: Any, outcome: Outcome[Any]
+    ) -> Coroutine[Any, Any, Parts]:
+        """The answer when the disk has what it tells. What follows the answer is done now: other requests come while
+        it waits."""
+        self.run(outcome.follow_up)
+        return self._wait_and_encode(context, api, request, outcome)
+
+    async def _wait_and_encode(self, context: Context, api: Api, request: Any, outcome: Outcome[Any]) -> Parts:
+        response = outcome.response
+        try:
+            await wait_for(outcome.flushes)
+        except Exception as error:
+            response = self._fail(context, api, request, error)
+        return self._encode(context, response)
 
     def _encode(self, context: Context, response: Any) -> Parts:
         if self.broker.faults.armed:
@@ -162,10 +190,6 @@ class Dispatcher:
             self.broker.metrics.errors_unexpected += 1
             logger.error("%s version %d failed", api.name, context.api_version, exc_info=error)
         return failure(api, context.api_version, request, code, message)
-
-
-async def _ready(response: Any) -> Any:
-    return response
 
 
 def _unsupported_api_versions(correlation_id: int) -> Parts:

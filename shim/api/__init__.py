@@ -3,13 +3,15 @@
 A handler is `shim/api/k<key>_<name>.py` with `KEY, MIN, MAX` (MIN is the lowest version that is served), `REQUEST` and
 `RESPONSE` (message classes), and
 
-    def handle(context: Context, request: REQUEST) -> RESPONSE | None | Coroutine
+    def handle(context: Context, request: REQUEST) -> RESPONSE | Outcome | None | Coroutine
 
-None: no answer is sent. A handler that waits is `async def`; one that waits rarely is a plain `def` that returns a
-coroutine when it must (Produce, Fetch), so that the common case runs without a task. `records` of a request are views
-of the receive buffer: valid until `handle` returns, so a coroutine takes `bytes(...)` of what it needs *before* it is
-returned, i.e. in the plain `def` part. KafkaError out of `handle` becomes the answer's error (shim/api/failures.py).
-`ABANDONABLE = True` in the module: a waiting request is cancelled when its client is gone.
+An `Outcome` (shim/outcome.py) is a response with fsyncs that it waits for, or with something that follows it; a
+coroutine returns a response, an `Outcome` or None. None: no answer is sent. A handler that waits is `async def`; one
+that waits rarely is a plain `def` that returns a coroutine when it must (Produce, Fetch), so that the common case runs
+without a task. `records` of a request are views of the receive buffer: valid until `handle` returns, so a coroutine
+takes `bytes(...)` of what it needs *before* it is returned, i.e. in the plain `def` part. KafkaError out of `handle`
+becomes the answer's error (shim/api/failures.py). `ABANDONABLE = True` in the module: a waiting request is cancelled
+when its client is gone.
 """
 
 from __future__ import annotations

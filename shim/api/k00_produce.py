@@ -15,6 +15,7 @@ from struct import Struct
 
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 from kafka_shim.metadata.store import INTERNAL_TOPICS
+from kafka_shim.outcome import wait_for
 from kafka_shim.protocol.messages.produce_request import ProduceRequest
 from kafka_shim.protocol.messages.produce_response import (
     BatchIndexAndErrorMessage,
@@ -35,15 +36,13 @@ from kafka_shim.txn.admission import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Coroutine
-    from concurrent.futures import Future
     from typing import Any
 
     from kafka_shim.broker import Context
+    from kafka_shim.outcome import Flush, Flushes
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.storage.verification import Verification
     from kafka_shim.txn.admission import Admission
-
-    Flushes = list[Future[None]]
 
 logger = logging.getLogger("kafka_shim.request")
 
@@ -196,7 +195,7 @@ def _admit(
     producer_id, producer_epoch = producers.pop()
     asked = [(batch.log, header[4]) for batch, header in zip(wanted, headers, strict=True) if batch.log is not None]
     operation = operation_of_produce(context.api_version)
-    outcomes = admit(
+    outcomes, flushes = admit(
         broker.transactions,
         broker.config.transaction_partition_verification_enable,
         request.transactional_id,
@@ -211,10 +210,10 @@ def _admit(
             batch.records = bytearray(batch.records)
         return _admit_later(context, request, response, batches, wanted, asked, producer_id, producer_epoch)
     _take_outcomes(wanted, outcomes, operation)
-    if broker.faults.armed or broker.logs.home.owed_flushes:
+    if broker.faults.armed or flushes:
         for batch in batches:
             batch.records = bytearray(batch.records)
-        return _append_later(context, request, response, batches, wanted, broker.logs.home.take_owed())
+        return _append_later(context, request, response, batches, wanted, flushes)
     return _append_admitted(context, request, response, batches, wanted)
 
 
@@ -224,12 +223,12 @@ async def _append_later(
     response: ProduceResponse,
     batches: list[_Batch],
     wanted: list[_Batch],
-    owed: Flushes,
+    flushes: Flushes,
 ) -> ProduceResponse | None:
     """Append when the disk has what `flush.messages` wants of the coordinator's record: a batch without it would hang
     after a power cut, in a transaction that nobody knows. A test may hold the request here as well."""
-    if owed:
-        await context.broker.logs.home.flushed(owed)
+    if flushes:
+        await wait_for(flushes)
     await context.broker.faults.gate("produce.verified", transactional_id=request.transactional_id)
     answer = _append_admitted(context, request, response, batches, wanted)
     if answer is None or isinstance(answer, ProduceResponse):
@@ -262,11 +261,11 @@ async def _admit_later(
 ) -> ProduceResponse | None:
     broker = context.broker
     assert request.transactional_id is not None
-    outcomes = await admit_patiently(
+    outcomes, flushes = await admit_patiently(
         broker.transactions, broker.clock, broker.config, request.transactional_id, producer_id, producer_epoch, asked
     )
     _take_outcomes(wanted, outcomes, ADDED)
-    return await _append_later(context, request, response, batches, wanted, broker.logs.home.take_owed())
+    return await _append_later(context, request, response, batches, wanted, flushes)
 
 
 def _take_outcomes(wanted: list[_Batch], outcomes: list[Admission], operation: int) -> None:
@@ -286,7 +285,7 @@ def _append(
     version, broker = context.api_version, context.broker
     now_ms = context.received_ms
     failures = None
-    flushes: list[tuple[_Batch, Future[None]]] | None = None
+    flushes: list[tuple[_Batch, Flush]] | None = None
     valid_acks = -1 <= acks <= 1
     for batch in batches:
         log, answer = batch.log, batch.answer
@@ -343,7 +342,7 @@ def _refuse(batch: _Batch) -> None:
         answer.log_start_offset = log.log_start_offset
 
 
-async def _after_flush(response: ProduceResponse, flushes: list[tuple[_Batch, Future[None]]]) -> ProduceResponse:
+async def _after_flush(response: ProduceResponse, flushes: list[tuple[_Batch, Flush]]) -> ProduceResponse:
     """With `flush.messages` the batch is on the disk before its producer hears of it; a partition whose fsync failed is
     refused, the others are answered."""
     import asyncio

@@ -9,6 +9,7 @@ topics by id: UNKNOWN_TOPIC_ID.
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
 from kafka_shim.protocol.messages.offset_commit_response import (
     OffsetCommitResponse,
@@ -30,18 +31,18 @@ REQUEST, RESPONSE = OffsetCommitRequest, OffsetCommitResponse
 FIRST_WITH_IDS = 10
 
 
-def handle(context: Context, request: OffsetCommitRequest) -> OffsetCommitResponse:
+def handle(context: Context, request: OffsetCommitRequest) -> OffsetCommitResponse | Outcome[OffsetCommitResponse]:
     by_id = context.api_version >= FIRST_WITH_IDS
     refused, request.topics = _split(context.broker.metadata.image, request.topics, by_id)
     if not request.topics:
         return OffsetCommitResponse(topics=refused)
     try:
-        response = context.broker.groups.offsets.commit(request, context.api_version)
+        outcome = context.broker.groups.offsets.commit(request, context.api_version)
     except KafkaError as error:  # the group's error is that of the topics which exist
-        response = OffsetCommitResponse(
-            topics=[_refusal(topic, topic.partitions, error.code) for topic in request.topics]
-        )
+        topics = [_refusal(topic, topic.partitions, error.code) for topic in request.topics]
+        outcome = Outcome(OffsetCommitResponse(topics=topics))
     if refused:
+        response = outcome.response
         by_name = {(topic.name, topic.topic_id): topic for topic in refused}
         for topic in response.topics:
             same = by_name.get((topic.name, topic.topic_id))
@@ -50,7 +51,7 @@ def handle(context: Context, request: OffsetCommitRequest) -> OffsetCommitRespon
             else:
                 same.partitions += topic.partitions
         response.topics = refused
-    return response
+    return outcome
 
 
 def _split(

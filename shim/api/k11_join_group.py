@@ -9,12 +9,14 @@ v8 the client's reason (KIP-800), which only logs would show. v9 SkipAssignment 
 from __future__ import annotations
 
 from kafka_shim.group.client import Client
+from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
 from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Coroutine
+    from typing import Any
 
     from kafka_shim.broker import Context
 
@@ -24,19 +26,21 @@ REQUEST, RESPONSE = JoinGroupRequest, JoinGroupResponse
 FIRST_WITH_NULL_PROTOCOL = 7
 
 
-def handle(context: Context, request: JoinGroupRequest) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
+def handle(
+    context: Context, request: JoinGroupRequest
+) -> Outcome[JoinGroupResponse] | Coroutine[Any, Any, Outcome[JoinGroupResponse]]:
     client = Client(context.client_id or "", f"/{context.peer_host}")
-    response = context.broker.groups.classic.join_group(request, context.api_version, client)
-    if isinstance(response, JoinGroupResponse):
-        return _as_known(response, context.api_version)
-    return _wait(response, context.api_version)
+    outcome = context.broker.groups.classic.join_group(request, context.api_version, client)
+    if isinstance(outcome, Outcome):
+        return _as_known(outcome, context.api_version)
+    return _wait(outcome, context.api_version)
 
 
-async def _wait(parked: Awaitable[JoinGroupResponse], version: int) -> JoinGroupResponse:
+async def _wait(parked: Coroutine[Any, Any, Outcome[JoinGroupResponse]], version: int) -> Outcome[JoinGroupResponse]:
     return _as_known(await parked, version)
 
 
-def _as_known(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
-    if version < FIRST_WITH_NULL_PROTOCOL and response.protocol_name is None:
-        response.protocol_name = ""
-    return response
+def _as_known(outcome: Outcome[JoinGroupResponse], version: int) -> Outcome[JoinGroupResponse]:
+    if version < FIRST_WITH_NULL_PROTOCOL and outcome.response.protocol_name is None:
+        outcome.response.protocol_name = ""
+    return outcome

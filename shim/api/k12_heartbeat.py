@@ -11,10 +11,11 @@ from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.broker import Context
+    from kafka_shim.outcome import Outcome
 
 KEY, MIN, MAX = 12, 0, 4
 REQUEST, RESPONSE = HeartbeatRequest, HeartbeatResponse
 
 
-def handle(context: Context, request: HeartbeatRequest) -> HeartbeatResponse:
+def handle(context: Context, request: HeartbeatRequest) -> Outcome[HeartbeatResponse]:
     return context.broker.groups.classic.heartbeat(request)

@@ -13,6 +13,7 @@ from kafka_shim.protocol.messages.leave_group_response import LeaveGroupResponse
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.broker import Context
+    from kafka_shim.outcome import Outcome
 
 KEY, MIN, MAX = 13, 0, 5
 REQUEST, RESPONSE = LeaveGroupRequest, LeaveGroupResponse
@@ -20,12 +21,12 @@ REQUEST, RESPONSE = LeaveGroupRequest, LeaveGroupResponse
 FIRST_WITH_MEMBERS = 3
 
 
-def handle(context: Context, request: LeaveGroupRequest) -> LeaveGroupResponse:
+def handle(context: Context, request: LeaveGroupRequest) -> LeaveGroupResponse | Outcome[LeaveGroupResponse]:
     has_members = context.api_version >= FIRST_WITH_MEMBERS
     if not has_members:
         request.members = [MemberIdentity(member_id=request.member_id)]
     try:
-        response = context.broker.groups.classic.leave_group(request)
+        outcome = context.broker.groups.classic.leave_group(request)
     except KafkaError as error:
         if error.code is not ErrorCode.UNKNOWN_MEMBER_ID or not has_members:
             raise
@@ -37,6 +38,6 @@ def handle(context: Context, request: LeaveGroupRequest) -> LeaveGroupResponse:
                 for each in request.members
             ]
         )
-    if not has_members and not response.error_code:
-        return LeaveGroupResponse(error_code=response.members[0].error_code)
-    return response
+    if not has_members and not outcome.response.error_code:
+        outcome.response = LeaveGroupResponse(error_code=outcome.response.members[0].error_code)
+    return outcome

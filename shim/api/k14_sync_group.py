@@ -8,12 +8,14 @@ INCONSISTENT_GROUP_PROTOCOL.
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode
+from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.sync_group_request import SyncGroupRequest
 from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Coroutine
+    from typing import Any
 
     from kafka_shim.broker import Context
 
@@ -23,7 +25,9 @@ REQUEST, RESPONSE = SyncGroupRequest, SyncGroupResponse
 FIRST_WITH_PROTOCOL = 5
 
 
-def handle(context: Context, request: SyncGroupRequest) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
+def handle(
+    context: Context, request: SyncGroupRequest
+) -> Outcome[SyncGroupResponse] | Coroutine[Any, Any, Outcome[SyncGroupResponse]]:
     if context.api_version >= FIRST_WITH_PROTOCOL and None in (request.protocol_type, request.protocol_name):
-        return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        return Outcome(SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     return context.broker.groups.classic.sync_group(request)

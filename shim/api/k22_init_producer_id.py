@@ -13,12 +13,14 @@ ADR 0012).
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kafka_shim.protocol.messages.init_producer_id_response import InitProducerIdResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.broker import Context
+    from kafka_shim.outcome import Flushes
 
 KEY, MIN, MAX = 22, 0, 5
 REQUEST, RESPONSE = InitProducerIdRequest, InitProducerIdResponse
@@ -27,12 +29,15 @@ REQUEST, RESPONSE = InitProducerIdRequest, InitProducerIdResponse
 RESOLVE_TAG = 20022
 
 
-def handle(context: Context, request: InitProducerIdRequest) -> InitProducerIdResponse:
+def handle(
+    context: Context, request: InitProducerIdRequest
+) -> InitProducerIdResponse | Outcome[InitProducerIdResponse]:
     transactions = context.broker.transactions
+    resolved: Flushes = ()
     try:
         if request.unknown_tags and RESOLVE_TAG in request.unknown_tags and request.transactional_id:
-            transactions.resolve(request.transactional_id)
-        producer_id, producer_epoch = transactions.init_producer_id(
+            resolved = transactions.resolve(request.transactional_id).flushes
+        outcome = transactions.init_producer_id(
             request.transactional_id, request.transaction_timeout_ms, _held(context, request)
         )
     except KafkaError as error:
@@ -40,7 +45,9 @@ def handle(context: Context, request: InitProducerIdRequest) -> InitProducerIdRe
         if code is ErrorCode.PRODUCER_FENCED and context.api_version < 4:
             code = ErrorCode.INVALID_PRODUCER_EPOCH
         return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
-    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=producer_epoch)
+    producer_id, producer_epoch = outcome.response
+    response = InitProducerIdResponse(producer_id=producer_id, producer_epoch=producer_epoch)
+    return Outcome(response, [*resolved, *outcome.flushes])
 
 
 def _held(context: Context, request: InitProducerIdRequest) -> tuple[int, int] | None:

@@ -10,6 +10,7 @@ TRANSACTION_ABORTABLE. What v4 and up begin is a transaction of level 2.
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTransaction,
@@ -27,33 +28,35 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kafka_shim.broker import Context
+    from kafka_shim.outcome import Flush
     from kafka_shim.txn.state import TopicPartition
 
 KEY, MIN, MAX = 24, 0, 5
 REQUEST, RESPONSE = AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
 
-def handle(context: Context, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
+def handle(context: Context, request: AddPartitionsToTxnRequest) -> Outcome[AddPartitionsToTxnResponse]:
+    flushes: list[Flush] = []
     if context.api_version >= 4:
-        return AddPartitionsToTxnResponse(
-            results_by_transaction=[
-                AddPartitionsToTxnResult(
-                    transactional_id=transaction.transactional_id, topic_results=_add(context, transaction, TV2)
-                )
-                for transaction in request.transactions
-            ]
-        )
+        results = [
+            AddPartitionsToTxnResult(
+                transactional_id=transaction.transactional_id, topic_results=_add(context, transaction, TV2, flushes)
+            )
+            for transaction in request.transactions
+        ]
+        return Outcome(AddPartitionsToTxnResponse(results_by_transaction=results), flushes)
     transaction = AddPartitionsToTxnTransaction(
         transactional_id=request.v3_and_below_transactional_id,
         producer_id=request.v3_and_below_producer_id,
         producer_epoch=request.v3_and_below_producer_epoch,
         topics=request.v3_and_below_topics,
     )
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_add(context, transaction, TV0))
+    topics = _add(context, transaction, TV0, flushes)
+    return Outcome(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics), flushes)
 
 
 def _add(
-    context: Context, transaction: AddPartitionsToTxnTransaction, client_version: int
+    context: Context, transaction: AddPartitionsToTxnTransaction, client_version: int, flushes: list[Flush]
 ) -> list[AddPartitionsToTxnTopicResult]:
     image = context.broker.metadata.image
     partitions = frozenset((topic.name, partition) for topic in transaction.topics for partition in topic.partitions)
@@ -73,7 +76,7 @@ def _add(
         )
     try:
         if not transaction.verify_only:
-            transactions.add_partitions(*producer, partitions, client_version)
+            flushes += transactions.add_partitions(*producer, partitions, client_version)
             return _results(transaction, lambda partition: ErrorCode.NONE)
         missing = transactions.missing_partitions(*producer, partitions)
     except KafkaError as error:

@@ -9,6 +9,7 @@ TRANSACTION_ABORTABLE.
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from kafka_shim.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
 from kafka_shim.txn.state import TV0
@@ -23,10 +24,12 @@ REQUEST, RESPONSE = AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 OFFSETS_TOPIC = "__consumer_offsets"
 
 
-def handle(context: Context, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+def handle(
+    context: Context, request: AddOffsetsToTxnRequest
+) -> AddOffsetsToTxnResponse | Outcome[AddOffsetsToTxnResponse]:
     partition = OFFSETS_TOPIC, context.broker.groups.partition_for(request.group_id)
     try:
-        context.broker.transactions.add_partitions(
+        flushes = context.broker.transactions.add_partitions(
             request.transactional_id,
             request.producer_id,
             request.producer_epoch,
@@ -39,4 +42,4 @@ def handle(context: Context, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxn
         if code is ErrorCode.PRODUCER_FENCED and context.api_version < 2:
             code = ErrorCode.INVALID_PRODUCER_EPOCH
         return AddOffsetsToTxnResponse(error_code=code)
-    return AddOffsetsToTxnResponse()
+    return Outcome(AddOffsetsToTxnResponse(), flushes)

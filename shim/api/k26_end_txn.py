@@ -10,6 +10,7 @@ TRANSACTION_ABORTABLE. v5 is level 2 (KIP-890): the epoch is bumped by each end 
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.end_txn_request import EndTxnRequest
 from kafka_shim.protocol.messages.end_txn_response import EndTxnResponse
 from kafka_shim.txn.state import TV0, TV2
@@ -25,15 +26,19 @@ KEY, MIN, MAX = 26, 0, 5
 REQUEST, RESPONSE = EndTxnRequest, EndTxnResponse
 
 
-def handle(context: Context, request: EndTxnRequest) -> EndTxnResponse | Coroutine[Any, Any, EndTxnResponse]:
+def handle(
+    context: Context, request: EndTxnRequest
+) -> EndTxnResponse | Outcome[EndTxnResponse] | Coroutine[Any, Any, EndTxnResponse]:
     transactions = context.broker.transactions
     if transactions.must_wait(request.transactional_id):
         return _handle_stepwise(context, request)
     try:
-        (producer_id, producer_epoch), context.afterwards = transactions.decide(*_arguments(context, request))
+        outcome = transactions.decide(*_arguments(context, request))
     except KafkaError as error:
         return _failed(context, error)
-    return EndTxnResponse(producer_id=producer_id, producer_epoch=producer_epoch)
+    producer_id, producer_epoch = outcome.response
+    response = EndTxnResponse(producer_id=producer_id, producer_epoch=producer_epoch)
+    return Outcome(response, outcome.flushes, outcome.follow_up)
 
 
 async def _handle_stepwise(context: Context, request: EndTxnRequest) -> EndTxnResponse:

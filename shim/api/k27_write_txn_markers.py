@@ -8,6 +8,7 @@ v1 is flexible. v2 adds the transaction version (KIP-1228): its stricter epoch r
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
 from kafka_shim.protocol.messages.write_txn_markers_response import (
     WritableTxnMarkerPartitionResult,
@@ -19,13 +20,14 @@ from kafka_shim.protocol.messages.write_txn_markers_response import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.broker import Broker, Context
+    from kafka_shim.outcome import Flush
 
 KEY, MIN, MAX = 27, 1, 2
 NOBODY = -1
 REQUEST, RESPONSE = WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 
-def handle(context: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+def handle(context: Context, request: WriteTxnMarkersRequest) -> Outcome[WriteTxnMarkersResponse]:
     for marker in request.markers:
         if NOBODY in (marker.producer_id, marker.producer_epoch) and any(
             topic.partition_indexes for topic in marker.topics
@@ -34,12 +36,13 @@ def handle(context: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkers
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a marker without producer id or epoch")
     # Results are by producer id: a later marker of the same one overwrites per partition.
     codes: dict[int, dict[str, dict[int, ErrorCode]]] = {}
+    flushes: list[Flush] = []
     for marker in request.markers:
         for topic in marker.topics:
             for partition in topic.partition_indexes:
                 of_topic = codes.setdefault(marker.producer_id, {}).setdefault(topic.name, {})
-                of_topic[partition] = _write(context.broker, marker, topic.name, partition)
-    return WriteTxnMarkersResponse(
+                of_topic[partition] = _write(context.broker, marker, topic.name, partition, flushes)
+    response = WriteTxnMarkersResponse(
         markers=[
             WritableTxnMarkerResult(
                 producer_id=producer_id,
@@ -57,9 +60,10 @@ def handle(context: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkers
             for producer_id, of_producer in codes.items()
         ]
     )
+    return Outcome(response, flushes)
 
 
-def _write(broker: Broker, marker: WritableTxnMarker, topic: str, partition: int) -> ErrorCode:
+def _write(broker: Broker, marker: WritableTxnMarker, topic: str, partition: int, flushes: list[Flush]) -> ErrorCode:
     now_ms = broker.clock.now_ms()
     producer = marker.producer_id, marker.producer_epoch
     log = broker.logs.find(topic, partition)
@@ -68,7 +72,7 @@ def _write(broker: Broker, marker: WritableTxnMarker, topic: str, partition: int
         broker.transactions.explanations.refused("WriteTxnMarkers", None, error, now_ms, producer)
         return error.code
     try:
-        log.append_marker(
+        appended = log.append_marker(
             marker.producer_id,
             marker.producer_epoch,
             marker.coordinator_epoch,
@@ -79,4 +83,6 @@ def _write(broker: Broker, marker: WritableTxnMarker, topic: str, partition: int
     except KafkaError as error:
         broker.transactions.explanations.refused("WriteTxnMarkers", None, error, now_ms, producer)
         return error.code
+    if appended.flushed is not None:
+        flushes.append(appended.flushed)
     return ErrorCode.NONE

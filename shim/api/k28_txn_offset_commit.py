@@ -10,6 +10,7 @@ TRANSACTION_ABORTABLE where older ones answer INVALID_TXN_STATE; v5 adds the par
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.outcome import Outcome, wait_for
 from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
 from kafka_shim.protocol.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponse,
@@ -21,11 +22,14 @@ from kafka_shim.txn import admission
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
-    from concurrent.futures import Future
     from typing import Any
 
     from kafka_shim.broker import Context
+    from kafka_shim.outcome import Flushes
     from kafka_shim.storage.verification import Verification
+    from kafka_shim.txn.admission import Admission
+
+    Answer = TxnOffsetCommitResponse | Outcome[TxnOffsetCommitResponse]
 
 KEY, MIN, MAX = 28, 0, 5
 REQUEST, RESPONSE = TxnOffsetCommitRequest, TxnOffsetCommitResponse
@@ -43,9 +47,7 @@ _AS_COORDINATOR_ERROR = {
 }
 
 
-def handle(
-    context: Context, request: TxnOffsetCommitRequest
-) -> TxnOffsetCommitResponse | Coroutine[Any, Any, TxnOffsetCommitResponse]:
+def handle(context: Context, request: TxnOffsetCommitRequest) -> Answer | Coroutine[Any, Any, Answer]:
     unknown, request.topics = _split(context, request.topics)
     if unknown:
         _explain(context, request, unknown)
@@ -55,10 +57,9 @@ def handle(
         refused = _failed(request.topics, ErrorCode.INVALID_GROUP_ID)
         _explain(context, request, refused)
         return _answer(context, unknown, refused)
-    home = context.broker.logs.home
-    admitted = _admit(context, request)
-    if home.owed_flushes and not isinstance(admitted, KafkaError):
-        return _commit_later(context, request, unknown, home.take_owed())
+    admitted, flushes = _admit(context, request)
+    if flushes:
+        return _commit_later(context, request, unknown, flushes)
     return _commit(context, request, unknown, admitted)
 
 
@@ -66,12 +67,14 @@ async def _commit_later(
     context: Context,
     request: TxnOffsetCommitRequest,
     unknown: list[TxnOffsetCommitResponseTopic],
-    owed: list[Future[None]],
-) -> TxnOffsetCommitResponse:
+    flushes: Flushes,
+) -> Answer:
     """Commit when the disk has what `flush.messages` wants of the coordinator's record: offsets without it would stay
     pending for ever after a power cut. The transaction may have ended meanwhile."""
-    await context.broker.logs.home.flushed(owed)
-    return _commit(context, request, unknown, _admit(context, request))
+    while flushes:
+        await wait_for(flushes)
+        admitted, flushes = _admit(context, request)
+    return _commit(context, request, unknown, admitted)
 
 
 def _commit(
@@ -79,13 +82,14 @@ def _commit(
     request: TxnOffsetCommitRequest,
     unknown: list[TxnOffsetCommitResponseTopic],
     admitted: Verification | KafkaError | None,
-) -> TxnOffsetCommitResponse:
+) -> Answer:
     if isinstance(admitted, KafkaError):
         code = _AS_COORDINATOR_ERROR.get(admitted.code, admitted.code)
         return _answer(context, unknown, _failed(request.topics, code))
-    response = context.broker.groups.offsets.commit_transactional(request, admitted)
-    _explain(context, request, response.topics)
-    return _answer(context, unknown, response.topics)
+    outcome = context.broker.groups.offsets.commit_transactional(request, admitted)
+    topics = outcome.response.topics
+    _explain(context, request, topics)
+    return Outcome(_answer(context, unknown, topics), outcome.flushes)
 
 
 def _explain(
@@ -107,16 +111,17 @@ def _explain(
         context.broker.transactions.note_refusal("TxnOffsetCommit", request.transactional_id, refusal, producer)
 
 
-def _admit(context: Context, request: TxnOffsetCommitRequest) -> Verification | KafkaError | None:
-    """Check that the offsets partition is in the transaction, or add it (v5); the refusal is an answer, too."""
+def _admit(context: Context, request: TxnOffsetCommitRequest) -> tuple[Admission, Flushes]:
+    """Check that the offsets partition is in the transaction, or add it (v5); the refusal is an answer, too. And what
+    must be flushed before the offsets are written."""
     broker = context.broker
     try:
         log = broker.logs.get(OFFSETS_TOPIC, broker.groups.partition_for(request.group_id))
     except KafkaError as error:
         producer = request.producer_id, request.producer_epoch
         broker.transactions.note_refusal("TxnOffsetCommit", request.transactional_id, error, producer)
-        return error
-    (outcome,) = admission.admit(
+        return error, ()
+    (admitted,), flushes = admission.admit(
         broker.transactions,
         broker.config.transaction_partition_verification_enable,
         request.transactional_id,
@@ -126,7 +131,7 @@ def _admit(context: Context, request: TxnOffsetCommitRequest) -> Verification | 
         admission.operation_of_txn_offset_commit(context.api_version),
         "TxnOffsetCommit",
     )
-    return outcome
+    return admitted, flushes
 
 
 def _split(

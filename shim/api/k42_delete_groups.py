@@ -7,24 +7,27 @@ flexible.
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kafka_shim.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.broker import Context
+    from kafka_shim.outcome import Flush
 
 KEY, MIN, MAX = 42, 0, 2
 REQUEST, RESPONSE = DeleteGroupsRequest, DeleteGroupsResponse
 
 
-def handle(context: Context, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+def handle(context: Context, request: DeleteGroupsRequest) -> Outcome[DeleteGroupsResponse]:
     response = DeleteGroupsResponse()
+    flushes: list[Flush] = []
     for group_id in dict.fromkeys(request.groups_names):
         code = ErrorCode.NONE
         try:
-            context.broker.groups.delete_group(group_id)
+            flushes += context.broker.groups.delete_group(group_id)
         except KafkaError as error:
             code = error.code
         response.results.append(DeletableGroupResult(group_id=group_id, error_code=code))
-    return response
+    return Outcome(response, flushes)

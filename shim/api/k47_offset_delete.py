@@ -17,12 +17,13 @@ from kafka_shim.protocol.messages.offset_delete_response import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.broker import Context
+    from kafka_shim.outcome import Outcome
 
 KEY, MIN, MAX = 47, 0, 0
 REQUEST, RESPONSE = OffsetDeleteRequest, OffsetDeleteResponse
 
 
-def handle(context: Context, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+def handle(context: Context, request: OffsetDeleteRequest) -> Outcome[OffsetDeleteResponse]:
     image = context.broker.metadata.image
     refused: dict[str, OffsetDeleteResponseTopic] = {}
     known = []
@@ -41,9 +42,10 @@ def handle(context: Context, request: OffsetDeleteRequest) -> OffsetDeleteRespon
         if exist:
             known.append(OffsetDeleteRequestTopic(name=topic.name, partitions=exist))
     request.topics = known
-    response = context.broker.groups.offsets.delete(request)
+    outcome = context.broker.groups.offsets.delete(request)
+    response = outcome.response
     for answered in response.topics:
         if answered.name in refused:
             answered.partitions = refused.pop(answered.name).partitions + answered.partitions
     response.topics += refused.values()
-    return response
+    return outcome

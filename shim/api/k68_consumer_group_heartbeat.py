@@ -16,12 +16,13 @@ from kafka_shim.protocol.messages.consumer_group_heartbeat_response import Consu
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.broker import Broker, Context
+    from kafka_shim.outcome import Outcome
 
 KEY, MIN, MAX = 68, 0, 1
 REQUEST, RESPONSE = ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
 
-def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
+def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> Outcome[ConsumerGroupHeartbeatResponse]:
     check_protocol(context.broker)
     client = Client(context.client_id or "", f"/{context.peer_host}")
     return context.broker.groups.consumer.heartbeat(request, context.api_version, client)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.decision import JOIN, SESSION, SYNC, Decision
+from kafka_shim.outcome import Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Coroutine
+    from typing import Any
 
     from kafka_shim.group.classic import ClassicGroup
     from kafka_shim.group.client import Client
@@ -33,7 +35,7 @@ class ClassicRequests:
 
     def join_group(
         self, request: JoinGroupRequest, version: int, client: Client
-    ) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
+    ) -> Outcome[JoinGroupResponse] | Coroutine[Any, Any, Outcome[JoinGroupResponse]]:
         """JoinGroup; waits as long as the rebalance does."""
         from kafka_shim.group.parked import Parked
         from kafka_shim.group.requests import check_join, join_failure
@@ -41,7 +43,7 @@ class ClassicRequests:
         shell = self._shell
         refused = check_join(request, shell.config)
         if refused is not None:
-            return refused
+            return Outcome(refused)
         if version == 0:
             # The first version has one timeout for both.
             request.rebalance_timeout_ms = request.session_timeout_ms
@@ -53,7 +55,7 @@ class ClassicRequests:
             shell.decide(request.group_id, decision, now_ms)
         except KafkaError as error:
             parked.fail(error.code)
-        return shell.answer(parked)  # type: ignore[no-any-return]
+        return shell.answer(parked)
 
     def _decide_join(
         self, groups: Groups, request: JoinGroupRequest, version: int, client: Client, parked: Parked, now_ms: int
@@ -86,7 +88,9 @@ class ClassicRequests:
             decision.replacements.append(group)
         return decision
 
-    def sync_group(self, request: SyncGroupRequest) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
+    def sync_group(
+        self, request: SyncGroupRequest
+    ) -> Outcome[SyncGroupResponse] | Coroutine[Any, Any, Outcome[SyncGroupResponse]]:
         """SyncGroup; a follower waits for its leader."""
         from kafka_shim.group import classic_sync, consumer_classic
         from kafka_shim.group.parked import Parked
@@ -98,19 +102,19 @@ class ClassicRequests:
         try:
             group = shell.known_group(request.group_id)
             if group.is_empty:
-                return sync_failure(ErrorCode.UNKNOWN_MEMBER_ID)
+                return Outcome(sync_failure(ErrorCode.UNKNOWN_MEMBER_ID))
             if group.TYPE == "classic":
                 decision = classic_sync.sync(group, request, parked, now_ms)
             else:
                 decision = consumer_classic.sync(group, request, shell.surroundings)
-            response = shell.decide(request.group_id, decision, now_ms)
-            if response is not None:
-                parked.answer(response)
+            outcome = shell.decide(request.group_id, decision, now_ms)
+            if outcome.response is not None:
+                parked.answer(outcome.response, outcome.flushes)
         except KafkaError as error:
             parked.fail(error.code)
-        return shell.answer(parked)  # type: ignore[no-any-return]
+        return shell.answer(parked)
 
-    def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
+    def heartbeat(self, request: HeartbeatRequest) -> Outcome[HeartbeatResponse]:
         """Heartbeat of a classic member, also of one in a consumer group."""
         from kafka_shim.group import classic_sync, consumer_classic
         from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
@@ -120,15 +124,15 @@ class ClassicRequests:
         except KafkaError as error:
             if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 # As Kafka: its session begins anew when the group is there.
-                return HeartbeatResponse()
+                return Outcome(HeartbeatResponse())
             raise
         if group.TYPE == "classic":
             decision = classic_sync.heartbeat(group, request)
         else:
             decision = consumer_classic.heartbeat(group, request)
-        return self._shell.decide(request.group_id, decision, 0)  # type: ignore[no-any-return]
+        return self._shell.decide(request.group_id, decision, 0)
 
-    def leave_group(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    def leave_group(self, request: LeaveGroupRequest) -> Outcome[LeaveGroupResponse]:
         """LeaveGroup in its form of v3: members in a list."""
         from kafka_shim.group import classic_leave, consumer_classic
 
@@ -139,7 +143,7 @@ class ClassicRequests:
             decision = classic_leave.leave(group, request, shell.config, now_ms)
         else:
             decision = consumer_classic.leave(group, request, shell.surroundings, now_ms)
-        return shell.decide(request.group_id, decision, now_ms)  # type: ignore[no-any-return]
+        return shell.decide(request.group_id, decision, now_ms)
 
     def decide_timer(self, group: ClassicGroup, kind: str, member_id: str, now_ms: int) -> Decision:
         """A timer of a classic group is due."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kafka_shim.group.consumer import ConsumerGroup
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.shell import Shell
+    from kafka_shim.outcome import Outcome
     from kafka_shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
     from kafka_shim.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 
@@ -23,7 +24,7 @@ class ConsumerRequests:
 
     def heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, version: int, client: Client
-    ) -> ConsumerGroupHeartbeatResponse:
+    ) -> Outcome[ConsumerGroupHeartbeatResponse]:
         """ConsumerGroupHeartbeat. Raises the code of its answer."""
         from kafka_shim.group import consumer_heartbeat
         from kafka_shim.group.consumer import ConsumerGroup
@@ -42,7 +43,7 @@ class ConsumerRequests:
             decision = Decision()
             group = self._find(groups, group_id, request.member_epoch == 0, decision)
             consumer_heartbeat.heartbeat(group, request, client, shell.surroundings, decision, now_ms)
-        return shell.decide(group_id, decision, now_ms)  # type: ignore[no-any-return]
+        return shell.decide(group_id, decision, now_ms)
 
     def _find(self, groups: Groups, group_id: str, create: bool, decision: Decision) -> ConsumerGroup:
         """The group to join: new, or converted from a classic one, when `create`."""

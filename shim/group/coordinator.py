@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kafka_shim.group.timers import Key
     from kafka_shim.metadata.image import Topic
     from kafka_shim.metadata.store import MetadataStore
+    from kafka_shim.outcome import Flush, Flushes
     from kafka_shim.storage.logs import Logs
 
 logger = logging.getLogger("kafka_shim.group")
@@ -100,18 +101,20 @@ class GroupCoordinator:
         """One group. Raises COORDINATOR_LOAD_IN_PROGRESS."""
         return self._shell.groups_of(group_id).by_id.get(group_id)
 
-    def delete_group(self, group_id: str) -> None:
-        """DeleteGroups of one group. Raises GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, COORDINATOR_LOAD_IN_PROGRESS."""
+    def delete_group(self, group_id: str) -> list[Flush]:
+        """DeleteGroups of one group; returns what must be flushed before it is told. Raises GROUP_ID_NOT_FOUND,
+        NON_EMPTY_GROUP, COORDINATOR_LOAD_IN_PROGRESS."""
         groups = self._shell.groups_of(group_id)
         group = groups.by_id.get(group_id)
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         group.check_delete()
         now_ms = self._shell.clock.now_ms()
-        self.offsets.delete_all(groups, group_id, now_ms)
-        self._remove(groups, group, now_ms)
+        flushes = self.offsets.delete_all(groups, group_id, now_ms)
+        flushes += self._remove(groups, group, now_ms)
+        return flushes
 
-    def _remove(self, groups: Groups, group: Group, now_ms: int) -> None:
+    def _remove(self, groups: Groups, group: Group, now_ms: int) -> Flushes:
         decision = Decision()
         decision.records = group.tombstones()
         if group.TYPE == "classic":
@@ -119,7 +122,7 @@ class GroupCoordinator:
                 decision.cancel(group.group_id, SESSION, member_id)
         decision.cancel(group.group_id, JOIN)
         decision.cancel(group.group_id, REGEX)
-        self._shell.decide(group.group_id, decision, now_ms)
+        return self._shell.decide(group.group_id, decision, now_ms).flushes
 
     # --- time
 

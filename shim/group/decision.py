@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from kafka_shim.errors import ErrorCode
     from kafka_shim.group.classic import ClassicGroup
     from kafka_shim.group.records import Record
+    from kafka_shim.outcome import Flushes
 
     class Token(Protocol):
         """One request that waits for its response: the first answer counts."""
 
-        def answer(self, response: Any) -> None: ...
+        def answer(self, response: Any, flushes: Flushes = ()) -> None: ...
         def fail(self, code: ErrorCode) -> None: ...
 
 

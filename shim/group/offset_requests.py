@@ -7,6 +7,7 @@ import logging
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.shell import GROUPS_PER_STEP, TOPIC
+from kafka_shim.outcome import Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from kafka_shim.group.offset_rules import Changes
     from kafka_shim.group.shell import Shell
     from kafka_shim.metadata.image import Topic
+    from kafka_shim.outcome import Flush
     from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest
     from kafka_shim.protocol.messages.offset_commit_response import OffsetCommitResponse
     from kafka_shim.protocol.messages.offset_delete_request import OffsetDeleteRequest
@@ -37,7 +39,7 @@ class OffsetRequests:
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
 
-    def commit(self, request: OffsetCommitRequest, version: int) -> OffsetCommitResponse:
+    def commit(self, request: OffsetCommitRequest, version: int) -> Outcome[OffsetCommitResponse]:
         """OffsetCommit."""
         from kafka_shim.group import offset_rules
 
@@ -46,13 +48,13 @@ class OffsetRequests:
         now_ms = shell.clock.now_ms()
         limit = shell.config.offset_metadata_max_bytes
         changes, response, decision = offset_rules.commit(groups, request, version, limit, now_ms)
-        shell.write_offsets(groups, {request.group_id: changes}, now_ms)
-        shell.decide(request.group_id, decision, now_ms)
-        return response
+        flushes = shell.write_offsets(groups, {request.group_id: changes}, now_ms)
+        flushes += shell.decide(request.group_id, decision, now_ms).flushes
+        return Outcome(response, flushes)
 
     def commit_transactional(
         self, request: TxnOffsetCommitRequest, verification: Verification | None = None
-    ) -> TxnOffsetCommitResponse:
+    ) -> Outcome[TxnOffsetCommitResponse]:
         """TxnOffsetCommit after the transaction was verified or extended (B8): validates the group, appends the offsets
         as transactional records of (producer_id, producer_epoch). They are pending until the marker. Per-partition
         codes are in the answer; raises nothing but bugs."""
@@ -73,10 +75,10 @@ class OffsetRequests:
         try:
             groups = shell.groups_of(request.group_id)
             changes, response = offset_rules.commit_transactional(groups, request, topic_id_of, limit, now_ms)
-            shell.write_offsets(groups, {request.group_id: changes}, now_ms, producer, verification)
+            flushes = shell.write_offsets(groups, {request.group_id: changes}, now_ms, producer, verification)
         except KafkaError as error:
-            return txn_commit_failure(request, error.code)
-        return response
+            return Outcome(txn_commit_failure(request, error.code))
+        return Outcome(response, flushes)
 
     def fetch(self, request: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
         """One group of OffsetFetch."""
@@ -84,7 +86,7 @@ class OffsetRequests:
 
         return offset_rules.fetch(self._shell.groups_of(request.group_id), request, require_stable)
 
-    def delete(self, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    def delete(self, request: OffsetDeleteRequest) -> Outcome[OffsetDeleteResponse]:
         """OffsetDelete."""
         from kafka_shim.group import offset_rules
 
@@ -93,16 +95,16 @@ class OffsetRequests:
         shell = self._shell
         groups = shell.groups_of(request.group_id)
         changes, response = offset_rules.delete(groups, request)
-        shell.write_offsets(groups, {request.group_id: changes}, shell.clock.now_ms())
-        return response
+        flushes = shell.write_offsets(groups, {request.group_id: changes}, shell.clock.now_ms())
+        return Outcome(response, flushes)
 
-    def delete_all(self, groups: Groups, group_id: str, now_ms: int) -> None:
-        """Those of a group that goes, pending ones too."""
+    def delete_all(self, groups: Groups, group_id: str, now_ms: int) -> list[Flush]:
+        """Delete those of a group that goes, pending ones too; returns what must be flushed before it is told."""
         offsets = groups.offsets
         partitions = {(topic, partition) for topic, found in offsets.of_group(group_id).items() for partition in found}
         partitions.update(offsets.pending_partitions(group_id))
         changes: Changes = [(topic, partition, None) for topic, partition in sorted(partitions)]
-        self._shell.write_offsets(groups, {group_id: changes}, now_ms)
+        return self._shell.write_offsets(groups, {group_id: changes}, now_ms)
 
     # --- what happens elsewhere
 
@@ -138,7 +140,7 @@ class OffsetRequests:
 
     # --- expiry
 
-    def expire(self, remove_group: Callable[[Groups, Group, int], None]) -> Generator[None, None, None]:
+    def expire(self, remove_group: Callable[[Groups, Group, int], object]) -> Generator[None, None, None]:
         """Remove offsets whose retention is over, and, with `remove_group`, empty groups that have none left (KIP-211).
         Stops every now and then."""
         stored = self._shell.stored
@@ -161,7 +163,7 @@ class OffsetRequests:
                     yield
 
     def _expire_some(
-        self, groups: Groups, group_ids: list[str], remove_group: Callable[[Groups, Group, int], None]
+        self, groups: Groups, group_ids: list[str], remove_group: Callable[[Groups, Group, int], object]
     ) -> None:
         from kafka_shim.group import offset_rules
 

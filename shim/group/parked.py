@@ -4,40 +4,44 @@ from __future__ import annotations
 
 import asyncio
 
+from kafka_shim.outcome import Outcome
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
     from kafka_shim.errors import ErrorCode
+    from kafka_shim.outcome import Flushes
 
 
 class Parked:
     """One request. The first answer counts. When its connection is gone nobody awaits it, and its member goes on in the
     group until its session ends, as if the answer were on its way."""
 
-    __slots__ = ("_failure", "_future", "response")
+    __slots__ = ("_failure", "_future", "outcome")
 
     def __init__(self, failure: Callable[[ErrorCode], Any]) -> None:
         self._failure = failure
-        self._future: asyncio.Future[Any] | None = None
-        self.response: Any = None
+        self._future: asyncio.Future[None] | None = None
+        self.outcome: Outcome[Any] | None = None
 
-    def answer(self, response: Any) -> None:
-        """The response, given by rules."""
-        if self.response is not None:
+    def answer(self, response: Any, flushes: Flushes = ()) -> None:
+        """The response, given by rules, and what must be flushed before it is sent."""
+        if self.outcome is not None:
             return
-        self.response = response
+        self.outcome = Outcome(response, flushes)
         if self._future is not None and not self._future.done():
-            self._future.set_result(response)
+            self._future.set_result(None)
 
     def fail(self, code: ErrorCode) -> None:
         """The response could not be recorded, or the broker stops."""
         self.answer(self._failure(code))
 
-    async def wait(self) -> Any:
-        """The response, as soon as it is there."""
-        if self.response is None:
+    async def wait(self) -> Outcome[Any]:
+        """The outcome, as soon as it is there."""
+        if self.outcome is None:
             self._future = asyncio.get_running_loop().create_future()
             await self._future
-        return self.response
+        assert self.outcome is not None
+        return self.outcome

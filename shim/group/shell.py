@@ -17,10 +17,11 @@ from kafka_shim.group.decision import CANCEL
 from kafka_shim.group.stored import Stored
 from kafka_shim.group.timers import Timers
 from kafka_shim.java_hash import internal_partition
+from kafka_shim.outcome import Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Coroutine, Generator, Iterable
     from typing import Any
 
     from kafka_shim.clock import Clock, Timer
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     from kafka_shim.group.surroundings import Surroundings
     from kafka_shim.group.timers import Key
     from kafka_shim.metadata.store import MetadataStore
+    from kafka_shim.outcome import Flush, Flushes
     from kafka_shim.storage.logs import Logs
+    from kafka_shim.storage.results import Appended
     from kafka_shim.storage.verification import Verification
 
 logger = logging.getLogger("kafka_shim.group")
@@ -162,8 +165,8 @@ class Shell:
         now_ms: int,
         producer: tuple[int, int] | None = None,
         verification: Verification | None = None,
-    ) -> int:
-        """Write records; answers the offset of the first. Raises KafkaError as answers call it."""
+    ) -> Appended:
+        """Write records. Raises KafkaError as answers call it."""
         try:
             entries = [(key, value, now_ms, ()) for key, value in pairs]
         except (EncodeError, StructError) as error:
@@ -183,31 +186,36 @@ class Shell:
             if log is None:
                 self.metadata.ensure_internal_topic(TOPIC)
                 log = self.logs.get(TOPIC, partition)
-            base_offset = log.append_batch(batch, now_ms=now_ms, verification=verification).base_offset
+            appended = log.append_batch(batch, now_ms=now_ms, verification=verification)
         except KafkaError as error:
             code = _APPEND_ERRORS.get(error.code, error.code)
             raise KafkaError(code, error.message) from error
         if self.faults.armed:
             self.faults.reach("group.after_append", partition=partition)
-        return base_offset
+        return appended
 
-    def decide(self, group_id: str, decision: Decision, now_ms: int) -> Any:
-        """Carry out what was decided for a group, and give back the response that the decision has."""
+    def decide(self, group_id: str, decision: Decision, now_ms: int) -> Outcome[Any]:
+        """Carry out what was decided for a group; returns the response that the decision has, and what must be flushed
+        before it is sent."""
         partition = self.partition_for(group_id)
-        self.carry_out(partition, self.stored.groups(partition), decision, now_ms)
-        return decision.response
+        flushes = self.carry_out(partition, self.stored.groups(partition), decision, now_ms)
+        return Outcome(decision.response, flushes)
 
-    def carry_out(self, partition: int, groups: Groups, decision: Decision, now_ms: int) -> None:
-        """Write, apply, move timers, answer. Raises KafkaError when writing failed: then all replies fail with it."""
+    def carry_out(self, partition: int, groups: Groups, decision: Decision, now_ms: int) -> Flushes:
+        """Write, apply, move timers, answer. Returns what must be flushed before anybody is told; the replies wait for
+        it. Raises KafkaError when writing failed: then all replies fail with it."""
+        flushes: Flushes = ()
         if decision.records:
             try:
-                self._append(partition, (record.encode() for record in decision.records), now_ms)
+                flushed = self._append(partition, (record.encode() for record in decision.records), now_ms).flushed
             except KafkaError as error:
                 for undo in decision.undo:
                     undo()
                 for token, _ in decision.replies:
                     token.fail(error.code)
                 raise
+            if flushed is not None:
+                flushes = (flushed,)
             if decision.replayed:
                 for record in decision.records:
                     groups.apply(record)
@@ -225,7 +233,8 @@ class Shell:
             else:
                 self.timers.schedule((group_id, kind, member_id), delay_ms, only_if_absent)
         for token, response in decision.replies:
-            token.answer(response)
+            token.answer(response, flushes)
+        return flushes
 
     def write_offsets(
         self,
@@ -234,15 +243,17 @@ class Shell:
         now_ms: int,
         producer: tuple[int, int] | None = None,
         verification: Verification | None = None,
-    ) -> None:
-        """Write and apply offsets and tombstones of groups of one partition."""
+    ) -> list[Flush]:
+        """Write and apply offsets and tombstones of groups of one partition; returns what must be flushed before they
+        are told."""
+        flushes: list[Flush] = []
         entries = [
             (group_id, topic, partition, committed)
             for group_id, changes in by_group.items()
             for topic, partition, committed in changes
         ]
         if not entries:
-            return
+            return flushes
         producer_id = -1 if producer is None else producer[0]
         log_partition = self.partition_for(entries[0][0])
         # A commit is one batch, whatever its size; only what the broker removes by itself may be split.
@@ -250,21 +261,24 @@ class Shell:
         size = len(entries) if is_whole else RECORDS_PER_BATCH
         for start in range(0, len(entries), size):
             part = entries[start : start + size]
-            base_offset = self._append(log_partition, records.encode_offsets(part), now_ms, producer, verification)
+            appended = self._append(log_partition, records.encode_offsets(part), now_ms, producer, verification)
+            if appended.flushed is not None:
+                flushes.append(appended.flushed)
             for index, (group_id, topic, partition, committed) in enumerate(part):
                 if committed is not None:
-                    committed.record_offset = base_offset + index
+                    committed.record_offset = appended.base_offset + index
                 groups.commit(group_id, topic, partition, committed, producer_id)
+        return flushes
 
     # --- answers
 
-    def answer(self, parked: Parked) -> Any:
-        """The response, or what waits for it."""
-        if parked.response is not None:
-            return parked.response
+    def answer(self, parked: Parked) -> Outcome[Any] | Coroutine[Any, Any, Outcome[Any]]:
+        """The outcome, or what waits for it."""
+        if parked.outcome is not None:
+            return parked.outcome
         return self._wait(parked)
 
-    async def _wait(self, parked: Parked) -> Any:
+    async def _wait(self, parked: Parked) -> Outcome[Any]:
         self._parked.add(parked)
         try:
             return await parked.wait()

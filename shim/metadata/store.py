@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
     from kafka_shim.faults import Faults
+    from kafka_shim.outcome import Flush
     from kafka_shim.storage.logs import Logs
 
 logger = logging.getLogger(__name__)
@@ -186,8 +187,9 @@ class MetadataStore:
 
     # --- commit
 
-    def commit(self, records: Sequence[Any]) -> int:
-        """Append the record messages as one batch, apply them; returns the last offset."""
+    def commit(self, records: Sequence[Any]) -> Callable[[], Flush | None]:
+        """Append the record messages as one batch, apply them. Returns what starts the fsync that an answer may have to
+        wait for: called, it returns the fsync, or None when all is on the disk already."""
         level = self.image.features.get(METADATA_VERSION) or SUPPORTED[METADATA_VERSION][1]
         now_ms = self._clock.now_ms()
         faults = self._faults
@@ -202,7 +204,7 @@ class MetadataStore:
         self.image.last_offset = first + len(records) - 1
         self.image.last_epoch = self._log.epoch
         self.image.last_timestamp_ms = now_ms
-        return self.image.last_offset
+        return self._log.flushing
 
     async def flushed(self) -> None:
         """Returns when everything committed before this call is fsynced. KafkaError KAFKA_STORAGE_ERROR if it fails."""
@@ -506,25 +508,24 @@ class MetadataStore:
 
     # --- producer ids
 
-    def next_producer_id_block(self) -> tuple[int, int]:
-        """Reserve the next block of producer ids: (first id, count of 1000). Recorded before it returns; the answer
-        that tells the first of them waits for its fsync: of two producers with one id each takes the other's batches
-        for duplicates of its own.
+    def next_producer_id_block(self) -> tuple[int, int, Flush | None]:
+        """Reserve the next block of producer ids: (first id, count of 1000, what must be flushed before one of them is
+        told). Recorded before it returns; but if two producers had the same id after a power cut, each would take the
+        other's batches for duplicates of its own.
 
         KafkaError COORDINATOR_LOAD_IN_PROGRESS when no whole block is left below 2**63 (A1)."""
         first = self.image.next_producer_id
         if first > MAX_PRODUCER_ID - PRODUCER_ID_BLOCK:
             reason = f"no block of {PRODUCER_ID_BLOCK} producer ids is left after {first}"
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, reason)
-        self.commit(
+        start_flush = self.commit(
             [
                 ProducerIdsRecord(
                     broker_id=self.node_id, broker_epoch=self.broker_epoch, next_producer_id=first + PRODUCER_ID_BLOCK
                 )
             ]
         )
-        self._logs.home.owe_flush(self._log.flushing())
-        return first, PRODUCER_ID_BLOCK
+        return first, PRODUCER_ID_BLOCK, start_flush()
 
 
 def _version_of(record: Any, metadata_version: int) -> int:

@@ -170,9 +170,7 @@ class PartitionLog:
         self._write(batch, header.size_bytes, base_offset, last_offset, header.max_timestamp, now_ms)
         if header.producer_id >= 0:
             self.producers.apply_data(header, base_offset, last_offset, header.max_timestamp)
-        appended = self._advance(base_offset, last_offset, -1, header.size_bytes, now_ms)
-        self._home.owe_flush(appended.flushed)
-        return appended
+        return self._advance(base_offset, last_offset, -1, header.size_bytes, now_ms)
 
     def append_marker(
         self,
@@ -182,9 +180,9 @@ class PartitionLog:
         commit: bool,
         transaction_version: int,
         now_ms: int,
-    ) -> int:
-        """Append a transaction marker and answer its offset. Raises INVALID_PRODUCER_EPOCH or
-        TRANSACTION_COORDINATOR_FENCED by the rules of B11."""
+    ) -> Appended:
+        """Append a transaction marker. Raises INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED by the rules of
+        B11."""
         self._require_online()
         marker = Marker(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
         try:
@@ -206,10 +204,10 @@ class PartitionLog:
         ended = self.producers.apply_marker(marker, offset)
         if ended is not None and not commit:
             self._index_aborted(producer_id, ended[0], offset, ended[1])
-        self._home.owe_flush(self._advance(offset, offset, -1, len(batch), now_ms).flushed)
+        appended = self._advance(offset, offset, -1, len(batch), now_ms)
         for hook in self._home.on_marker:
             hook(self, producer_id, producer_epoch, commit, offset)
-        return offset
+        return appended
 
     def _check_producer(self, batch: Batch, verification: Verification | None, *, client: bool) -> None:
         must_verify = client and self._home.config.transaction_partition_verification_enable

@@ -14,7 +14,7 @@ SHIM = ROOT / "shim"
 # Each layer may import itself and what stands before it; parts of one layer do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "java_hash"),
-    ("clock", "config", "faults", "metrics", "patterns", "waiters"),
+    ("clock", "config", "faults", "metrics", "outcome", "patterns", "waiters"),
     ("protocol",),
     ("storage",),
     ("metadata",),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
+    from kafka_shim.outcome import Flushes
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.storage.verification import Verification
     from kafka_shim.txn.coordinator import TransactionCoordinator
@@ -56,16 +57,17 @@ def admit(
     batches: Sequence[tuple[PartitionLog, int]],
     operation: int,
     api: str = "Produce",
-) -> list[Admission]:
-    """Check or add the partitions of `batches`, (log, base sequence) each, of one producer; one outcome per batch, in
-    order. `verification_enabled` is `transaction.partition.verification.enable`, which spares the check, never the add.
+) -> tuple[list[Admission], Flushes]:
+    """Check or add the partitions of `batches`, (log, base sequence) each, of one producer. Returns one admission per
+    batch, in order, and what must be flushed before any of them is appended. `verification_enabled` is
+    `transaction.partition.verification.enable`, which spares the check, never the add.
 
     Errors are the coordinator's, as brokers tell them to each other: PRODUCER_FENCED has become INVALID_PRODUCER_EPOCH.
     `as_produce_error` makes of them what Produce answers.
     """
     adds = operation == ADDED
     if not adds and not verification_enabled:
-        return [None] * len(batches)
+        return [None] * len(batches), ()
     outcomes: list[Admission] = []
     unknown: list[int] = []
     for at, (log, base_sequence) in enumerate(batches):
@@ -79,12 +81,13 @@ def admit(
         if guard is not None:
             unknown.append(at)
     if not unknown:
-        return outcomes
+        return outcomes, ()
     partitions = frozenset((batches[at][0].topic, batches[at][0].partition) for at in unknown)
     try:
         if adds:
-            coordinator.add_partitions(transactional_id, producer_id, producer_epoch, partitions, TV2, api)
-            return outcomes
+            return outcomes, coordinator.add_partitions(
+                transactional_id, producer_id, producer_epoch, partitions, TV2, api
+            )
         missing = coordinator.missing_partitions(transactional_id, producer_id, producer_epoch, partitions, api)
     except KafkaError as error:
         refusal = error
@@ -92,13 +95,13 @@ def admit(
             refusal = KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message)
         for at in unknown:
             outcomes[at] = refusal
-        return outcomes
+        return outcomes, ()
     if missing:
         code = ErrorCode.TRANSACTION_ABORTABLE if operation == REFUSED_AS_ABORTABLE else ErrorCode.INVALID_TXN_STATE
         for at in unknown:
             if (batches[at][0].topic, batches[at][0].partition) in missing:
                 outcomes[at] = KafkaError(code, "the partition is not in the transaction")
-    return outcomes
+    return outcomes, ()
 
 
 def is_concurrent(outcomes: Sequence[Admission]) -> bool:
@@ -117,15 +120,15 @@ async def admit_patiently(
     producer_epoch: int,
     batches: Sequence[tuple[PartitionLog, int]],
     api: str = "Produce",
-) -> list[Admission]:
+) -> tuple[list[Admission], Flushes]:
     """`admit` to add partitions, again every `add.partitions.to.txn.retry.backoff.ms` for as long as
     `add.partitions.to.txn.retry.backoff.max.ms` while the transaction before is being ended. The caller keeps the bytes
     of its batches meanwhile."""
     deadline_ms = clock.monotonic_ms() + config.add_partitions_to_txn_retry_backoff_max_ms
     while True:
-        outcomes = admit(coordinator, True, transactional_id, producer_id, producer_epoch, batches, ADDED, api)
+        outcomes, flushes = admit(coordinator, True, transactional_id, producer_id, producer_epoch, batches, ADDED, api)
         if not is_concurrent(outcomes) or clock.monotonic_ms() >= deadline_ms:
-            return outcomes
+            return outcomes, flushes
         await clock.sleep_ms(config.add_partitions_to_txn_retry_backoff_ms)
 
 

@@ -10,17 +10,18 @@ from __future__ import annotations
 import logging
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.outcome import wait_for
 from kafka_shim.txn import state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Task
     from collections.abc import Generator
-    from concurrent.futures import Future
 
     from kafka_shim.clock import Clock, Timer
     from kafka_shim.faults import Faults
     from kafka_shim.metadata.store import MetadataStore
+    from kafka_shim.outcome import Flush
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.storage.logs import Logs
     from kafka_shim.txn.explain import Explanations
@@ -76,7 +77,6 @@ class Completion:
         self._metadata = metadata
         self._faults = faults
         self._explanations = explanations
-        self._home = logs.home
         self._retries: dict[str, Timer] = {}
         # What waits for the disk; tasks that nobody keeps may vanish.
         self._tasks: set[Task[None]] = set()
@@ -94,42 +94,40 @@ class Completion:
 
     def finish(self, slot: Slot, prepared: Transaction) -> None:
         """All steps at once; faults that need no waiting act here too."""
-        self._run(self.steps(slot, prepared), prepared.transactional_id)
+        flushes: list[Flush] = []
+        self._run(self.steps(slot, prepared, flushes), flushes, prepared.transactional_id)
 
     def _finish_marking(self, slot: Slot, prepared: Transaction) -> None:
         """What follows PREPARE, later: whatever fails here is tried again, or nobody would ever end it."""
 
+        flushes: list[Flush] = []
+
         def steps() -> Steps:
             try:
-                return (yield from self._rest(slot, prepared, self._clock.now_ms()))
+                return (yield from self._rest(slot, prepared, self._clock.now_ms(), flushes))
             except BaseException:
                 self._retry_later(slot, prepared)
                 raise
 
         try:
-            self._run(steps(), prepared.transactional_id)
+            self._run(steps(), flushes, prepared.transactional_id)
         except Exception as error:
             _log_bug(prepared.transactional_id, error)
 
-    def _run(self, steps: Steps, transactional_id: str) -> None:
-        """To the end, or to where `flush.messages` wants the disk to have what was written; the rest is a task then."""
-        owed: list[Future[None]] = []
-        while True:
-            try:
-                step, owed_here = self._home.owed_by(steps.__next__)
-            except StopIteration:
-                return
-            owed += owed_here
+    def _run(self, steps: Steps, flushes: list[Flush], transactional_id: str) -> None:
+        """To the end, or to where `flush.messages` wants the disk to have what was written; the rest is a task then.
+        `flushes` is the list that the steps add to."""
+        for step in steps:
             if self._faults.armed:
                 try:
                     self._faults.reach(step[0], **facts_of(step, transactional_id))
                 except BaseException as error:
                     steps.throw(error)
                     raise
-            if owed and step in DISK_FIRST and self._run_aside(steps, transactional_id, owed):
+            if flushes and step in DISK_FIRST and self._run_aside(steps, flushes, transactional_id):
                 return
 
-    def _run_aside(self, steps: Steps, transactional_id: str, owed: list[Future[None]]) -> bool:
+    def _run_aside(self, steps: Steps, flushes: list[Flush], transactional_id: str) -> bool:
         """False where there is no loop to wait in: a start, a test."""
         import asyncio
 
@@ -137,45 +135,49 @@ class Completion:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return False
-        task = loop.create_task(self._run_on(steps, transactional_id, owed))
+        task = loop.create_task(self._run_on(steps, flushes, transactional_id))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return True
 
-    async def _run_on(self, steps: Steps, transactional_id: str, owed: list[Future[None]]) -> None:
+    async def _run_on(self, steps: Steps, flushes: list[Flush], transactional_id: str) -> None:
         try:
             try:
-                await self._home.flushed(owed)
+                await wait_for(flushes)
             except BaseException as error:
                 steps.throw(error)
                 raise
-            self._run(steps, transactional_id)
+            flushes.clear()
+            self._run(steps, flushes, transactional_id)
         except Exception as error:
             _log_bug(transactional_id, error)
 
-    def steps(self, slot: Slot, prepared: Transaction) -> Steps:
-        """Write PREPARE, the markers, COMPLETE; answers the completed value."""
+    def steps(self, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> Steps:
+        """Write PREPARE, the markers, COMPLETE; returns the completed value. What each step wants flushed is added to
+        `flushes`, which belongs to whoever runs the steps."""
         slot.pending = True
         try:
             yield BEFORE_PREPARE
-            self._log.write(slot, prepared)
+            _add(self._log.write(slot, prepared), flushes)
         except BaseException:
             slot.pending = False
             raise
         slot.unmarked = sorted(prepared.partitions)
         try:
             yield AFTER_PREPARE
-            return (yield from self._rest(slot, prepared, prepared.last_update_ms))
+            return (yield from self._rest(slot, prepared, prepared.last_update_ms, flushes))
         except BaseException:
             self._retry_later(slot, prepared)
             raise
 
-    def _rest(self, slot: Slot, prepared: Transaction, now_ms: int) -> Steps:
+    def _rest(self, slot: Slot, prepared: Transaction, now_ms: int, flushes: list[Flush]) -> Steps:
         """The missing markers, and COMPLETE."""
-        yield from self._mark(slot, prepared, now_ms)
-        return self._complete(slot, prepared)
+        yield from self._mark(slot, prepared, now_ms, flushes)
+        return self._complete(slot, prepared, flushes)
 
-    def _mark(self, slot: Slot, prepared: Transaction, now_ms: int) -> Generator[Step, None, None]:
+    def _mark(
+        self, slot: Slot, prepared: Transaction, now_ms: int, flushes: list[Flush]
+    ) -> Generator[Step, None, None]:
         """Write the markers that are still missing, stamped with `now_ms`: the decision may be much older, and a marker
         with its time would look expired. What cannot be written stays in `slot.unmarked`."""
         coordinator_epoch = self._log.partition_log(slot.partition).leader_epoch
@@ -191,7 +193,7 @@ class Completion:
                         failed.append((topic, partition))
                     continue
                 try:
-                    log.append_marker(
+                    appended = log.append_marker(
                         prepared.producer_id,
                         prepared.producer_epoch,
                         coordinator_epoch,
@@ -202,6 +204,8 @@ class Completion:
                 except KafkaError as error:
                     failed.append((topic, partition))
                     self._on_marker_refused(slot, prepared, (topic, partition), error)
+                else:
+                    _add(appended.flushed, flushes)
                 # Only now: one that failed by a bug may be unwritten, and a marker too many does no harm.
                 tried += 1
                 yield AFTER_MARKER, (topic, partition)
@@ -220,13 +224,13 @@ class Completion:
             logger.warning("%s: %s", prepared.transactional_id, text)
         self._explanations.noted(prepared.transactional_id, prepared.last_update_ms, text)
 
-    def _complete(self, slot: Slot, prepared: Transaction) -> Transaction:
+    def _complete(self, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> Transaction:
         """Write COMPLETE if every marker is written; answers the value that the client is told in any case."""
         now_ms = self._clock.now_ms()
         completed = state.complete(prepared, now_ms)
         if not slot.unmarked:
             try:
-                self._log.write(slot, completed)
+                _add(self._log.write(slot, completed), flushes)
             except KafkaError as error:
                 self._explanations.noted(prepared.transactional_id, now_ms, f"cannot write the end, trying on: {error}")
                 self._retry_later(slot, prepared)
@@ -260,7 +264,7 @@ class Completion:
         slot.unmarked = sorted(prepared.partitions)
         self._finish_marking(slot, prepared)
 
-    def resolve(self, slot: Slot, prepared: Transaction) -> list[str]:
+    def resolve(self, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> list[str]:
         """The way out of D18: where somebody else's marker has ended the transaction already, ours is not needed;
         where it is still open, ours is written at the partition's own coordinator epoch. Answers a line per step."""
         done, offline = [], []
@@ -270,15 +274,15 @@ class Completion:
                 offline.append((topic, partition))
                 done.append(f"{topic}-{partition}: offline, it gets its marker when it is back")
             else:
-                done.append(f"{topic}-{partition}: {self._resolve(log, slot, prepared)}")
+                done.append(f"{topic}-{partition}: {self._resolve(log, slot, prepared, flushes)}")
         slot.unmarked, slot.stuck = offline, ""
         if offline:
-            self._complete(slot, prepared)
+            self._complete(slot, prepared, flushes)
             return [*done, f"still {state.STATE_NAMES[prepared.state]}"]
-        completed = self._complete(slot, prepared)
+        completed = self._complete(slot, prepared, flushes)
         return [*done, f"now {state.STATE_NAMES[completed.state]}"]
 
-    def _resolve(self, log: PartitionLog | None, slot: Slot, prepared: Transaction) -> str:
+    def _resolve(self, log: PartitionLog | None, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> str:
         found = None
         if log is not None:
             statuses = log.producer_statuses()
@@ -286,7 +290,7 @@ class Completion:
         if log is None or found is None or found.current_txn_start_offset < 0:
             return "ended by another marker, left as it is"
         coordinator_epoch = max(found.coordinator_epoch, self._log.partition_log(slot.partition).leader_epoch)
-        log.append_marker(
+        appended = log.append_marker(
             prepared.producer_id,
             max(prepared.producer_epoch, found.producer_epoch),
             coordinator_epoch,
@@ -294,4 +298,10 @@ class Completion:
             prepared.client_version,
             self._clock.now_ms(),
         )
+        _add(appended.flushed, flushes)
         return f"marked at coordinator epoch {coordinator_epoch}"
+
+
+def _add(flush: Flush | None, flushes: list[Flush]) -> None:
+    if flush is not None:
+        flushes.append(flush)

@@ -11,6 +11,7 @@ import logging
 from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.outcome import Outcome, wait_for
 from kafka_shim.txn import state
 from kafka_shim.txn.completion import AFTER_COMPLETE, AFTER_MARKER, AFTER_PREPARE, DISK_FIRST, Completion, facts_of
 from kafka_shim.txn.explain import Explanations
@@ -19,12 +20,12 @@ from kafka_shim.txn.log import Slot, TransactionLog
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
-    from concurrent.futures import Future
 
     from kafka_shim.clock import Clock, Timer
     from kafka_shim.config import BrokerConfig
     from kafka_shim.faults import Faults
     from kafka_shim.metadata.store import MetadataStore
+    from kafka_shim.outcome import Flush, Flushes
     from kafka_shim.storage.logs import Logs
     from kafka_shim.txn.completion import Step
     from kafka_shim.txn.producer_ids import ProducerIds
@@ -60,7 +61,6 @@ class TransactionCoordinator:
         self._clock = clock
         self._config = config
         self._faults = faults
-        self._home = logs.home
         self._log = TransactionLog(config, logs, metadata, self.explanations)
         self._completion = Completion(self._log, clock, logs, metadata, faults, self.explanations)
         # From start() to stop().
@@ -107,13 +107,14 @@ class TransactionCoordinator:
 
     def init_producer_id(
         self, transactional_id: str | None, timeout_ms: int, expected: tuple[int, int] | None
-    ) -> tuple[int, int]:
+    ) -> Outcome[tuple[int, int]]:
         """The (producer id, epoch) to use from now on; an open transaction of an earlier producer is aborted, which
         answers CONCURRENT_TRANSACTIONS (A1, B2-B5)."""
         now_ms = self._clock.now_ms()
         try:
             if transactional_id is None:
-                return self.producer_ids.next(), 0
+                flushes: list[Flush] = []
+                return Outcome((self.producer_ids.next(flushes), 0), flushes)
             return self._initialise(transactional_id, timeout_ms, expected, now_ms)
         except KafkaError as error:
             self.explanations.refused("InitProducerId", transactional_id, error, now_ms, expected)
@@ -121,10 +122,11 @@ class TransactionCoordinator:
 
     def _initialise(
         self, transactional_id: str, timeout_ms: int, expected: tuple[int, int] | None, now_ms: int
-    ) -> tuple[int, int]:
+    ) -> Outcome[tuple[int, int]]:
         if transactional_id:  # the empty one is refused by `find`, before its timeout, as in Kafka
             self._check_timeout(timeout_ms)
         slot = self._log.find(transactional_id)
+        flushes: list[Flush] = []
         txn = state.initialise(
             None if slot is None else slot.transaction,
             transactional_id,
@@ -132,7 +134,7 @@ class TransactionCoordinator:
             expected,
             now_ms,
             self._log.server_version(),
-            self.producer_ids.next,
+            partial(self.producer_ids.next, flushes),
             slot is not None and slot.pending,
         )
         if slot is None:
@@ -140,8 +142,10 @@ class TransactionCoordinator:
         if txn.is_prepared:
             self._completion.finish(slot, txn)
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, "an open transaction was fenced and aborted")
-        self._log.write(slot, txn)
-        return txn.producer_id, txn.producer_epoch
+        flush = self._log.write(slot, txn)
+        if flush is not None:
+            flushes.append(flush)
+        return Outcome((txn.producer_id, txn.producer_epoch), flushes)
 
     def _check_timeout(self, timeout_ms: int) -> None:
         longest_ms = self._config.transaction_max_timeout_ms
@@ -161,8 +165,9 @@ class TransactionCoordinator:
         partitions: frozenset[TopicPartition],
         client_version: int,
         api: str = "AddPartitionsToTxn",
-    ) -> None:
-        """Begin or extend the transaction (B8); returns when it is recorded."""
+    ) -> Flushes:
+        """Begin or extend the transaction (B8); it is recorded when this returns what must be flushed before it is
+        told."""
         now_ms = self._clock.now_ms()
         try:
             slot, current = self._find(transactional_id)
@@ -170,16 +175,17 @@ class TransactionCoordinator:
                 current, producer_id, producer_epoch, partitions, client_version, now_ms, slot.pending
             )
             if txn is current:
-                return
+                return ()
             begins = self._faults.armed and current.state is not state.ONGOING
             if begins:
                 self._faults.reach("txn.before_begin", transactional_id=transactional_id)
-            self._log.write(slot, txn)
+            flush = self._log.write(slot, txn)
             if begins:
                 self._faults.reach("txn.after_begin", transactional_id=transactional_id)
         except KafkaError as error:
             self.explanations.refused(api, transactional_id, error, now_ms, (producer_id, producer_epoch))
             raise
+        return () if flush is None else (flush,)
 
     def missing_partitions(
         self,
@@ -212,32 +218,30 @@ class TransactionCoordinator:
 
     def decide(
         self, transactional_id: str, producer_id: int, producer_epoch: int, commit: bool, client_version: int
-    ) -> tuple[tuple[int, int], Callable[[], None] | None]:
-        """EndTxn where nothing `must_wait` (B10). Answers ((producer id, epoch) for TV2, else -1s; the rest).
+    ) -> Outcome[tuple[int, int]]:
+        """EndTxn where nothing `must_wait` (B10). Returns (producer id, epoch) for TV2, else -1s.
 
-        PREPARE is written, so the answer is certain. The rest, markers and COMPLETE, is for the caller to call,
-        whatever happens, before the loop turns to anything else; None where nothing is left."""
-        steps = self._end(transactional_id, producer_id, producer_epoch, commit, client_version)
+        PREPARE is written, so the answer is certain. Markers and COMPLETE are what follows it; None where nothing is
+        left."""
+        flushes: list[Flush] = []
+        steps = self._end(transactional_id, producer_id, producer_epoch, commit, client_version, flushes)
         try:
             while next(steps) is not AFTER_PREPARE:
                 pass
         except StopIteration as done:
-            return done.value, None
+            return Outcome(done.value, flushes)
         prepared = self._log.slots[transactional_id].transaction
         assert prepared is not None
         answer = _told(state.identity_after(prepared), client_version)
-        return answer, partial(self._finish, transactional_id, steps)
+        # What topics want flushed of their markers comes later: the answer does not wait for it.
+        return Outcome(answer, tuple(flushes), partial(self._finish, transactional_id, steps))
 
     def _finish(self, transactional_id: str, steps: Generator[Step, None, tuple[int, int]]) -> None:
-        def run() -> None:
-            if self._faults.armed:
+        if self._faults.armed:
+            self._reach_answered(transactional_id, steps)
+        for step, _ in steps:
+            if self._faults.armed and step == AFTER_MARKER:
                 self._reach_answered(transactional_id, steps)
-            for step, _ in steps:
-                if self._faults.armed and step == AFTER_MARKER:
-                    self._reach_answered(transactional_id, steps)
-
-        # The answer is gone: what topics want flushed of their markers is owed to nobody.
-        self._home.owed_by(run)
 
     def _reach_answered(self, transactional_id: str, steps: Generator[Step, None, tuple[int, int]]) -> None:
         try:
@@ -256,26 +260,30 @@ class TransactionCoordinator:
         """All of it, with a stop at each step: for `faults` to hold, to drop or to crash, and, where `flush.messages`
         wants it, until the disk has what the step wrote. A power cut between two fsyncs must leave neither a marker
         without its decision nor a completed transaction without its markers."""
-        home = self._home
-        owed: list[Future[None]] = []
-        steps = self._end(transactional_id, producer_id, producer_epoch, commit, client_version)
+        flushes: list[Flush] = []
+        steps = self._end(transactional_id, producer_id, producer_epoch, commit, client_version, flushes)
         while True:
             try:
-                step, owed_here = home.owed_by(steps.__next__)
+                step = next(steps)
             except StopIteration as done:
                 return done.value  # type: ignore[no-any-return]
-            owed += owed_here
             try:
                 await self._faults.gate(step[0], **facts_of(step, transactional_id))
-                if owed and step in DISK_FIRST:
-                    waiting, owed = owed, []
-                    await home.flushed(waiting)
+                if flushes and step in DISK_FIRST:
+                    await wait_for(flushes)
+                    flushes.clear()
             except BaseException as error:
                 steps.throw(error)
                 raise
 
     def _end(
-        self, transactional_id: str, producer_id: int, producer_epoch: int, commit: bool, client_version: int
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        commit: bool,
+        client_version: int,
+        flushes: list[Flush],
     ) -> Generator[Step, None, tuple[int, int]]:
         now_ms = self._clock.now_ms()
         try:
@@ -287,11 +295,11 @@ class TransactionCoordinator:
                 commit,
                 client_version,
                 now_ms,
-                self.producer_ids.next,
+                partial(self.producer_ids.next, flushes),
                 slot.pending,
             )
             if txn is not current:
-                txn = yield from self._completion.steps(slot, txn)
+                txn = yield from self._completion.steps(slot, txn, flushes)
                 yield AFTER_COMPLETE
         except KafkaError as error:
             self.explanations.refused("EndTxn", transactional_id, error, now_ms, (producer_id, producer_epoch))
@@ -311,7 +319,8 @@ class TransactionCoordinator:
                 txn.transactional_id, now_ms, f"timed out after {txn.timeout_ms} ms, open since {txn.start_ms}"
             )
             try:
-                prepared = state.fence(txn, self._log.server_version(), now_ms, self.producer_ids.next)
+                next_id = partial(self.producer_ids.next, [])  # it is told by a later answer, if ever
+                prepared = state.fence(txn, self._log.server_version(), now_ms, next_id)
                 self._completion.finish(slot, prepared)
             except KafkaError as error:
                 self.explanations.refused("abort of a timed-out transaction", txn.transactional_id, error, now_ms)
@@ -354,12 +363,13 @@ class TransactionCoordinator:
         """All of them, for ListTransactions."""
         return [slot.transaction for slot in self._log.slots.values() if slot.transaction is not None]
 
-    def resolve(self, transactional_id: str) -> list[str]:
+    def resolve(self, transactional_id: str) -> Outcome[list[str]]:
         """Let go of a transaction that another coordinator's marker has overtaken (D18); a line per step."""
         slot, txn = self._find(transactional_id)
         if not slot.stuck or not txn.is_prepared:
-            return [f"nothing to resolve: state {state.STATE_NAMES[txn.state]}"]
-        return self._completion.resolve(slot, txn)
+            return Outcome([f"nothing to resolve: state {state.STATE_NAMES[txn.state]}"])
+        flushes: list[Flush] = []
+        return Outcome(self._completion.resolve(slot, txn, flushes), flushes)
 
 
 def _told(identity: tuple[int, int], client_version: int) -> tuple[int, int]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kafka_shim.config import BrokerConfig
     from kafka_shim.metadata.image import Topic
     from kafka_shim.metadata.store import MetadataStore
+    from kafka_shim.outcome import Flush
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.storage.logs import Logs
     from kafka_shim.txn.explain import Explanations
@@ -130,23 +131,24 @@ class TransactionLog:
             slot = self.slots[transactional_id] = Slot(transactional_id, self.partition_for(transactional_id))
         slot.transaction = txn
 
-    def write(self, slot: Slot, txn: Transaction) -> None:
-        """Append one transition, then apply it. Raises NOT_COORDINATOR when the log is gone or offline, and
-        UNSUPPORTED_VERSION for a TV2 client's where transaction.version is finalised at 0: those records have no place
-        for what a restart would need to know of it."""
+    def write(self, slot: Slot, txn: Transaction) -> Flush | None:
+        """Append one transition, then apply it; returns what must be flushed before it is told. Raises NOT_COORDINATOR
+        when the log is gone or offline, and UNSUPPORTED_VERSION for a TV2 client's where transaction.version is
+        finalised at 0: those records have no place for what a restart would need to know of it."""
         version = 1 if self.server_version() >= TV1 else 0
         if version == 0 and txn.client_version >= TV2 and txn.state in _OF_CLIENTS:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "a TV2 transition, transaction.version is 0 here")
         value = records.encode_value(txn, version)
         batch = cext_records.build([(slot.key, value, txn.last_update_ms, ())])
         try:
-            self.partition_log(slot.partition).append_batch(batch, now_ms=txn.last_update_ms)
+            appended = self.partition_log(slot.partition).append_batch(batch, now_ms=txn.last_update_ms)
         except KafkaError as error:
             raise KafkaError(_APPEND_ERRORS.get(error.code, error.code), error.message) from error
         # The first transition of an id puts the slot that was decided on in its place.
         self.slots.setdefault(txn.transactional_id, slot)
         self.apply(txn.transactional_id, txn)
         self._explanations.moved(txn)
+        return appended.flushed
 
     def remove(self, transactional_ids: Iterable[str], now_ms: int) -> None:
         """Write tombstones and forget the ids."""

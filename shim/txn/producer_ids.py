@@ -11,28 +11,39 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kafka_shim.outcome import Flush
+
 MAX_PRODUCER_ID = 2**63 - 1
 
 
 class ProducerIds:
-    """The current block. `next_block` records and answers the next (first id, count); it may raise KafkaError."""
+    """The current block. `next_block` records and returns the next (first id, count, what must be flushed before one of
+    them is told); it may raise KafkaError."""
 
-    __slots__ = ("_end", "_next", "_next_block")
+    __slots__ = ("_end", "_flush", "_next", "_next_block")
 
-    def __init__(self, next_block: Callable[[], tuple[int, int]]) -> None:
+    def __init__(self, next_block: Callable[[], tuple[int, int, Flush | None]]) -> None:
         self._next_block = next_block
         self._next = 0
         self._end = 0
+        # Of the current block, until it is done: whoever gets an id of the block waits for it, not the first one alone.
+        self._flush: Flush | None = None
 
-    def next(self) -> int:
-        """A producer id never handed out before. Raises COORDINATOR_LOAD_IN_PROGRESS when there is none to be had."""
+    def next(self, flushes: list[Flush]) -> int:
+        """A producer id never handed out before; what must be flushed before it is told is added to `flushes`. Raises
+        COORDINATOR_LOAD_IN_PROGRESS when there is none to be had."""
         if self._next >= self._end:
-            first, count = self._next_block()
+            first, count, flush = self._next_block()
             if first < self._end or count <= 0 or first > MAX_PRODUCER_ID - count:
                 raise KafkaError(
                     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"block of {count} producer ids from {first} cannot be used"
                 )
-            self._next, self._end = first, first + count
+            self._next, self._end, self._flush = first, first + count, flush
+        if self._flush is not None:
+            if self._flush.done() and self._flush.exception() is None:
+                self._flush = None
+            else:
+                flushes.append(self._flush)
         producer_id = self._next
         self._next += 1
         return producer_id

@@ -157,7 +157,7 @@ def any_marker_is_taken() -> None:
 def blocks_of_ids_are_not_recorded() -> None:
     from kafka_shim.metadata.store import MetadataStore
 
-    MetadataStore.next_producer_id_block = lambda store: (store.image.next_producer_id, 1000)  # type: ignore[method-assign]
+    MetadataStore.next_producer_id_block = lambda store: (store.image.next_producer_id, 1000, None)  # type: ignore[method-assign]
 
 
 @caught_by("a1-producer-ids-run-out")
@@ -166,8 +166,8 @@ def producer_ids_begin_anew() -> None:
 
     right = MetadataStore.next_producer_id_block
 
-    def anew(store: MetadataStore) -> tuple[int, int]:
-        return (0, 1000) if store.image.next_producer_id > 2**62 else right(store)
+    def anew(store: MetadataStore) -> tuple[object, ...]:
+        return (0, 1000, None) if store.image.next_producer_id > 2**62 else right(store)
 
     MetadataStore.next_producer_id_block = anew  # type: ignore[method-assign]
 

@@ -18,6 +18,7 @@ from kafka_shim.api import (
     k69_consumer_group_describe,
 )
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kafka_shim.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kafka_shim.protocol.messages.describe_groups_request import DescribeGroupsRequest
@@ -50,7 +51,8 @@ def handle(node: Node, module: Any, version: int, request: Any) -> Any:
     context = SimpleNamespace(broker=broker, api_version=version)
 
     async def run() -> Any:
-        return module.handle(context, request)
+        answer = module.handle(context, request)
+        return answer.response if isinstance(answer, Outcome) else answer
 
     return node.loop.run_until_complete(run())
 

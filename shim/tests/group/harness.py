@@ -12,6 +12,7 @@ from kafka_shim.group.coordinator import TOPIC, GroupCoordinator
 from kafka_shim.group.embedded import PROTOCOL_TYPE
 from kafka_shim.group.stored import Stored
 from kafka_shim.group.timers import Timers
+from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages import (
     consumer_group_heartbeat_request,
     heartbeat_request,
@@ -86,6 +87,8 @@ class Node(node.Node):
 
         answer = self.loop.run_until_complete(run())
         self.advance(0)
+        if isinstance(answer, Outcome):
+            return answer.response
         return answer.response if isinstance(answer, Later) and answer.is_done else answer
 
     # --- requests
@@ -243,4 +246,4 @@ class Later:
     def response(self) -> Any:
         """Its answer, which must be there."""
         assert self._task.done(), "still waiting"
-        return self._task.result()
+        return self._task.result().response

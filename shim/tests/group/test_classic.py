@@ -332,7 +332,7 @@ def test_thousands_of_joins_that_never_sync_leave_the_other_groups_alone(node: N
     assert code_of(node.beat, "other", me) is E.NONE
     node.advance(REBALANCE_MS - REBALANCE_MS // 4)
     assert (group.state, len(group.members), group.joining, group.protocol_counts) == (State.EMPTY, 0, set(), {})
-    assert {each.result().error_code for each in waiting} == {E.NONE}
+    assert {each.result().response.error_code for each in waiting} == {E.NONE}
     assert len(node.timers) == 0
 
 

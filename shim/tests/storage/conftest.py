@@ -129,7 +129,7 @@ def end(
     now_ms: int = NOW_MS,
 ) -> int:
     """A marker."""
-    return log.append_marker(pid, epoch, coordinator, commit, version, now_ms)
+    return log.append_marker(pid, epoch, coordinator, commit, version, now_ms).base_offset
 
 
 def records(log: PartitionLog, offset: int | None = None, *, isolation: int = 0) -> list[tuple[int, bytes | None]]:

@@ -62,7 +62,7 @@ class Node(node.Node):
         key = (producer_id, epoch, topic, partition)
         sequence = self.sequences.get(key, 0)
         operation = admission.operation_of_produce(version)
-        (outcome,) = admission.admit(
+        (outcome,), _ = admission.admit(
             self.coordinator, True, transactional_id, producer_id, epoch, [(log, sequence)], operation
         )
         if isinstance(outcome, KafkaError):
@@ -81,14 +81,14 @@ class Node(node.Node):
         return appended.base_offset
 
     def init(self, name: str, expected: tuple[int, int] | None = None, timeout_ms: int = 60_000) -> tuple[int, int]:
-        return self.coordinator.init_producer_id(name, timeout_ms, expected)
+        return self.coordinator.init_producer_id(name, timeout_ms, expected).response
 
     def end(self, name: str, producer: tuple[int, int], commit: bool, version: int = TV2) -> tuple[int, int]:
-        answer, rest = self.coordinator.decide(name, *producer, commit, version)
-        if rest is not None:
+        outcome = self.coordinator.decide(name, *producer, commit, version)
+        if outcome.follow_up is not None:
             with suppress(Exception):  # the dispatcher logs it: the answer is gone
-                rest()
-        return answer
+                outcome.follow_up()
+        return outcome.response
 
     # --- what a reader sees
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -45,9 +46,9 @@ def test_a_bug_at_any_write_after_the_decision_is_survived(node: Node, write: in
 
 def test_a_crash_between_the_answer_and_the_markers_loses_nothing(node: Node) -> None:
     producer = begin(node)
-    answer, rest = node.coordinator.decide("app", *producer, True, TV2)
-    assert answer == (producer[0], 1)
-    assert rest is not None
+    outcome = node.coordinator.decide("app", *producer, True, TV2)
+    assert outcome.response == (producer[0], 1)
+    assert outcome.follow_up is not None
     assert visible(node) == []
     node.crash()
     assert node.coordinator.describe("app").state is COMPLETE_COMMIT
@@ -57,7 +58,8 @@ def test_a_crash_between_the_answer_and_the_markers_loses_nothing(node: Node) ->
 def test_a_retried_end_leaves_nothing_to_do(node: Node) -> None:
     producer = begin(node)
     node.end("app", producer, True)
-    assert node.coordinator.decide("app", *producer, True, TV2) == ((producer[0], 1), None)
+    outcome = node.coordinator.decide("app", *producer, True, TV2)
+    assert (outcome.response, outcome.follow_up) == ((producer[0], 1), None)
 
 
 def test_a_bug_in_the_retry_itself_is_tried_again(node: Node) -> None:
@@ -125,7 +127,7 @@ def prepared(node: Node, producer: tuple[int, int]):
 
     slot = node.coordinator._log.slots["app"]
     now_ms = node.clock.now_ms()
-    ids = node.coordinator.producer_ids.next
+    ids = partial(node.coordinator.producer_ids.next, [])
     return slot, state.end(slot.transaction, *producer, True, state.TV2, now_ms, ids)
 
 

@@ -39,16 +39,16 @@ def state_of(node: Node, name: str = "app"):
 
 
 def test_a_producer_without_transactional_id_gets_a_fresh_id_at_epoch_zero(node: Node) -> None:
-    first = node.coordinator.init_producer_id(None, -5, (3, 4))
-    second = node.coordinator.init_producer_id(None, 0, None)
+    first = node.coordinator.init_producer_id(None, -5, (3, 4)).response
+    second = node.coordinator.init_producer_id(None, 0, None).response
     assert first[1] == second[1] == 0
     assert second[0] == first[0] + 1
 
 
 def test_no_producer_id_is_handed_out_twice_across_a_crash(node: Node) -> None:
-    before = [node.coordinator.init_producer_id(None, 0, None)[0] for _ in range(3)]
+    before = [node.coordinator.init_producer_id(None, 0, None).response[0] for _ in range(3)]
     node.crash()
-    after = node.coordinator.init_producer_id(None, 0, None)[0]
+    after = node.coordinator.init_producer_id(None, 0, None).response[0]
     assert after not in before
     assert after == 1000
 
@@ -307,7 +307,7 @@ def test_produce_v12_waits_for_the_transaction_before(node: Node) -> None:
         node.faults.disarm()
         await ending
         await node.clock.advance_and_settle(200)
-        return await waiting
+        return (await waiting)[0]
 
     (outcome,) = asyncio.run(scenario(50))
     assert not isinstance(outcome, KafkaError)
@@ -332,7 +332,7 @@ def test_produce_v12_gives_up_after_its_time(node: Node) -> None:
         await node.clock.advance_and_settle(99)
         assert not waiting.done()
         await node.clock.advance_and_settle(20)
-        outcomes = await waiting
+        outcomes, _ = await waiting
         node.faults.disarm()
         await ending
         return outcomes
@@ -556,7 +556,7 @@ def test_d18_an_overtaking_marker_strands_the_transaction_until_it_is_resolved(n
     assert state_of(node).state is PREPARE_COMMIT
     assert code_of(node.init, "app") is ErrorCode.CONCURRENT_TRANSACTIONS
     assert any("TRANSACTION_COORDINATOR_FENCED" in line for line in node.coordinator.explanations.lines("app"))
-    assert node.coordinator.resolve("app")[-1] == "now CompleteCommit"
+    assert node.coordinator.resolve("app").response[-1] == "now CompleteCommit"
     assert node.init("app") == (producer[0], 2)
 
 
@@ -583,7 +583,7 @@ def test_resolve_does_not_give_up_a_partition_that_is_offline(node: Node) -> Non
     node.logs.get("orders", 0).append_marker(*producer, epoch + 5, False, 0, node.clock.now_ms())
     node.logs.get("orders", 1).fail(OSError(5, "Input/output error"))
     node.end("app", producer, True)
-    assert node.coordinator.resolve("app")[-1] == "still PrepareCommit"
+    assert node.coordinator.resolve("app").response[-1] == "still PrepareCommit"
     assert code_of(node.init, "app") is ErrorCode.CONCURRENT_TRANSACTIONS
     node.crash()
     assert node.visible("orders", 1) == ["b"]
@@ -591,7 +591,7 @@ def test_resolve_does_not_give_up_a_partition_that_is_offline(node: Node) -> Non
 
 def test_there_is_nothing_to_resolve_in_a_healthy_transaction(node: Node) -> None:
     node.init("app")
-    assert node.coordinator.resolve("app") == ["nothing to resolve: state Empty"]
+    assert node.coordinator.resolve("app").response == ["nothing to resolve: state Empty"]
 
 
 # --- storage trouble

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+
 import pytest
 
 from kafka_shim.errors import ErrorCode, KafkaError
@@ -15,18 +17,18 @@ class Blocks:
         self.next_id = first
         self.recorded = 0
 
-    def take(self) -> tuple[int, int]:
+    def take(self) -> tuple[int, int, None]:
         if self.next_id > 2**63 - 1 - 1000:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "no block left")
         first, self.next_id = self.next_id, self.next_id + 1000
         self.recorded += 1
-        return first, 1000
+        return first, 1000, None
 
 
 def test_ids_run_through_a_block_and_on_into_the_next() -> None:
     blocks = Blocks()
     ids = ProducerIds(blocks.take)
-    assert [ids.next() for _ in range(2001)] == list(range(2001))
+    assert [ids.next([]) for _ in range(2001)] == list(range(2001))
     assert blocks.recorded == 3
 
 
@@ -34,35 +36,57 @@ def test_the_block_is_recorded_before_its_first_id() -> None:
     blocks = Blocks()
     ids = ProducerIds(blocks.take)
     assert blocks.recorded == 0
-    assert ids.next() == 0
+    assert ids.next([]) == 0
     assert blocks.recorded == 1
 
 
 def test_a_restart_takes_a_new_block() -> None:
     blocks = Blocks()
-    assert ProducerIds(blocks.take).next() == 0
-    assert ProducerIds(blocks.take).next() == 1000
+    assert ProducerIds(blocks.take).next([]) == 0
+    assert ProducerIds(blocks.take).next([]) == 1000
 
 
 def test_nothing_wraps_at_the_end_of_the_range() -> None:
     blocks = Blocks(first=2**63 - 1 - 1000)
     ids = ProducerIds(blocks.take)
-    assert [ids.next() for _ in range(1000)][-1] == 2**63 - 2
+    assert [ids.next([]) for _ in range(1000)][-1] == 2**63 - 2
     with pytest.raises(KafkaError) as caught:
-        ids.next()
+        ids.next([])
     assert caught.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 @pytest.mark.parametrize("block", [(0, 0), (2**63 - 5, 1000), (-1000, 1000)])
 def test_an_unusable_block_is_refused(block: tuple[int, int]) -> None:
     with pytest.raises(KafkaError) as caught:
-        ProducerIds(lambda: block).next()
+        ProducerIds(lambda: (*block, None)).next([])
     assert caught.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 def test_a_block_before_the_current_one_is_refused() -> None:
     given = iter([(1000, 1), (500, 1000)])
-    ids = ProducerIds(lambda: next(given))
-    assert ids.next() == 1000
+    ids = ProducerIds(lambda: (*next(given), None))
+    assert ids.next([]) == 1000
     with pytest.raises(KafkaError):
-        ids.next()
+        ids.next([])
+
+
+def test_every_id_of_a_block_waits_for_the_blocks_fsync_until_it_is_done() -> None:
+    """Not the first one alone: after a power cut the whole block would be handed out again."""
+    fsync: Future[None] = Future()
+    ids = ProducerIds(lambda: (0, 1000, fsync))
+    flushes: list[Future[None]] = []
+    assert [ids.next(flushes), ids.next(flushes)] == [0, 1]
+    assert flushes == [fsync, fsync]
+    fsync.set_result(None)
+    assert ids.next(flushes) == 2
+    assert len(flushes) == 2
+
+
+def test_a_failed_fsync_of_a_block_keeps_failing_its_ids() -> None:
+    fsync: Future[None] = Future()
+    ids = ProducerIds(lambda: (0, 1000, fsync))
+    fsync.set_exception(OSError(5, "Input/output error"))
+    for _ in range(2):
+        flushes: list[Future[None]] = []
+        ids.next(flushes)
+        assert flushes == [fsync]
