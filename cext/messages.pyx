@@ -547,7 +547,7 @@ cdef int write_array(Operation* op, PyObject* value, Target* t) except -1:
 
 
 cdef int write_records(Operation* op, PyObject* value, Target* t) except -1:
-    """One buffer, or a list of buffers that follow each other."""
+    """One buffer, or a list of buffers and parts of files (`append_file`) that follow each other."""
     cdef Py_ssize_t total_bytes = 0
     if value == None_:
         if not op.nullable:
@@ -565,7 +565,10 @@ cdef int write_records(Operation* op, PyObject* value, Target* t) except -1:
         raise EncodeError(f"{<object>op.name} has {total_bytes} bytes, more than a frame")
     write_long_length(&t.out, op.compact, total_bytes)
     for buffer in buffers:
-        append_buffer(buffer, t)
+        if PyObject_CheckBuffer(<PyObject*>buffer):
+            append_buffer(buffer, t)
+        else:
+            append_file(op, buffer, t)
     return 0
 
 
@@ -573,7 +576,7 @@ cdef Py_ssize_t size_of(Operation* op, object buffer) except -1:
     cdef Py_buffer view
     cdef Py_ssize_t size_bytes
     if not PyObject_CheckBuffer(<PyObject*>buffer):
-        raise wrong_type(op, <PyObject*>buffer)
+        return size_in_file(op, buffer)
     PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
     size_bytes = view.len
     PyBuffer_Release(&view)
@@ -591,6 +594,22 @@ cdef int append_buffer(object buffer, Target* t) except -1:
             t.parts_bytes += view.len
     finally:
         PyBuffer_Release(&view)
+    return 0
+
+
+cdef Py_ssize_t size_in_file(Operation* op, object part) except -1:
+    """Of what is no buffer but knows its size: stored bytes that are read, or sent by the kernel, later."""
+    cdef object size_bytes = getattr(part, "size_bytes", None)
+    if size_bytes is None:
+        raise wrong_type(op, <PyObject*>part)
+    return size_bytes
+
+
+cdef int append_file(Operation* op, object part, Target* t) except -1:
+    if t.parts == NULL:
+        raise wrong_type(op, <PyObject*>part)
+    (<list>t.parts).append((t.out.size_bytes, part))
+    t.parts_bytes += size_in_file(op, part)
     return 0
 
 
@@ -636,7 +655,7 @@ def encode_parts(message, int version, head=b""):
     """``head`` and the message as a list of buffers whose join is the whole.
 
     Records of 1 KiB and more are in the list as they were given, not copied; their owner keeps them unchanged until
-    they are sent. Errors as ``encode``.
+    they are sent. So is whatever has a ``size_bytes`` and is no buffer: a part of a file. Errors as ``encode``.
     """
     cdef PlanTable* plan = encode_plan(message, version)
     cdef Target t

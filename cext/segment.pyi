@@ -19,15 +19,16 @@ def append(fd: int, buffers: Sequence[Buffer]) -> int:
 def read(fd: int, position: int, size_bytes: int) -> bytes:
     """Up to `size_bytes` from `position`; less only at the end of the file. The file's own position does not move."""
 
-def whole_batches(buffer: Buffer, start: int = 0, end: int | None = None, below_offset: int | None = None) -> int:
-    """Where the last complete batch of [start, end) ends; with `below_offset`, of those that start below it."""
-
 def find_batch(fd: int, position: int, end_position: int, offset: int) -> tuple[int, int, int, int] | None:
     """(position, size_bytes, base_offset, last_offset) of the first batch whose last offset is >= `offset`.
 
     Reads headers only, forward from `position`, which must be the start of a batch. None: there is none below
     `end_position`, or the bytes are not batches.
     """
+
+def whole_batches(fd: int, position: int, end_position: int) -> int:
+    """Where the last complete batch of [position, end_position) ends. Reads headers only, forward from `position`,
+    which must be the start of a batch."""
 
 def lookup_offset(index: Buffer, size_bytes: int, relative_offset: int) -> tuple[int, int]:
     """(relative offset, position) of the last entry at or below, (0, 0) when there is none.

@@ -7,11 +7,12 @@ if TYPE_CHECKING:
     from kafka_shim.api.fetch_sessions import FetchSessions
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
-    from kafka_shim.connection import ReceiveMemory
     from kafka_shim.faults import Faults
     from kafka_shim.group.coordinator import GroupCoordinator
+    from kafka_shim.memory_pool import ReceiveMemory
     from kafka_shim.metadata.store import MetadataStore
     from kafka_shim.metrics import Metrics
+    from kafka_shim.network_send import SendMemory
     from kafka_shim.protocol.messages.metadata_response import MetadataResponseTopic
     from kafka_shim.storage.logs import Logs
     from kafka_shim.txn.coordinator import TransactionCoordinator
@@ -133,6 +134,7 @@ class Broker:
         "parked",
         "producer_ids",
         "receive_memory",
+        "send_memory",
         "stopping",
         "transactions",
     )
@@ -148,6 +150,7 @@ class Broker:
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions
     receive_memory: ReceiveMemory
+    send_memory: SendMemory
 
     def __init__(self) -> None:
         self.node_id = 1

@@ -5,18 +5,20 @@ frame that did not arrive whole gets a buffer of its own, which the rest of the 
 which grows with what really arrives, not with what the length field claims.
 
 Flow. While a request is being handled nothing else of this connection is looked at; what arrives meanwhile is kept and
-reading pauses. The same while the client does not read its answers.
+reading pauses. The same while an answer is not taken by the client, or the system for it, to the last byte (Kafka mutes
+the channel). Stored batches stay in their files until there is room for them: `network_send` has the bounds.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import mmap
 from struct import Struct
 
 from kafka_shim.broker import Session
 from kafka_shim.errors import DisconnectError
+from kafka_shim.memory_pool import LARGE_BYTES
+from kafka_shim.network_send import NetworkSend, shows_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,65 +27,16 @@ if TYPE_CHECKING:
 
     from kafka_shim.broker import Listener
     from kafka_shim.dispatch import Dispatcher
+    from kafka_shim.memory_pool import ReceiveMemory
 
     Parts = list[Any]
 
 logger = logging.getLogger("kafka_shim.connection")
 
-PROBE_BYTES = 65536
-# Frames of one 1 MB batch, the default of most producers, are read into buffers of this size, which are kept for reuse.
-LARGE_BYTES = 1048576 + PROBE_BYTES
-LARGE_KEPT = 8
-WRITE_HIGH_WATER_BYTES = 1048576
+# The most that one connection sends before the others get their turn, about a millisecond's work.
+TURN_BYTES = 2 * 1024 * 1024
 
 _read_length = Struct(">i").unpack_from
-
-
-class ReceiveMemory:
-    """The buffers of one server's connections, and the account of `queued.max.request.bytes`. Event-loop thread only.
-
-    The probe buffer is filled and emptied within one turn of the loop (`get_buffer`, the read, `buffer_updated`), so
-    that all connections can share it.
-    """
-
-    __slots__ = ("_free", "limit_bytes", "probe", "used_bytes", "waiting")
-
-    def __init__(self, limit_bytes: int = -1) -> None:
-        self.probe = memoryview(bytearray(PROBE_BYTES))
-        self.limit_bytes = limit_bytes
-        self.used_bytes = 0
-        # Connections whose next frame waits for memory, in order; a dict for its order and quick removal.
-        self.waiting: dict[Connection, None] = {}
-        self._free: list[memoryview] = []
-
-    def take(self, size_bytes: int) -> memoryview:
-        """A buffer of at least `size_bytes`. Fresh large ones are mapped: untouched pages cost nothing."""
-        if size_bytes <= PROBE_BYTES:
-            buffer = memoryview(bytearray(size_bytes))
-        elif size_bytes > LARGE_BYTES:
-            buffer = memoryview(mmap.mmap(-1, size_bytes))
-        elif self._free:
-            buffer = self._free.pop()
-        else:
-            buffer = memoryview(mmap.mmap(-1, LARGE_BYTES))
-        self.used_bytes += len(buffer)
-        return buffer
-
-    def give_back(self, buffer: memoryview) -> None:
-        """The opposite of `take`; lets one waiting connection go on."""
-        self.used_bytes -= len(buffer)
-        if len(buffer) == LARGE_BYTES and len(self._free) < LARGE_KEPT:
-            self._free.append(buffer)
-        while self.waiting and not self.is_full:
-            connection = next(iter(self.waiting))
-            del self.waiting[connection]
-            connection.proceed()
-
-    @property
-    def is_full(self) -> bool:
-        """Whether a new frame must wait; one frame may always exceed the limit, else a large one could never be
-        read."""
-        return 0 < self.limit_bytes <= self.used_bytes
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -101,9 +54,13 @@ class Connection(asyncio.BufferedProtocol):
         "_listener",
         "_max_frame_bytes",
         "_memory",
+        "_network_send",
         "_registry",
+        "_send_memory",
         "_task",
         "_transport",
+        "_unsent_seen_bytes",
+        "_untaken_bytes",
         "_write_paused",
         "is_closing",
         "last_active_ms",
@@ -129,7 +86,13 @@ class Connection(asyncio.BufferedProtocol):
         self._task: asyncio.Task[None] | None = None
         # Of the request that waits: whether nobody wants its outcome when the client is gone.
         self._is_abandonable = False
+        # Sending: the answer that is read from its files as the client takes it; whether one is under way or the
+        # transport has unsent bytes; how many it holds; how many it had when the idle timer looked.
+        self._send_memory = dispatcher.broker.send_memory
+        self._network_send: NetworkSend | None = None
         self._write_paused = False
+        self._untaken_bytes = 0
+        self._unsent_seen_bytes = 0
         self._is_paused = False
         self.is_closing = False
         self.last_active_ms = 0
@@ -143,7 +106,7 @@ class Connection(asyncio.BufferedProtocol):
         local = transport.get_extra_info("sockname") or (self._listener.host, self._listener.port)
         self.session = Session(self._listener, (_plain(peer[0]), peer[1]), (_plain(local[0]), local[1]))
         self.last_active_ms = self._dispatcher.broker.clock.monotonic_ms()
-        self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
+        self._transport.set_write_buffer_limits(high=0)
         if not self._registry.admit(self):
             self.is_closing = True
             self._transport.abort()
@@ -153,6 +116,8 @@ class Connection(asyncio.BufferedProtocol):
         self._memory.waiting.pop(self, None)
         self._drop_frame()
         self._held = None
+        self._network_send = None
+        self._account(0)
         # A parked reader is of no use to anyone now; other requests end as they would have.
         if self._task is not None and self._is_abandonable:
             self._task.cancel()
@@ -171,12 +136,19 @@ class Connection(asyncio.BufferedProtocol):
         if reason is not None:
             logger.warning("closing %s: %s", self, reason)
             self._dispatcher.broker.metrics.frames_refused += 1
-        self._transport.close()
+        if self._network_send is None:
+            self._transport.close()  # else when its last part is handed over
 
     def abort(self) -> None:
         """Close at once; what was not sent is lost."""
         self.is_closing = True
         self._transport.abort()
+
+    def has_taken_some(self) -> bool:
+        """Whether the client took some of its answers since this was asked last."""
+        unsent_bytes = self._transport.get_write_buffer_size()
+        before, self._unsent_seen_bytes = self._unsent_seen_bytes, unsent_bytes
+        return unsent_bytes < before
 
     @property
     def task(self) -> asyncio.Task[None] | None:
@@ -327,11 +299,59 @@ class Connection(asyncio.BufferedProtocol):
             self._send(answer)
         self.proceed()
 
+    # --- sending
+
     def _send(self, parts: Parts) -> None:
         if len(parts) == 1:
             self._transport.write(parts[0])
+        elif shows_files(parts):
+            self._network_send = NetworkSend(parts)
+            self._write_paused = True
+            self._send_more()
         else:
             self._transport.writelines(parts)
+
+    def _send_more(self) -> None:
+        """Hand over the answer under way until the transport cannot send at once, or its turn is over."""
+        send = self._network_send
+        if send is None:
+            return
+        memory = self._send_memory
+        left_bytes = TURN_BYTES
+        while not send.is_done:
+            if self._transport.is_closing():
+                return
+            if left_bytes <= 0:
+                asyncio.get_running_loop().call_soon(self._go_on_sending)
+                return
+            try:
+                buffers = send.take(memory.chunk_bytes)
+            except OSError as error:
+                logger.warning("closing %s: an answer under way cannot be read: %s", self, error)
+                self.abort()
+                return
+            handed_bytes = sum(map(len, buffers))
+            left_bytes -= handed_bytes
+            self._account(handed_bytes)
+            self._write_paused = False
+            self._transport.writelines(buffers)
+            if self._write_paused:
+                break
+            self._account(0)
+            self._write_paused = True
+        if send.is_done:
+            self._network_send = None
+            self._write_paused = self._untaken_bytes > 0
+            if self.is_closing:
+                self._transport.close()
+
+    def _go_on_sending(self) -> None:
+        self._send_more()
+        self.proceed()
+
+    def _account(self, held_bytes: int) -> None:
+        self._send_memory.used_bytes += held_bytes - self._untaken_bytes
+        self._untaken_bytes = held_bytes
 
     # --- flow
 
@@ -356,10 +376,16 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def pause_writing(self) -> None:
+        """The transport has bytes that could not be sent at once; as little as one byte, by the limit that is set."""
         self._write_paused = True
+        self._account(max(self._untaken_bytes, self._transport.get_write_buffer_size()))
 
     def resume_writing(self) -> None:
-        self._write_paused = False
+        """The transport has none any more."""
+        self.last_active_ms = self._dispatcher.broker.clock.monotonic_ms()
+        self._account(0)
+        self._write_paused = self._network_send is not None
+        self._send_more()
         self.proceed()
 
 
@@ -421,7 +447,9 @@ class Registry:
     def _close_idle(self) -> None:
         oldest_ms = self._broker.clock.monotonic_ms() - self._broker.config.connections_max_idle_ms
         for connection in list(self.connections):
-            if connection.last_active_ms < oldest_ms and connection.task is None:
+            if connection.has_taken_some():
+                connection.last_active_ms = self._broker.clock.monotonic_ms()
+            elif connection.last_active_ms < oldest_ms and connection.task is None:
                 logger.debug("closing %s: idle", connection)
                 # Not `close`, which would wait for a client that never takes its answers, and hold them that long.
                 connection.abort()

@@ -9,13 +9,15 @@ import time
 from kafka_shim.api.fetch_sessions import FetchSessions
 from kafka_shim.broker import Broker
 from kafka_shim.clock import RealClock
-from kafka_shim.connection import Connection, ReceiveMemory, Registry
+from kafka_shim.connection import Connection, Registry
 from kafka_shim.dispatch import Dispatcher
 from kafka_shim.faults import Faults
 from kafka_shim.group.coordinator import GroupCoordinator
 from kafka_shim.listeners import bind, listeners_of, printable
+from kafka_shim.memory_pool import ReceiveMemory
 from kafka_shim.metadata.store import MetadataStore
 from kafka_shim.metrics import Metrics
+from kafka_shim.network_send import SendMemory
 from kafka_shim.storage.logs import Logs
 from kafka_shim.txn.coordinator import TransactionCoordinator
 from kafka_shim.txn.producer_ids import ProducerIds
@@ -48,6 +50,7 @@ class Server:
         broker.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots)
         self._dispatcher = Dispatcher(broker)
         broker.receive_memory = ReceiveMemory(config.queued_max_request_bytes)
+        broker.send_memory = SendMemory()
         self._registry = Registry(broker)
         self._servers: list[asyncio.Server] = []
 

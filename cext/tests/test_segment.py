@@ -133,26 +133,30 @@ def test_read_refuses_nonsense(log):
 
 
 def test_whole_batches_cuts_at_boundaries(log):
-    _, data, facts = log
+    fd, data, facts = log
     ends = [0] + [position + size for position, _, _, size in facts]
-    for limit in (0, 1, 16, 17, 60, 61, 68, 69, 5000, 123_456, len(data) - 1, len(data)):
-        with exact(data[:limit]) as buffer:
-            assert whole_batches(buffer) == max(end for end in ends if end <= limit)
-    assert whole_batches(data, facts[3][0], facts[9][0] + 10) == facts[9][0]
+    for limit in (0, 1, 16, 17, 60, 61, 68, 69, 5000, 123_456, len(data) - 1, len(data), len(data) + 1000):
+        assert whole_batches(fd, 0, limit) == max(end for end in ends if end <= limit)
+    for first in (0, 3, 100):
+        for behind in facts[first : first + 60]:
+            for more in (0, 1, 60):
+                assert whole_batches(fd, facts[first][0], behind[0] + more) == behind[0]
 
 
-def test_whole_batches_below_an_offset(log):
-    _, data, facts = log
-    for position, base, last, size in facts[:50]:
-        assert whole_batches(data, below_offset=base) == position
-        assert whole_batches(data, below_offset=last + 1) == position + size
-    assert whole_batches(data, below_offset=0) == 0
+def test_whole_batches_ends_where_the_bytes_are_no_batch(log):
+    fd, _, facts = log
+    writable = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY)  # the other appends wherever it is told to write
+    os.pwrite(writable, bytes(4), facts[7][0] + 8)  # the batch's length
+    os.close(writable)
+    assert whole_batches(fd, facts[2][0], facts[20][0]) == facts[7][0]
 
 
 def test_whole_batches_of_a_wrong_range(log):
-    for start, end in ((-1, None), (0, len(log[1]) + 1), (5, 4)):
-        with pytest.raises(ValueError, match="not inside"):
-            whole_batches(log[1], start, end)
+    for position, end_position in ((-1, 5), (5, 4)):
+        with pytest.raises(ValueError, match="no file range"):
+            whole_batches(log[0], position, end_position)
+    with pytest.raises(OSError):
+        whole_batches(-1, 0, 100)
 
 
 # ---- search ----

@@ -39,6 +39,8 @@ ABANDONABLE = True
 FIRST_WITH_SESSIONS = 7
 FIRST_WITH_TOPIC_IDS = 13
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+# So many stored bytes an answer holds at once; what it shows beyond them is read from the files as it is sent.
+COPY_BYTES = 64 * 1024
 # Found before a log is asked: these answers come last, and have an empty list of aborted transactions, others a null.
 _UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 
@@ -224,6 +226,7 @@ def _read_one(context: Context, request: FetchRequest, entry: _Entry, reading: _
         max(0, min(wanted.max_bytes, left_bytes)),
         isolation_level=request.isolation_level,
         at_least_one=not reading.size_bytes,
+        copy_bytes=COPY_BYTES - reading.size_bytes,
     )
     answer.high_watermark = fetched.high_watermark
     answer.last_stable_offset = fetched.last_stable_offset

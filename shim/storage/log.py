@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 LOG_APPEND_TIME = "LogAppendTime"
 NEVER = 0x7FFFFFFFFFFFFFFF
+ALL_BYTES = 0x7FFFFFFFFFFFFFFF
 
 
 class PartitionLog:
@@ -348,13 +349,20 @@ class PartitionLog:
     # --- read
 
     def read(
-        self, fetch_offset: int, max_bytes: int, *, isolation_level: int = 0, at_least_one: bool = True
+        self,
+        fetch_offset: int,
+        max_bytes: int,
+        *,
+        isolation_level: int = 0,
+        at_least_one: bool = True,
+        copy_bytes: int = ALL_BYTES,
     ) -> Fetched:
         """Stored batches from the one that holds `fetch_offset`. Raises OFFSET_OUT_OF_RANGE outside
-        [log_start_offset, log_end_offset]. With `at_least_one` the first batch comes whole even if over `max_bytes`."""
+        [log_start_offset, log_end_offset]. With `at_least_one` the first batch comes whole even if over `max_bytes`.
+        More than `copy_bytes` are not read but shown as FileRecords, whoever sends them reads them."""
         self._require_online()
         try:
-            return lookup.read(self, fetch_offset, max_bytes, isolation_level, at_least_one)
+            return lookup.read(self, fetch_offset, max_bytes, isolation_level, at_least_one, copy_bytes)
         except OSError as err:
             raise self.fail(err) from err
 

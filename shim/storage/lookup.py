@@ -11,6 +11,7 @@ from kafka_shim.cext.segment import Walk, whole_batches
 from kafka_shim.cext.segment import read as read_bytes
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import names
+from kafka_shim.storage.file_records import FileRecords
 from kafka_shim.storage.results import Fetched, FoundOffset
 
 TYPE_CHECKING = False
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def read(log: PartitionLog, fetch_offset: int, max_bytes: int, isolation_level: int, at_least_one: bool) -> Fetched:
+def read(
+    log: PartitionLog, fetch_offset: int, max_bytes: int, isolation_level: int, at_least_one: bool, copy_bytes: int
+) -> Fetched:
     """`PartitionLog.read`. Raises OSError."""
     end_offset = log.log_end_offset
     stable_offset = log.last_stable_offset
@@ -45,7 +48,7 @@ def read(log: PartitionLog, fetch_offset: int, max_bytes: int, isolation_level: 
         segment = log.segments[number]
         found = segment.find(fetch_offset) if segment.size_bytes else None
         if found is not None:
-            _fill(log, fetched, number, found, max_bytes, bound, at_least_one, fetch_offset)
+            _fill(log, fetched, number, found, max_bytes, bound, at_least_one, fetch_offset, copy_bytes)
             break
         # Compaction left nothing of the offset's segment from there on: the next batch is in a later one.
         _require_whole(log, segment, fetch_offset)
@@ -83,6 +86,7 @@ def _fill(
     bound: tuple[int, int] | None,
     at_least_one: bool,
     fetch_offset: int,
+    copy_bytes: int,
 ) -> None:
     segment = log.segments[number]
     position, first_bytes = found[0], found[1]
@@ -92,13 +96,14 @@ def _fill(
     if position >= end_position or (first_bytes > max_bytes and not at_least_one):
         return
     size_bytes = min(max(max_bytes, first_bytes), end_position - position)
-    view = segment.view(position, size_bytes)
     if position + size_bytes < end_position:
         # Never a part of a batch: start behind the last indexed one that is in, and walk from there.
-        indexed = segment.offset_index.last_position_to(position + size_bytes)
-        size_bytes = whole_batches(view, max(indexed - position, first_bytes) if indexed > position else 0)
-        view = memoryview(view)[:size_bytes]
-    fetched.records.append(view)
+        start = max(segment.offset_index.last_position_to(position + size_bytes), position + first_bytes)
+        size_bytes = whole_batches(segment.fd, start, max(start, position + size_bytes)) - position
+    if size_bytes <= copy_bytes:
+        fetched.records.append(segment.read(position, size_bytes))
+    else:
+        fetched.records.append(FileRecords(segment, position, size_bytes))
     fetched.size_bytes = size_bytes
     if fetched.aborted is not None:
         fetched.aborted = _aborted(log, number, position + size_bytes, fetch_offset)
@@ -150,7 +155,7 @@ def _search_time(log: PartitionLog, segment: Segment, timestamp_ms: int) -> Foun
 def _record_at(
     log: PartitionLog, segment: Segment, batch: Batch, timestamp_ms: int, from_offset: int
 ) -> tuple[int, int] | None:
-    view = segment.view(batch.position, batch.size_bytes)
+    view = segment.read(batch.position, batch.size_bytes)
     try:
         return find_timestamp(view, scan(view, check_crc=False), timestamp_ms, from_offset)
     except BatchError as err:

@@ -235,7 +235,7 @@ def replay_batch(log: PartitionLog, segment: Segment, batch: Batch, *, index: bo
 
 def _marker_of(segment: Segment, batch: Batch) -> Marker | None:
     try:
-        record = next(iterate(segment.view(batch.position, batch.size_bytes)))
+        record = next(iterate(segment.read(batch.position, batch.size_bytes)))
         commit, coordinator_epoch = parse_marker(record.key or b"", record.value or b"")
     except (BatchError, ValueError, StopIteration):
         return None  # a control record of another kind, as the metadata log has them

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
-import mmap
 import os
+from contextlib import suppress
 
 from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.cext.segment import Walk, append, find_batch, read
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from kafka_shim.storage.open_files import OpenFiles
 
 HEADER_SIZE = 61
-# Below this a copy is cheaper than a mapping, above it a mapping bounds the memory that slow readers hold; the
-# figures are in docs/adr/0005-reading-for-fetch.md.
-MAP_FROM_BYTES = 4 * 1024 * 1024
 NO_TIMESTAMP = -1
 
 
@@ -36,10 +33,12 @@ class Segment:
     __slots__ = (
         "_fd",
         "_files",
+        "_is_abandoned",
         "_is_index_full",
         "_limits_of",
         "_longest_wait_ms",
         "_offset_index",
+        "_retained",
         "_time_index",
         "_txn_index",
         "base_offset",
@@ -73,6 +72,9 @@ class Segment:
         self._is_index_full = False
         # opened lazily
         self._fd = -1
+        # How many FileRecords show bytes of it; with one, what is abandoned stays readable.
+        self._retained = 0
+        self._is_abandoned = False
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self._txn_index: TxnIndex | None = None
@@ -87,9 +89,11 @@ class Segment:
     def fd(self) -> int:
         """The descriptor of the .log file, for reading and appending; made when missing. Raises OSError."""
         if self._fd < 0:
-            if not self.size_bytes:
-                self._make_index_files()
-            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+            if not self._is_abandoned:
+                flags |= os.O_CREAT
+                if not self.size_bytes:
+                    self._make_index_files()
             self._fd = self._files.open(self.path(names.LOG), flags, self)
         return self._fd
 
@@ -161,9 +165,25 @@ class Segment:
         return self.max_timestamp_ms is not None or not os.path.exists(self.path(names.INDEX))
 
     def abandon(self) -> None:
-        """Give everything back, storing nothing (an offline or deleted partition)."""
-        self.close_file()
+        """Give everything back, storing nothing (an offline or deleted partition). The descriptor stays with the
+        answers that still send the file's bytes, which may be unlinked by then."""
+        self._is_abandoned = True
         self._offset_index = self._time_index = self._txn_index = None
+        if self._retained:
+            with suppress(OSError):  # those answers end with their connections, as in Kafka
+                _ = self.fd
+        else:
+            self.close_file()
+
+    def retain(self) -> None:
+        """An answer shows bytes of the file: keep them readable until `release`."""
+        self._retained += 1
+
+    def release(self) -> None:
+        """The opposite of `retain`."""
+        self._retained -= 1
+        if self._is_abandoned and not self._retained:
+            self.close_file()
 
     def moved(self, directory: str, suffix: str | None = None) -> None:
         """The files have been renamed by the caller."""
@@ -294,13 +314,9 @@ class Segment:
         _, position = self.offset_index.lookup(offset - self.base_offset) if offset > self.base_offset else (0, 0)
         return find_batch(self.fd, max(position, from_position), self.size_bytes, offset)
 
-    def view(self, position: int, size_bytes: int) -> Any:
-        """The stored bytes: a copy when small, else a mapping that lives as long as the view does."""
-        if size_bytes < MAP_FROM_BYTES:
-            return read(self.fd, position, size_bytes)
-        skipped = position % mmap.ALLOCATIONGRANULARITY
-        mapped = mmap.mmap(self.fd, size_bytes + skipped, access=mmap.ACCESS_READ, offset=position - skipped)
-        return memoryview(mapped)[skipped:]
+    def read(self, position: int, size_bytes: int) -> bytes:
+        """A copy of the stored bytes; less only at the end of the file. Raises OSError."""
+        return read(self.fd, position, size_bytes)
 
     def walk(self, position: int = 0, *, check_crc: bool = False, next_offset: int | None = None) -> Walk:
         """Its batches from `position`, which must be the start of one."""

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafka_shim.connection import LARGE_BYTES, PROBE_BYTES, ReceiveMemory
 from kafka_shim.embedded import Broker
+from kafka_shim.memory_pool import LARGE_BYTES, PROBE_BYTES, ReceiveMemory
 from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest

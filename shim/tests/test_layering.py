@@ -22,6 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("broker",),
     ("api",),
     ("dispatch",),
+    ("memory_pool", "network_send"),
     ("connection",),
     ("listeners",),
     ("server",),

@@ -1,0 +1,67 @@
+"""The buffers that requests are received into (Kafka: MemoryPool)."""
+
+from __future__ import annotations
+
+import mmap
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Waiting(Protocol):
+        """A connection whose next frame waits for memory."""
+
+        def proceed(self) -> None: ...
+
+
+PROBE_BYTES = 65536
+# Frames of one 1 MB batch, the default of most producers, are read into buffers of this size, which are kept for reuse.
+LARGE_BYTES = 1048576 + PROBE_BYTES
+LARGE_KEPT = 8
+
+
+class ReceiveMemory:
+    """The buffers of one server's connections, and the account of `queued.max.request.bytes`. Event-loop thread only.
+
+    The probe buffer is filled and emptied within one turn of the loop (`get_buffer`, the read, `buffer_updated`), so
+    that all connections can share it.
+    """
+
+    __slots__ = ("_free", "limit_bytes", "probe", "used_bytes", "waiting")
+
+    def __init__(self, limit_bytes: int = -1) -> None:
+        self.probe = memoryview(bytearray(PROBE_BYTES))
+        self.limit_bytes = limit_bytes
+        self.used_bytes = 0
+        # Connections whose next frame waits for memory, in order; a dict for its order and quick removal.
+        self.waiting: dict[Waiting, None] = {}
+        self._free: list[memoryview] = []
+
+    def take(self, size_bytes: int) -> memoryview:
+        """A buffer of at least `size_bytes`. Fresh large ones are mapped: untouched pages cost nothing."""
+        if size_bytes <= PROBE_BYTES:
+            buffer = memoryview(bytearray(size_bytes))
+        elif size_bytes > LARGE_BYTES:
+            buffer = memoryview(mmap.mmap(-1, size_bytes))
+        elif self._free:
+            buffer = self._free.pop()
+        else:
+            buffer = memoryview(mmap.mmap(-1, LARGE_BYTES))
+        self.used_bytes += len(buffer)
+        return buffer
+
+    def give_back(self, buffer: memoryview) -> None:
+        """The opposite of `take`; lets one waiting connection go on."""
+        self.used_bytes -= len(buffer)
+        if len(buffer) == LARGE_BYTES and len(self._free) < LARGE_KEPT:
+            self._free.append(buffer)
+        while self.waiting and not self.is_full:
+            connection = next(iter(self.waiting))
+            del self.waiting[connection]
+            connection.proceed()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a new frame must wait; one frame may always exceed the limit, else a large one could never be
+        read."""
+        return 0 < self.limit_bytes <= self.used_bytes

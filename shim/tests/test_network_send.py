@@ -1,0 +1,286 @@
+"""What answers under way may hold: by each connection and by all, whatever the clients do."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from kafka_shim import network_send, server
+from kafka_shim.embedded import Broker
+from kafka_shim.network_send import LARGE_CHUNK_BYTES, SMALL_CHUNK_BYTES, NetworkSend, SendMemory
+from kafka_shim.protocol.headers import encode_request_frame
+from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
+from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, produce
+from kafka_shim.wire_client import Connection
+
+# Deadlines of the tests themselves: nothing in a passing run waits this long.
+PATIENCE_S = 60.0
+PARTITIONS, BATCH_BYTES = 8, 1_000_000
+FETCH_VERSION = 12
+
+
+@pytest.fixture
+def looped(loop_factory) -> Iterator[Broker]:
+    """A broker on each event loop."""
+    with Broker(num_partitions=1, loop_factory=loop_factory, clock="virtual") as running:
+        yield running
+
+
+@contextlib.contextmanager
+def reader(broker: Broker, receive_bytes: int = 4096) -> Iterator[socket.socket]:
+    """A client whose system takes little of an answer before the client itself does."""
+    host, port = broker.bootstrap_servers.rsplit(":", 1)
+    with socket.socket() as opened:
+        opened.settimeout(PATIENCE_S)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        opened.connect((host, int(port)))
+        yield opened
+
+
+@pytest.fixture
+def client(looped: Broker) -> Iterator[Connection]:
+    with Connection(looped.bootstrap_servers, timeout_s=PATIENCE_S) as opened:
+        yield opened
+
+
+def fill(client: Connection, partitions: int = PARTITIONS) -> bytes:
+    """A topic "big" with one batch in each partition; the batch."""
+    make_topic(client, "big", partitions)
+    records = batch(os.urandom(BATCH_BYTES))
+    for number in range(partitions):
+        assert produce(client, "big", number, records).error_code == 0
+    return records
+
+
+def whole_fetch(partitions: int = PARTITIONS) -> bytes:
+    wanted = {("big", number): 0 for number in range(partitions)}
+    request = fetch_request(wanted, max_bytes=1 << 30, partition_max_bytes=1 << 30)
+    return encode_request_frame(request, FETCH_VERSION, 7, "slow")
+
+
+def until(broker: Broker, condition) -> None:
+    """Wait for a condition on the broker's thread."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not broker.call(condition):
+        assert time.monotonic() < deadline
+
+
+def unsent(broker: Broker) -> list[int]:
+    """What each connection's transport holds, largest first. `Broker.call` does not wait for any of it."""
+    connections = broker._server._registry.connections
+    return sorted((one._transport.get_write_buffer_size() for one in connections), reverse=True)
+
+
+def fetches(broker: Broker) -> int:
+    return broker.state.metrics.requests.get(1, 0)
+
+
+def read_exactly(sock: socket.socket, size_bytes: int, piece_bytes: int = 1 << 20) -> bytes:
+    found = bytearray()
+    while len(found) < size_bytes:
+        piece = sock.recv(min(piece_bytes, size_bytes - len(found)))
+        assert piece, f"closed after {len(found)} of {size_bytes} bytes"
+        found += piece
+    return bytes(found)
+
+
+def read_frame(sock: socket.socket, piece_bytes: int = 1 << 20) -> bytes:
+    return read_exactly(sock, int.from_bytes(read_exactly(sock, 4)), piece_bytes)
+
+
+def assert_whole(frame: bytes, records: bytes, partitions: int = PARTITIONS) -> None:
+    """An answer has each partition's batch as it was produced (the leader epoch is the broker's)."""
+    assert frame.count(records[61:]) == partitions
+
+
+def test_clients_that_never_read_hold_little_each_and_together(looped, client):
+    fill(client)
+    count = 40
+    with contextlib.ExitStack() as stack:
+        for _ in range(count):
+            stack.enter_context(reader(looped)).sendall(whole_fetch())
+        until(looped, lambda: fetches(looped) == count)
+        held = looped.call(lambda: unsent(looped))
+        memory = looped.state.send_memory
+        assert held[0] <= LARGE_CHUNK_BYTES + BATCH_BYTES // 10
+        assert sum(held) <= memory.limit_bytes + count * 2 * SMALL_CHUNK_BYTES
+        assert looped.call(lambda: memory.used_bytes) >= sum(held)
+        # Whoever reads is served beside them.
+        assert fetch(client, "big", 0, 0).error_code == 0
+    until(looped, lambda: memory.used_bytes == 0)
+
+
+def test_no_client_is_starved_by_those_that_do_not_read(looped, client):
+    records = fill(client)
+    looped.call(lambda: setattr(looped.state.send_memory, "limit_bytes", 0))
+    with contextlib.ExitStack() as stack:
+        for _ in range(5):
+            stack.enter_context(reader(looped)).sendall(whole_fetch())
+        until(looped, lambda: fetches(looped) == 5)
+        sock = stack.enter_context(reader(looped))
+        sock.sendall(whole_fetch() + encode_request_frame(ApiVersionsRequest(), 0, 8, "slow"))
+        assert_whole(read_frame(sock), records)
+        assert read_frame(sock)[:4] == b"\x00\x00\x00\x08"
+
+
+@pytest.mark.parametrize("piece_bytes", [1000, 65536, 1 << 20])
+def test_a_slow_reader_gets_every_byte(looped, client, piece_bytes):
+    records = fill(client, 2)
+    with reader(looped) as sock:
+        for _ in range(2):
+            sock.sendall(whole_fetch(2))
+            assert_whole(read_frame(sock, piece_bytes), records, 2)
+    until(looped, lambda: looped.state.send_memory.used_bytes == 0)
+
+
+def test_a_batch_over_every_bound_is_answered(looped, client):
+    make_topic(client, "huge", max_message_bytes="60000000")
+    records = batch(os.urandom(50_000_000))
+    assert produce(client, "huge", 0, records).error_code == 0
+    looped.call(lambda: setattr(looped.state.send_memory, "limit_bytes", 1))
+    assert bytes(fetch(client, "huge", 0, 0, max_bytes=1).records)[61:] == records[61:]
+
+
+def test_requests_behind_a_slow_answer_are_answered_after_it(looped, client):
+    records = fill(client, 3)
+    with reader(looped) as sock:
+        versions = encode_request_frame(ApiVersionsRequest(), 0, 8, "slow")
+        sock.sendall(whole_fetch(3) + versions + whole_fetch(3) + versions)
+        for _ in range(2):
+            assert_whole(read_frame(sock), records, 3)
+            assert read_frame(sock)[:4] == b"\x00\x00\x00\x08"
+
+
+def test_a_topic_deleted_under_an_answer_is_sent_to_its_end(looped, client):
+    records = fill(client)
+    with reader(looped) as sock:
+        sock.sendall(whole_fetch())
+        until(looped, lambda: fetches(looped) == 1)
+        told = client.request(DeleteTopicsRequest(topics=[DeleteTopicState(name="big")], timeout_ms=1000), 6)
+        assert told.responses[0].error_code == 0
+        looped.clock.advance("5m")  # beyond file.delete.delay.ms
+        assert_whole(read_frame(sock), records)
+
+
+def test_files_closed_under_an_answer_are_opened_again(looped, client):
+    records = fill(client)
+    with reader(looped) as sock:
+        sock.sendall(whole_fetch())
+        until(looped, lambda: fetches(looped) == 1)
+        looped.call(lambda: [log.active.close_file() for log in looped.state.logs.all()])
+        assert_whole(read_frame(sock), records)
+
+
+def test_an_answer_that_cannot_be_read_costs_its_connection_alone(looped, client, monkeypatch, caplog):
+    fill(client)
+    with reader(looped) as sock:
+        sock.sendall(whole_fetch())
+        until(looped, lambda: fetches(looped) == 1)
+
+        def refuse(records, start, size_bytes):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        monkeypatch.setattr(network_send.FileRecords, "read", refuse)
+        with contextlib.suppress(ConnectionResetError):
+            while sock.recv(1 << 20):
+                pass
+    until(looped, lambda: looped.state.metrics.connections_closed == 1)
+    assert caplog.text.count("an answer under way cannot be read") == 1
+    assert looped.call(lambda: looped.state.send_memory.used_bytes) == 0
+    monkeypatch.undo()
+    assert fetch(client, "big", 0, 0).error_code == 0
+
+
+def test_a_client_that_leaves_gives_everything_back(looped, client):
+    fill(client)
+    segments = looped.call(lambda: [log.active for log in looped.state.logs.all() if log.topic == "big"])
+    with reader(looped) as sock:
+        sock.sendall(whole_fetch())
+        until(looped, lambda: fetches(looped) == 1)
+        assert looped.call(lambda: sum(segment._retained for segment in segments)) > 0
+    until(looped, lambda: looped.state.send_memory.used_bytes == 0)
+    assert looped.call(lambda: sum(segment._retained for segment in segments)) == 0
+
+
+def test_a_clean_stop_sends_an_answer_under_way_to_its_end(loop_factory, monkeypatch):
+    monkeypatch.setattr(server, "FLUSH_SECONDS", PATIENCE_S)
+    broker = Broker(num_partitions=1, loop_factory=loop_factory)
+    with broker, Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S) as client, contextlib.ExitStack() as stack:
+        records = fill(client)
+        sock = stack.enter_context(reader(broker))
+        sock.sendall(whole_fetch())
+        until(broker, lambda: fetches(broker) == 1)
+        found: list[bytes] = []
+        taking = threading.Thread(target=lambda: found.append(read_frame(sock)))
+        stopping = threading.Thread(target=broker.stop)
+        stopping.start()
+        until_stopping(broker)
+        taking.start()
+        taking.join(PATIENCE_S)
+        stopping.join(PATIENCE_S)
+    assert_whole(found[0], records)
+
+
+def until_stopping(broker: Broker) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not broker.state.stopping:
+        assert time.monotonic() < deadline
+
+
+def test_a_client_that_takes_an_answer_slowly_is_not_idle():
+    with contextlib.ExitStack() as stack:
+        broker = stack.enter_context(Broker(connections_max_idle_ms=60_000, clock="virtual"))
+        client = stack.enter_context(Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S))
+        records = fill(client)
+        sock = stack.enter_context(reader(broker))
+        sock.sendall(whole_fetch())
+        until(broker, lambda: fetches(broker) == 1)
+        size_bytes = int.from_bytes(read_exactly(sock, 4))
+        found = bytearray()
+        while len(found) < size_bytes:
+            before = broker.call(lambda: unsent(broker)[0])
+            while len(found) < size_bytes and broker.call(lambda: unsent(broker)[0]) == before:
+                found += read_exactly(sock, min(100_000, size_bytes - len(found)))
+            broker.clock.advance("40s")
+        assert_whole(bytes(found), records)
+
+
+# --- the account, and the pieces
+
+
+def test_an_account_near_its_limit_gives_small_chunks():
+    memory = SendMemory(LARGE_CHUNK_BYTES)
+    assert memory.chunk_bytes == LARGE_CHUNK_BYTES
+    memory.used_bytes = 1
+    assert memory.chunk_bytes == SMALL_CHUNK_BYTES
+    memory.used_bytes = 1 << 40
+    assert memory.chunk_bytes == SMALL_CHUNK_BYTES
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 7, 100, 250, 251, 10_000])
+def test_the_pieces_of_an_answer_are_the_answer(looped, client, chunk_bytes):
+    make_topic(client, "t")
+    records = batch(bytes(range(200)))
+    produce(client, "t", 0, records)
+
+    def pieces() -> list[bytes]:
+        log = looped.state.logs.get("t", 0)
+        shown = log.read(0, 1 << 20, copy_bytes=0).records[0]
+        send = NetworkSend([b"head", shown, b"between", shown, b"tail"])
+        found = []
+        while not send.is_done:
+            taken = send.take(chunk_bytes)
+            assert sum(map(len, taken)) <= chunk_bytes + len(b"between")
+            found += taken
+        return found
+
+    stored = looped.call(lambda: looped.state.logs.get("t", 0).read(0, 1 << 20).records[0])
+    assert b"".join(looped.call(pieces)) == b"head" + stored + b"between" + stored + b"tail"
