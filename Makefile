@@ -8,7 +8,7 @@ export PYTHON
 
 build:       ; @scripts/bootstrap run
 run: build   ; @.venv/bin/python -m kafka_shim serve $(ARGS)
-test:        ; @scripts/bootstrap test && $(SUITE) test
+test:        ; @scripts/bootstrap test && $(SUITE) $(or $(ARGS),test)
 lint:        ; @scripts/bootstrap test && $(SUITE) lint
 bench:       ; @scripts/bootstrap java && .venv/bin/python -m bench $(ARGS)
 compat:      ; @scripts/bootstrap compat && .venv/bin/python -m kafka_shim.compat --long --readme $(ARGS)$(if $(ARGS),, && .venv/bin/python -m kafka_shim.compat.upstream --long --findings)

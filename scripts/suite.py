@@ -1,20 +1,22 @@
-"""Runs layers of the test suite one after the other and ends with their counts.
+"""Runs layers of the test suite and ends with their counts.
 
-``suite.py test`` runs every layer that ``make test`` has, in two lanes: what is bound to a CPU goes beside what waits
-for brokers and JVMs, at a lower priority, and prints when it has ended. ``suite.py lint unit`` runs these; what follows
-``--`` goes to pytest. A failed layer does not stop the others; the exit status says whether all passed. JUnit files lie
-in ``build/reports``; ``summary.txt`` there holds the closing line.
+``suite.py test`` runs every layer that ``make test`` has: two lanes take the layers in turn, so that both cores stay
+busy, and what measures time runs by itself at the end. ``suite.py quick`` is for people at work: lint, the unit tests
+and one matrix of clients in under 3 minutes. ``suite.py soak`` runs the long forms. ``suite.py lint unit`` runs these
+one after the other; what follows ``--`` goes to pytest. A failed layer does not stop the others; the exit status says
+whether all passed. JUnit files and the layers' output lie in ``build/reports``; ``summary.txt`` there holds the closing
+line.
 """
 
 from __future__ import annotations
 
 import os
+import queue
 import shutil
 import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "build" / "reports"
 PYTHON = ROOT / ".venv" / "bin" / "python"
+COVERED = ROOT / "build" / "coverage" / "unit"
 UNIT_TREES = ("cext/tests", "shim/tests")
 # What the other Pythons run: no sockets, children or clients; their small environments have none of these.
 PURE_TREES = (
@@ -34,6 +37,9 @@ PURE_TREES = (
     *(f"shim/tests/{name}" for name in ("protocol", "storage", "metadata", "group", "txn", "history")),
 )
 NOT_PURE = "shim/tests/txn/test_stepwise.py"
+QUICK = "not soak and not slow and not alone and not java"
+# About half of the quick unit tests' time.
+OTHER_HALF = ("shim/tests/storage", "shim/tests/txn", "shim/tests/group")
 COUNTS = ("tests", "failures", "errors", "skipped")
 MOST_PRINTED = 60
 
@@ -55,15 +61,15 @@ class Step:
         return {**names, **(self.environment or {})}
 
 
-def pytest(name: str, *arguments: str, python: Path = PYTHON, cwd: Path = ROOT, **environment: str) -> Step:
+def pytest(
+    name: str, *arguments: str, python: Path = PYTHON, cwd: Path = ROOT, is_traced: bool = False, **environment: str
+) -> Step:
+    """A run of pytest; `is_traced` keeps the coverage of Python in build/coverage."""
     report = REPORTS / f"{name}.xml"
+    tracing = ["-m", "coverage", "run", f"--data-file={COVERED}"] if is_traced else []
     logging = ("-o", "junit_logging=system-out")
-    command = [str(python), "-m", "pytest", "-q", f"--junitxml={report}", *logging, *arguments]
+    command = [str(python), *tracing, "-m", "pytest", "-q", f"--junitxml={report}", *logging, *arguments]
     return Step(name, command, cwd, environment, report)
-
-
-def trees(*names: str) -> list[str]:
-    return [name for name in names if (ROOT / name).is_dir()]
 
 
 def copy_tree(target: Path, **environment: str) -> Step:
@@ -92,13 +98,31 @@ def lint() -> list[Step]:
 
 
 def unit() -> list[Step]:
-    """Every unit test on the main Python."""
-    return [pytest("unit", *trees(*UNIT_TREES), "-m", "not soak")]
+    """The unit tests on the main Python under coverage, those that take seconds each without, and each file's floor."""
+    COVERED.parent.mkdir(parents=True, exist_ok=True)
+    COVERED.unlink(missing_ok=True)
+    floors = [str(PYTHON), str(ROOT / "scripts" / "coverage_report.py"), str(COVERED)]
+    return [
+        pytest("unit", *UNIT_TREES, "-m", "not soak and not slow and not alone", is_traced=True),
+        pytest("unit-slow", *UNIT_TREES, "-m", "slow and not soak and not alone"),
+        Step("coverage of Python", floors),
+    ]
+
+
+def quick_unit() -> list[Step]:
+    """The unit tests without coverage and what takes seconds; the other half of them runs beside."""
+    return [pytest("quick-unit", *UNIT_TREES, *(f"--ignore={name}" for name in OTHER_HALF), "-m", QUICK)]
+
+
+def quick_rest() -> list[Step]:
+    """What runs beside: lint, the other unit tests, each Python client's way through the broker."""
+    clients = ["compat_tests/tests/clients/test_matrix.py", "-k", "not java and not kcat"]
+    return [*lint(), pytest("quick-rest", *OTHER_HALF, "-m", QUICK), pytest("quick-clients", *clients)]
 
 
 def pythons() -> list[Step]:
     """The pure unit tests on the other Pythons."""
-    chosen = (*trees(*PURE_TREES), f"--ignore={NOT_PURE}", "-m", "not soak and not java and not slow")
+    chosen = (*PURE_TREES, f"--ignore={NOT_PURE}", "-m", "not soak and not java and not slow and not alone")
     return [
         pytest(f"unit-{python.parent.parent.name.removeprefix('.venv-')}", *chosen, python=python)
         for python in sorted(ROOT.glob(".venv-3.*/bin/python"))
@@ -106,16 +130,17 @@ def pythons() -> list[Step]:
 
 
 def coverage() -> list[Step]:
-    """The unit tests once more in a traced build, and the coverage of Python and Cython."""
+    """The long form: the unit tests in a build with line tracing, and the coverage of Cython."""
     tree = ROOT / "build" / "linetrace"
-    run = [str(PYTHON), "-m", "coverage", "run", "-m", "pytest", "-q", "--timeout=600", *trees(*UNIT_TREES)]
+    run = [str(PYTHON), "-m", "coverage", "run", "--rcfile=scripts/coverage_cython.toml", "-m", "pytest", "-q"]
     # Coverage looks for the C file of a module beside its .pyx.
     generated = "import glob, shutil; [shutil.copy(path, 'cext') for path in glob.glob('build/cython/cext/*.c')]"
+    chosen = ("--timeout=600", *UNIT_TREES, "-m", "not soak and not java and not slow and not alone")
     return [
         copy_tree(tree, KAFKA_SHIM_LINETRACE="1", KAFKA_SHIM_WERROR="0"),
         Step("generated C", [str(PYTHON), "-c", generated], tree),
-        Step("coverage run", [*run, "-m", "not soak and not java and not slow"], tree, {"KAFKA_SHIM_TRACED": "1"}),
-        Step("coverage report", [str(PYTHON), str(ROOT / "scripts" / "coverage_report.py")], tree),
+        Step("coverage run", [*run, *chosen], tree, {"KAFKA_SHIM_TRACED": "1"}),
+        Step("coverage of Cython", [str(PYTHON), str(ROOT / "scripts" / "coverage_report.py"), "--cython"], tree),
     ]
 
 
@@ -141,20 +166,26 @@ def asan() -> list[Step]:
 def clients() -> list[Step]:
     """Real clients and tools on the shim, kills under load, and the same conversations held with Apache Kafka."""
     names = ("clients", "admin", "groups", "transactions", "crash")
-    return [pytest("clients", *trees(*(f"compat_tests/tests/{name}" for name in names)), "--timeout=600")]
+    trees = (f"compat_tests/tests/{name}" for name in names)
+    return [pytest("clients", *trees, "--timeout=600", "-m", "not soak and not alone")]
 
 
 def compat() -> list[Step]:
     names = ("compat", "containers", "upstream")
-    return [pytest("compat", *trees(*(f"compat_tests/tests/{name}" for name in names)), "-m", "not soak")]
+    return [pytest("compat", *(f"compat_tests/tests/{name}" for name in names), "-m", "not soak and not alone")]
 
 
 def spark() -> list[Step]:
-    return [pytest("spark", *trees("spark/tests"), "-m", "not soak", "--timeout=900")]
+    return [pytest("spark", "spark/tests", "-m", "not soak and not alone", "--timeout=900")]
+
+
+def alone() -> list[Step]:
+    """What measures time: nothing runs beside it."""
+    return [pytest("alone", *UNIT_TREES, "compat_tests/tests", "-m", "alone and not soak", "--timeout=600")]
 
 
 def soak() -> list[Step]:
-    return [pytest("soak", *trees(*UNIT_TREES, "compat_tests/tests", "spark/tests"), "-m", "soak", "--timeout=7200")]
+    return [pytest("soak", *UNIT_TREES, "compat_tests/tests", "spark/tests", "-m", "soak", "--timeout=7200")]
 
 
 LAYERS: dict[str, Callable[[], list[Step]]] = {
@@ -162,15 +193,22 @@ LAYERS: dict[str, Callable[[], list[Step]]] = {
     "unit": unit,
     "pythons": pythons,
     "asan": asan,
-    "coverage": coverage,
     "clients": clients,
     "compat": compat,
     "spark": spark,
+    "alone": alone,
+    "quick-unit": quick_unit,
+    "quick-rest": quick_rest,
+    "coverage": coverage,
     "soak": soak,
 }
-TEST = ("lint", "unit", "clients", "compat", "spark")
-BESIDE = ("pythons", "asan", "coverage")
-BESIDE_NICENESS = 10
+# The layers of a form: in two lanes, the longest first so that both end together, and by itself what comes behind.
+FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "test": (("lint", "clients", "spark", "compat", "unit", "pythons", "asan"), ("alone",)),
+    "quick": (("quick-unit", "quick-rest"), ()),
+    "soak": ((), ("coverage", "soak")),
+}
+LANES = 2
 
 
 @dataclass
@@ -196,23 +234,44 @@ class Result:
         return f"{self.name:8} {self.passed:6} passed {self.missed:4} failed {skipped:4} skipped {self.seconds:7.1f} s"
 
 
-class Lane:
-    """Runs layers in turn and keeps their results; one with a `log` writes there what else would be printed."""
+class Runner:
+    """Runs layers and keeps their results. What runs in a lane prints when it has ended."""
 
-    def __init__(self, names: Sequence[str], extra: Sequence[str] = (), log: Path | None = None) -> None:
-        self._names = names
+    def __init__(self, extra: Sequence[str] = ()) -> None:
         self._extra = extra
-        self._log = log
+        self._printing = threading.Lock()
         self.results: list[Result] = []
 
-    def run(self) -> None:
-        with ExitStack() as stack:
-            out = None if self._log is None else stack.enter_context(self._log.open("w"))
-            for name in self._names:
-                self.results.append(self._layer(name, out))
+    def in_turn(self, names: Sequence[str]) -> None:
+        for name in names:
+            print(f"=== {name}", flush=True)
+            self.results.append(self._layer(name, None))
+
+    def in_lanes(self, names: Sequence[str]) -> None:
+        left: queue.SimpleQueue[str] = queue.SimpleQueue()
+        for name in names:
+            left.put(name)
+        lanes = [threading.Thread(target=self._lane, args=(left,)) for _ in range(min(LANES, len(names)))]
+        for lane in lanes:
+            lane.start()
+        for lane in lanes:
+            lane.join()
+
+    def _lane(self, left: queue.SimpleQueue[str]) -> None:
+        while True:
+            try:
+                name = left.get_nowait()
+            except queue.Empty:
+                return
+            print(f"... {name} begins", flush=True)
+            log = REPORTS / f"{name}.log"
+            with log.open("w") as out:
+                result = self._layer(name, out)
+            with self._printing:
+                self.results.append(result)
+                print(f"=== {name}\n{log.read_text(errors='replace')}{result}", flush=True)
 
     def _layer(self, name: str, out: TextIO | None) -> Result:
-        print(f"=== {name}", flush=True, file=out)
         began = time.monotonic()
         total = dict.fromkeys(COUNTS, 0)
         failed, told = [], []
@@ -230,8 +289,6 @@ class Lane:
         if step.report is not None:
             step.report.unlink(missing_ok=True)
             command = [*command, *self._extra]
-        if out is not None:
-            command = ["nice", "-n", str(BESIDE_NICENESS), *command]
         path = os.pathsep.join([str(PYTHON.parent), os.environ.get("PATH", "")])  # cython-lint runs pycodestyle by name
         environment = {**os.environ, "PATH": path, "KAFKA_SHIM_WERROR": "1", **step.variables}
         done = subprocess.run(
@@ -276,26 +333,18 @@ def main(arguments: list[str]) -> int:
     if "--" in arguments:
         at = arguments.index("--")
         arguments, extra = arguments[:at], arguments[at + 1 :]
-    names = [name for argument in arguments for name in (TEST if argument == "test" else (argument,))]
-    unknown = [name for name in names if name not in LAYERS]
-    if unknown or not names:
-        print(f"layers: test {' '.join(LAYERS)}", file=sys.stderr)
+    unknown = [name for name in arguments if name not in LAYERS and name not in FORMS]
+    if unknown or not arguments:
+        print(f"forms: {' '.join(FORMS)}; layers: {' '.join(LAYERS)}", file=sys.stderr)
         return 2
     REPORTS.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    lane = Lane(names, extra)
-    results = lane.results
-    if "test" in arguments:
-        log = REPORTS / "beside.log"
-        beside = Lane(BESIDE, extra, log)
-        thread = threading.Thread(target=beside.run)
-        thread.start()
-        lane.run()
-        thread.join()
-        print(log.read_text(errors="replace"), flush=True)
-        results = lane.results + beside.results
-    else:
-        lane.run()
+    runner = Runner(extra)
+    for name in arguments:
+        together, behind = FORMS.get(name, ((), (name,)))
+        runner.in_lanes(together)
+        runner.in_turn(behind)
+    results = runner.results
     failed = [step for result in results for step in result.failed]
     skipped = sum(result.counts["skipped"] for result in results)
     minutes = (time.monotonic() - began) / 60

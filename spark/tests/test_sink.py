@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import reduce
 from pathlib import Path
@@ -20,8 +20,9 @@ from kafka_shim.spark import plain_clients as kafka
 from kafka_shim.spark.kafka_topic import Source
 from kafka_shim.spark.sink import foreach_batch, progress, task_writer
 from kafka_shim.spark.sink.task_writer import SinkOptions, TaskAddress, write_task
+from kafka_shim.spark.tests.conftest import KINDS
 from kafka_shim.spark.tests.probe import BatchIdProbe
-from kafka_shim.targets import make
+from kafka_shim.targets import Target
 
 COUNT = 1_000
 
@@ -222,18 +223,20 @@ def test_speculation_is_refused_by_both_forms(scratch: Path) -> None:
     assert done.stdout.splitlines() == ["foreach-batch True", "data-source True"]
 
 
-@pytest.mark.parametrize("kind", ["shim", "kafka-native"])
-def test_a_zombie_of_a_task_is_fenced_and_leaves_nothing(kind: str) -> None:
-    with make(kind) as target:
-        kafka.create(target.bootstrap, "out", 1)
-        options = SinkOptions(target.bootstrap, "out")
-        progress.ensure_progress_topic(options.settings, f"zombie-{kind}", 1)
-        zombie = task_writer.open_producer(options, f"zombie-{kind}", 0)
-        zombie.begin_transaction()
-        zombie.produce("out", b'"zombie"')
-        zombie.flush(30)
-        outcome = write_task([{"value": '"alive"'}], TaskAddress(f"zombie-{kind}", 0, 0, 1), options)
-        assert (outcome.rows, outcome.skipped) == (1, False)
-        with pytest.raises(Exception, match=r"(?i)fenced|epoch"):
-            zombie.commit_transaction(30)
-        assert kafka.values(target.bootstrap, "out") == ["alive"]
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_zombie_of_a_task_is_fenced_and_leaves_nothing(
+    kind: str, brokers: Callable[[str], Target], name: str
+) -> None:
+    bootstrap, query_id = brokers(kind).bootstrap, f"{name}zombie"
+    topic = kafka.create(bootstrap, f"{name}out", 1)
+    options = SinkOptions(bootstrap, topic)
+    progress.ensure_progress_topic(options.settings, query_id, 1)
+    zombie = task_writer.open_producer(options, query_id, 0)
+    zombie.begin_transaction()
+    zombie.produce(topic, b'"zombie"')
+    zombie.flush(30)
+    outcome = write_task([{"value": '"alive"'}], TaskAddress(query_id, 0, 0, 1), options)
+    assert (outcome.rows, outcome.skipped) == (1, False)
+    with pytest.raises(Exception, match=r"(?i)fenced|epoch"):
+        zombie.commit_transaction(30)
+    assert kafka.values(bootstrap, topic) == ["alive"]

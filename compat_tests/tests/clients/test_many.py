@@ -8,6 +8,7 @@ import time
 from contextlib import ExitStack
 
 import psutil
+import pytest
 
 from kafka_shim.targets import Target, make, requests
 from kafka_shim.wire_client import Connection
@@ -58,6 +59,7 @@ def burst_ms(target: Target, connections: int) -> float:
     return statistics.median(taken)
 
 
+@pytest.mark.alone
 def test_a_thousand_idle_and_two_hundred_busy_connections_and_two_thousand_partitions() -> None:
     """Two brokers, one with little and one with much, are asked in turn: what else the machine does meets both."""
     with make("shim") as little, make("shim") as much, ExitStack() as stack:

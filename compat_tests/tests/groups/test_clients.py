@@ -117,6 +117,7 @@ def test_members_share_lose_and_regain_partitions(kind: str, members: Members, s
     assert not first.errors + second.errors + third.errors
 
 
+@pytest.mark.alone
 def test_a_crashed_member_is_replaced_after_its_session(members: Members, source: Source) -> None:
     # All kinds at once, each in its group: a session takes as long as it takes.
     kinds = [*CLASSIC, *MODERN]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import pytest
+
 from kafka_shim.errors import ErrorCode
 from kafka_shim.java_hash import internal_partition
 from kafka_shim.targets import make
@@ -25,6 +27,7 @@ def commit(connection: Connection, group: str, offset: int, partitions: int) -> 
     return ErrorCode(answer.topics[0].partitions[0].error_code)
 
 
+@pytest.mark.alone
 def test_a_large_group_is_read_while_the_others_are_served() -> None:
     large = "large"
     small = next(
