@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 
+from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.wire_client import Connection
 
 TYPE_CHECKING = False
@@ -12,8 +13,8 @@ if TYPE_CHECKING:
 
     from kafka_shim.protocol.message import Message
 
-# Long for a broker that has no reason to wait.
-A_WHILE_S = 0.4
+# A broker that has answered so many requests of another connection meanwhile has looked at the one that waits.
+ROUND_TRIPS = 20
 
 
 class Parked:
@@ -21,13 +22,17 @@ class Parked:
 
     def __init__(self, bootstrap: str, message: Message, version: int, *, client_id: str, timeout_s: float) -> None:
         self.message, self.version = message, version
+        self._bootstrap, self._timeout_s = bootstrap, timeout_s
         self.connection = Connection(bootstrap, client_id=client_id, timeout_s=timeout_s)
         self.connection.send(message, version)
 
     @property
     def is_waiting(self) -> bool:
-        """Still after a while."""
-        return not select.select([self.connection._socket], [], [], A_WHILE_S)[0]
+        """Whether there is no answer yet, while the broker has answered others since."""
+        with Connection(self._bootstrap, timeout_s=self._timeout_s) as other:
+            for _ in range(ROUND_TRIPS):
+                other.request(ApiVersionsRequest(), 0)
+        return not select.select([self.connection._socket], [], [], 0)[0]
 
     def receive(self) -> Any:
         """The answer. Raises WireClientError."""

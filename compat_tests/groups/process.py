@@ -27,6 +27,7 @@ class Member:
         self.assigned: list[str] = []
         self.errors: list[str] = []
         self.is_closed = False
+        self.is_committed = False  # what it has told of so far
         self._started = threading.Event()
         pairs = [f"{key}={value}" for key, value in options.items()]
         if kind.startswith("java"):
@@ -46,6 +47,9 @@ class Member:
             if word == "record":
                 topic, partition, offset, value = rest.split(" ", 3)
                 self.records.append((topic, int(partition), int(offset), value))
+                self.is_committed = False
+            elif word == "committed":
+                self.is_committed = True
             elif word == "assigned":
                 self.assigned = rest.split()
             elif word == "started":

@@ -229,7 +229,7 @@ def test_groups_go_on_after_the_broker_was_killed() -> None:
             started = {kind: made.start(kind, f"g-{kind}", source.name) for kind in kinds}
             for kind, member in started.items():
                 wait_until(lambda member=member: source.all_in(member), f"{kind} reads all", 60)
-            time.sleep(0.3)  # let the last commits go out
+                wait_until(lambda member=member: member.is_committed, f"{kind} commits all", 60)
             target.restart(kill=True)
             source.produce(100)
             for kind, member in started.items():
