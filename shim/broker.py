@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.api.fetch_sessions import FetchSessions
+    from kafka_shim.api.fetch_sessions import FetchSessionCache
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
     from kafka_shim.faults import Faults
@@ -148,7 +148,7 @@ class Broker:
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     producer_ids: ProducerIds
-    fetch_sessions: FetchSessions
+    fetch_sessions: FetchSessionCache
     receive_memory: ReceiveMemory
     send_memory: SendMemory
 

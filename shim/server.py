@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 
-from kafka_shim.api.fetch_sessions import FetchSessions
+from kafka_shim.api.fetch_sessions import FetchSessionCache
 from kafka_shim.broker import Broker
 from kafka_shim.clock import RealClock
 from kafka_shim.connection import Connection, Registry
@@ -47,7 +47,7 @@ class Server:
         broker.faults = faults or Faults()
         broker.metrics = Metrics()
         broker.node_id = config.node_id
-        broker.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots)
+        broker.fetch_sessions = FetchSessionCache(config.max_incremental_fetch_session_cache_slots)
         self._dispatcher = Dispatcher(broker)
         broker.receive_memory = ReceiveMemory(config.queued_max_request_bytes)
         broker.send_memory = SendMemory()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from random import Random
 
+    from kafka_shim.api.fetch_reads import PartitionRead
     from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchRequest
     from kafka_shim.protocol.messages.fetch_response import PartitionData
 
@@ -28,11 +29,12 @@ logger = logging.getLogger("kafka_shim.fetch")
 
 INITIAL_EPOCH, FINAL_EPOCH = 0, -1
 NO_SESSION = 0
+FIRST_WITH_SESSIONS, FIRST_WITH_TOPIC_IDS = 7, 13
 EVICTABLE_AFTER_MS = 120_000
 MAX_SESSION_ID = 2**31 - 1
 
 
-class Wanted:
+class CachedPartition:
     """One partition of a fetch: where its reader is, and for sessions what the reader was told last."""
 
     __slots__ = (
@@ -60,8 +62,9 @@ class Wanted:
         self.current_leader_epoch = asked.current_leader_epoch
         self.last_fetched_epoch = asked.last_fetched_epoch
 
-    def must_tell(self, answer: PartitionData, size_bytes: int) -> bool:
-        """Whether an incremental answer has to name this partition; remembers what it says."""
+    def update_response(self, answer: PartitionData, size_bytes: int) -> bool:
+        """Whether an incremental answer has to name this partition; remembers what it says (Kafka:
+        maybeUpdateResponseData)."""
         tells = size_bytes > 0 or answer.error_code != ErrorCode.NONE or answer.diverging_epoch.epoch >= 0
         if self.high_watermark != answer.high_watermark:
             self.high_watermark = answer.high_watermark
@@ -80,7 +83,7 @@ class FetchSession:
 
     __slots__ = ("by_id", "created_ms", "epoch", "partitions", "session_id", "used_ms")
 
-    def __init__(self, session_id: int, by_id: bool, partitions: dict[Key, Wanted], now_ms: int) -> None:
+    def __init__(self, session_id: int, by_id: bool, partitions: dict[Key, CachedPartition], now_ms: int) -> None:
         self.session_id = session_id
         self.by_id = by_id
         self.partitions = partitions
@@ -88,29 +91,64 @@ class FetchSession:
         self.created_ms = now_ms
         self.used_ms = now_ms
 
+    def rotate(self, served: Iterable[Key]) -> None:
+        """Move partitions that gave data to the end of the order."""
+        for key in served:
+            cached = self.partitions.pop(key, None)
+            if cached is not None:
+                self.partitions[key] = cached
 
-class Plan:
-    """What one request asks for after sessions are resolved: a session to continue, or to open, or none, or an
-    error."""
 
-    __slots__ = ("epoch", "error", "opens", "partitions", "session")
+class FetchContext:
+    """What one request reads, with its session resolved. Kafka has a class for each kind: SessionlessFetchContext,
+    FullFetchContext (`opens_session`), IncrementalFetchContext (`session`), SessionErrorContext (`error`).
+
+    `partitions` is everything to read, in order: all of a session's, so far."""
+
+    __slots__ = ("by_id", "epoch", "error", "opens_session", "partitions", "session")
 
     def __init__(
         self,
-        partitions: dict[Key, Wanted],
+        partitions: dict[Key, CachedPartition],
+        by_id: bool,
         session: FetchSession | None = None,
-        opens: bool = False,
+        opens_session: bool = False,
         error: ErrorCode = ErrorCode.NONE,
     ) -> None:
         self.partitions = partitions
+        self.by_id = by_id
         self.session = session
-        self.opens = opens
+        self.opens_session = opens_session
         self.error = error
         # The session's epoch while this request is the newest of it.
         self.epoch = session.epoch if session is not None else -1
 
+    @property
+    def session_id(self) -> int:
+        """Of the session that goes on; NO_SESSION without one."""
+        return self.session.session_id if self.session is not None else NO_SESSION
 
-class FetchSessions:
+    @property
+    def is_superseded(self) -> bool:
+        """Whether a later request of the session was served meanwhile."""
+        return self.session is not None and self.session.epoch != self.epoch
+
+    def update(self, reads: list[PartitionRead]) -> list[PartitionRead]:
+        """Those that the answer names; the session remembers what they say (Kafka:
+        updateAndGenerateResponseData)."""
+        session = self.session
+        if session is None:
+            if self.opens_session:
+                for read in reads:
+                    read.asked.update_response(read.answer, read.size_bytes)
+            return reads
+        named = [read for read in reads if read.asked.update_response(read.answer, read.size_bytes)]
+        if len(session.partitions) > 1:
+            session.rotate(read.key for read in named if read.size_bytes)
+        return named
+
+
+class FetchSessionCache:
     """All sessions of one broker, the least recently used first."""
 
     __slots__ = ("_random", "_seed", "_sessions", "slots")
@@ -124,31 +162,32 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def plan(self, request: FetchRequest, version: int, now_ms: int) -> Plan:
-        """Resolve a request: `Plan.partitions` is everything to serve, in order."""
-        by_id = version >= 13
+    def new_context(self, request: FetchRequest, version: int, now_ms: int) -> FetchContext:
+        """Resolve a request's session (Kafka: FetchManager.newContext)."""
+        by_id = version >= FIRST_WITH_TOPIC_IDS
         epoch, session_id = request.session_epoch, request.session_id
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if session_id != NO_SESSION:
                 self._sessions.pop(session_id, None)
-            return Plan(_wanted(request, by_id), opens=epoch == INITIAL_EPOCH)
+            opens_session = epoch == INITIAL_EPOCH and version >= FIRST_WITH_SESSIONS
+            return FetchContext(_asked(request, by_id), by_id, opens_session=opens_session)
         session = self._sessions.get(session_id)
         if session is None:
-            return Plan({}, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            return FetchContext({}, by_id, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if session.epoch != epoch:
-            return Plan({}, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+            return FetchContext({}, by_id, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.by_id != by_id:
-            return Plan({}, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+            return FetchContext({}, by_id, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         _update(session, request, by_id)
         del self._sessions[session_id]
         if not session.partitions:
-            return Plan(_wanted(request, by_id))
+            return FetchContext(_asked(request, by_id), by_id)
         self._sessions[session_id] = session
         session.used_ms = now_ms
         session.epoch = session.epoch + 1 if session.epoch < MAX_SESSION_ID else 1
-        return Plan(session.partitions, session)
+        return FetchContext(session.partitions, by_id, session)
 
-    def open(self, partitions: dict[Key, Wanted], by_id: bool, now_ms: int) -> int:
+    def open(self, partitions: dict[Key, CachedPartition], by_id: bool, now_ms: int) -> int:
         """A new session's id, or NO_SESSION when there is no room for one of this size."""
         if len(self._sessions) >= self.slots and not self._evict(len(partitions), now_ms):
             return NO_SESSION
@@ -178,21 +217,12 @@ class FetchSessions:
         return True
 
 
-def rotate(session: FetchSession, served: Iterable[Key]) -> None:
-    """Move partitions that gave data to the end of the order."""
-    partitions = session.partitions
-    for key in served:
-        wanted = partitions.pop(key, None)
-        if wanted is not None:
-            partitions[key] = wanted
-
-
-def _wanted(request: FetchRequest, by_id: bool) -> dict[Key, Wanted]:
-    found: dict[Key, Wanted] = {}
+def _asked(request: FetchRequest, by_id: bool) -> dict[Key, CachedPartition]:
+    found: dict[Key, CachedPartition] = {}
     for topic in request.topics:
         name: str | bytes = topic.topic_id if by_id else topic.topic
         for asked in topic.partitions:
-            found[name, asked.partition] = Wanted(name, asked)
+            found[name, asked.partition] = CachedPartition(name, asked)
     return found
 
 
@@ -203,7 +233,7 @@ def _update(session: FetchSession, request: FetchRequest, by_id: bool) -> None:
         for asked in topic.partitions:
             known = partitions.get((name, asked.partition))
             if known is None:
-                partitions[name, asked.partition] = Wanted(name, asked)
+                partitions[name, asked.partition] = CachedPartition(name, asked)
             else:
                 known.update(asked)
     for forgotten in request.forgotten_topics_data:

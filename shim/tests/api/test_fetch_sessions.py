@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from kafka_shim.api.fetch_sessions import EVICTABLE_AFTER_MS, NO_SESSION, FetchSessions, Wanted
+from kafka_shim.api.fetch_sessions import EVICTABLE_AFTER_MS, NO_SESSION, CachedPartition, FetchSessionCache
 from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchRequest
 
 
 def partitions(count: int) -> dict:
-    return {("t", index): Wanted("t", FetchPartition(partition=index)) for index in range(count)}
+    return {("t", index): CachedPartition("t", FetchPartition(partition=index)) for index in range(count)}
 
 
 def test_a_full_cache_gives_no_session_while_all_are_young():
-    sessions = FetchSessions(2, seed=1)
+    sessions = FetchSessionCache(2, seed=1)
     assert sessions.open(partitions(1), False, 0) != NO_SESSION
     assert sessions.open(partitions(1), False, 0) != NO_SESSION
     assert sessions.open(partitions(9), False, EVICTABLE_AFTER_MS) == NO_SESSION
@@ -19,42 +19,43 @@ def test_a_full_cache_gives_no_session_while_all_are_young():
 
 
 def test_a_session_that_nobody_uses_gives_way():
-    sessions = FetchSessions(1, seed=1)
+    sessions = FetchSessionCache(1, seed=1)
     old = sessions.open(partitions(5), False, 0)
     new = sessions.open(partitions(1), False, EVICTABLE_AFTER_MS + 1)
     assert new not in (old, NO_SESSION)
     assert (
-        sessions.plan(FetchRequest(session_id=old, session_epoch=1), 12, 0).error.name == "FETCH_SESSION_ID_NOT_FOUND"
+        sessions.new_context(FetchRequest(session_id=old, session_epoch=1), 12, 0).error.name
+        == "FETCH_SESSION_ID_NOT_FOUND"
     )
 
 
 def test_a_larger_session_takes_the_slot_of_a_smaller_old_one_in_use():
-    sessions = FetchSessions(1, seed=1)
+    sessions = FetchSessionCache(1, seed=1)
     now_ms = EVICTABLE_AFTER_MS + 1
     old = sessions.open(partitions(2), False, 0)
-    assert not sessions.plan(FetchRequest(session_id=old, session_epoch=1), 12, now_ms).error
+    assert not sessions.new_context(FetchRequest(session_id=old, session_epoch=1), 12, now_ms).error
     assert sessions.open(partitions(2), False, now_ms) == NO_SESSION
     assert sessions.open(partitions(3), False, now_ms) != NO_SESSION
 
 
 def test_no_slots_means_no_sessions():
-    sessions = FetchSessions(0)
+    sessions = FetchSessionCache(0)
     assert sessions.open(partitions(1), False, 0) == NO_SESSION
 
 
 def test_epochs_count_up_and_wrap_to_one():
-    sessions = FetchSessions(1, seed=1)
+    sessions = FetchSessionCache(1, seed=1)
     session_id = sessions.open(partitions(1), False, 0)
     for epoch in range(1, 4):
-        plan = sessions.plan(FetchRequest(session_id=session_id, session_epoch=epoch), 12, 0)
-        assert plan.session is not None
-        assert plan.epoch == epoch + 1
-    plan.session.epoch = 2**31 - 1
-    plan = sessions.plan(FetchRequest(session_id=session_id, session_epoch=2**31 - 1), 12, 0)
-    assert plan.epoch == 1
+        fetch = sessions.new_context(FetchRequest(session_id=session_id, session_epoch=epoch), 12, 0)
+        assert fetch.session is not None
+        assert fetch.epoch == epoch + 1
+    fetch.session.epoch = 2**31 - 1
+    fetch = sessions.new_context(FetchRequest(session_id=session_id, session_epoch=2**31 - 1), 12, 0)
+    assert fetch.epoch == 1
 
 
 def test_ids_are_seeded_for_who_wants_the_same_run_again():
-    assert FetchSessions(1, seed=5).open(partitions(1), False, 0) == FetchSessions(1, seed=5).open(
+    assert FetchSessionCache(1, seed=5).open(partitions(1), False, 0) == FetchSessionCache(1, seed=5).open(
         partitions(1), False, 0
     )

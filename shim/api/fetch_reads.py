@@ -1,0 +1,167 @@
+"""Reading the partitions of one fetch (Kafka: ReplicaManager.readFromLog and its LogReadResults).
+
+Which partitions are read, and in which order, is the fetch context's matter: `FetchContext.partitions`.
+"""
+
+from __future__ import annotations
+
+from kafka_shim.api.partitions import check_leader_epoch
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.messages.fetch_response import AbortedTransaction, EpochEndOffset, PartitionData
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.api.fetch_sessions import CachedPartition, FetchContext, Key
+    from kafka_shim.broker import Context
+    from kafka_shim.protocol.messages.fetch_request import FetchRequest
+    from kafka_shim.storage.log import PartitionLog
+
+# So many stored bytes an answer holds at once; what it shows beyond them is read from the files as it is sent.
+COPY_BYTES = 64 * 1024
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+# Found before a log is asked: these answers come last, and have an empty list of aborted transactions, others a null.
+UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+
+
+class PartitionRead:
+    """One partition of a fetch: what it gave when it was read, and where its log stood then."""
+
+    __slots__ = ("answer", "asked", "end_offset", "key", "log", "log_bytes", "size_bytes", "start_offset")
+
+    def __init__(self, key: Key, asked: CachedPartition) -> None:
+        self.key = key
+        self.asked = asked
+        self.answer = PartitionData(partition_index=asked.partition)
+        self.size_bytes = 0
+        self.log: PartitionLog | None = None
+        self.end_offset = -1
+        self.start_offset = -1
+        # Only kept where `min_bytes` makes a reader wait for more.
+        self.log_bytes = 0
+
+    def has_changed(self) -> bool:
+        """Whether reading it again could give something else. Markers take offsets, so they count as well."""
+        log = self.log
+        return log is not None and (
+            log.log_end_offset != self.end_offset
+            or log.log_start_offset != self.start_offset
+            or log.is_closed
+            or log.is_offline
+        )
+
+
+class FetchReads:
+    """One pass over the partitions of a fetch: what each gave, and whether the answer may leave now."""
+
+    __slots__ = ("entries", "has_news", "size_bytes")
+
+    def __init__(self) -> None:
+        self.entries: list[PartitionRead] = []
+        self.size_bytes = 0
+        # An error or a diverging epoch: nothing to wait for.
+        self.has_news = False
+
+
+def read_again(
+    context: Context, request: FetchRequest, fetch: FetchContext, reads: FetchReads, changed: list[PartitionRead]
+) -> FetchReads:
+    """What the fetch would give now. Only what changed is read, unless something gave data before: then the limits may
+    fall elsewhere."""
+    if reads.size_bytes:
+        return read_partitions(context, request, fetch)
+    left_bytes = _limit_bytes(context, request)
+    for entry in changed:
+        entry.answer = PartitionData(partition_index=entry.asked.partition)
+        _read_entry(context, request, entry, reads, left_bytes)
+    return reads
+
+
+def read_partitions(context: Context, request: FetchRequest, fetch: FetchContext) -> FetchReads:
+    """What all partitions of the fetch give now, within its limits."""
+    reads = FetchReads()
+    left_bytes = _limit_bytes(context, request)
+    for key, asked in fetch.partitions.items():
+        entry = PartitionRead(key, asked)
+        reads.entries.append(entry)
+        _read_entry(context, request, entry, reads, left_bytes)
+    return reads
+
+
+def _limit_bytes(context: Context, request: FetchRequest) -> int:
+    return max(0, min(request.max_bytes, context.broker.config.fetch_max_bytes))
+
+
+def _read_entry(
+    context: Context, request: FetchRequest, entry: PartitionRead, reads: FetchReads, limit_bytes: int
+) -> None:
+    try:
+        entry.size_bytes = _read_one(context, request, entry, reads, limit_bytes - reads.size_bytes)
+        reads.size_bytes += entry.size_bytes
+    except KafkaError as error:
+        _fail(entry.answer, error.code, context.api_version)
+        reads.has_news = True
+
+
+def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, reads: FetchReads, left_bytes: int) -> int:
+    """Fill one partition's answer; the bytes of its records. Raises KafkaError."""
+    broker, asked, answer = context.broker, entry.asked, entry.answer
+    topic = asked.topic
+    if topic.__class__ is bytes:
+        topic = broker.metadata.topic_by_id(topic).name
+    entry.log = log = broker.logs.get(topic, asked.partition)  # type: ignore[arg-type]
+    entry.end_offset = log.log_end_offset
+    entry.start_offset = log.log_start_offset
+    if request.min_bytes > 1:
+        entry.log_bytes = log.size_bytes
+    if asked.current_leader_epoch >= 0:
+        check_leader_epoch(log, asked.current_leader_epoch)
+    if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "nobody else holds a replica")
+    if asked.last_fetched_epoch >= 0 and _diverges(log, asked, answer):
+        reads.has_news = True
+        return 0
+    fetched = log.read(
+        asked.fetch_offset,
+        max(0, min(asked.max_bytes, left_bytes)),
+        isolation_level=request.isolation_level,
+        at_least_one=not reads.size_bytes,
+        copy_bytes=COPY_BYTES - reads.size_bytes,
+    )
+    answer.high_watermark = fetched.high_watermark
+    answer.last_stable_offset = fetched.last_stable_offset
+    answer.log_start_offset = fetched.log_start_offset
+    answer.records = fetched.records
+    if fetched.aborted is None:
+        answer.aborted_transactions = None
+    elif fetched.aborted:
+        answer.aborted_transactions = [
+            AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
+            for producer_id, first_offset in fetched.aborted
+        ]
+    return fetched.size_bytes
+
+
+def _fail(answer: PartitionData, code: ErrorCode, version: int) -> None:
+    if code is ErrorCode.KAFKA_STORAGE_ERROR and version <= 5:
+        code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # clients of that age know no storage errors, and retry this one
+    answer.error_code = code
+    answer.high_watermark = -1
+    answer.records = b""
+    if code not in UNKNOWN:
+        answer.aborted_transactions = None
+
+
+def _diverges(log: PartitionLog, asked: CachedPartition, answer: PartitionData) -> bool:
+    """Whether the reader's last epoch ended before its offset: then it gets the end, to truncate or reset (KIP-595)."""
+    epoch, end_offset = log.end_offset_for_epoch(asked.last_fetched_epoch)
+    if epoch < 0 or end_offset < 0:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    if epoch >= asked.last_fetched_epoch and end_offset >= asked.fetch_offset:
+        return False
+    answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    answer.high_watermark = log.high_watermark
+    answer.last_stable_offset = log.last_stable_offset
+    answer.log_start_offset = log.log_start_offset
+    answer.aborted_transactions = None
+    answer.records = b""
+    return True
