@@ -1,0 +1,131 @@
+"""Appending the batches of one Produce, each partition with its own outcome (Kafka: appendToLocalLog)."""
+
+from __future__ import annotations
+
+import logging
+
+from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
+from kafka_shim.protocol.messages.produce_response import BatchIndexAndErrorMessage
+from kafka_shim.storage.results import NotOneBatchError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
+    from kafka_shim.broker import Context
+    from kafka_shim.outcome import Flush
+    from kafka_shim.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
+    from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.storage.verification import Verification
+
+logger = logging.getLogger("kafka_shim.request")
+
+# Refusals of Kafka's log that do not tell the log start offset (ReplicaManager.appendToLocalLog).
+_WITHOUT_LOG_START = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+        ErrorCode.INVALID_REQUIRED_ACKS,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+    }
+)
+
+
+class PartitionBatch:
+    """One partition's part of a request: where it goes and what came of it."""
+
+    __slots__ = ("answer", "error", "log", "records", "verification")
+
+    def __init__(self, answer: PartitionProduceResponse, records: Any) -> None:
+        self.answer = answer
+        self.records = records
+        self.log: PartitionLog | None = None
+        self.error: KafkaError | None = None
+        self.verification: Verification | None = None
+
+
+def append(
+    context: Context, acks: int, response: ProduceResponse, batches: list[PartitionBatch]
+) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse] | None:
+    """Append every batch that was not refused yet; None for acks 0, a coroutine if the disk must have them first."""
+    version, broker = context.api_version, context.broker
+    now_ms = context.received_ms
+    failures = None
+    flushes: list[tuple[PartitionBatch, Flush]] | None = None
+    valid_acks = -1 <= acks <= 1
+    for batch in batches:
+        log, answer = batch.log, batch.answer
+        if batch.error is None and not valid_acks:
+            batch.error = KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+        if batch.error is None:
+            assert log is not None
+            try:
+                appended = log.append_as_leader(
+                    batch.records, now_ms=now_ms, version=version, verification=batch.verification
+                )
+            except KafkaError as error:
+                batch.error = error
+            except Exception:
+                # A bug; the other partitions are appended all the same, and their producer must hear of it.
+                logger.exception("append to %s-%d failed", log.topic, log.partition)
+                broker.metrics.errors_unexpected += 1
+                batch.error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+            else:
+                answer.base_offset = appended.base_offset
+                answer.log_append_time_ms = appended.append_time_ms
+                answer.log_start_offset = appended.log_start_offset
+                broker.metrics.appended_bytes += appended.size_bytes
+                if appended.flushed is not None:
+                    flushes = [] if flushes is None else flushes
+                    flushes.append((batch, appended.flushed))
+                continue
+        _refuse(batch)
+        failures = [] if failures is None else failures
+        failures.append(batch)
+    if acks == 0:
+        if failures is not None:
+            reasons = ", ".join(f"{batch.answer.index}: {batch.error}" for batch in failures)
+            raise DisconnectError(f"Produce with acks=0 failed: {reasons}")
+        return None
+    if flushes is not None:
+        return _after_flush(response, flushes)
+    return response
+
+
+def _refuse(batch: PartitionBatch) -> None:
+    error, answer, log = batch.error, batch.answer, batch.log
+    assert error is not None
+    answer.error_code = error.code
+    answer.base_offset = -1
+    record_errors = getattr(error, "record_errors", None)
+    if record_errors is not None:
+        answer.error_message = error.message
+        answer.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
+            for index, text in record_errors
+        ]
+    if log is not None and error.code not in _WITHOUT_LOG_START and not isinstance(error, NotOneBatchError):
+        answer.log_start_offset = log.log_start_offset
+
+
+async def _after_flush(response: ProduceResponse, flushes: list[tuple[PartitionBatch, Flush]]) -> ProduceResponse:
+    """With `flush.messages` the batch is on the disk before its producer hears of it; a partition whose fsync failed is
+    refused, the others are answered."""
+    import asyncio
+
+    for batch, flush in flushes:
+        try:
+            await asyncio.wrap_future(flush)
+        except OSError as err:
+            assert batch.log is not None
+            batch.error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{batch.log.name} cannot be flushed: {err}")
+            batch.answer.log_append_time_ms = -1
+            _refuse(batch)
+    return response

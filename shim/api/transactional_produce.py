@@ -1,0 +1,164 @@
+"""A Produce with transactional batches: they are admitted to their transaction first (B9), then appended."""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from kafka_shim.api.produce_append import append
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.outcome import wait_for
+from kafka_shim.protocol.messages.produce_response import ProduceResponse
+from kafka_shim.txn.admission import (
+    ADDED,
+    admit,
+    admit_patiently,
+    as_produce_error,
+    is_concurrent,
+    operation_of_produce,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
+    from kafka_shim.api.produce_append import PartitionBatch
+    from kafka_shim.broker import Context
+    from kafka_shim.outcome import Flushes
+    from kafka_shim.protocol.messages.produce_request import ProduceRequest
+    from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.txn.admission import Admission
+
+HEADER_BYTES = 61
+TRANSACTIONAL = 0x10
+# magic; low byte of attributes; producer id, producer epoch, base sequence
+_read_producer = Struct(">16xb5xB20xqhi").unpack_from
+
+# Of the refusals before the log these carry a message (ReplicaManager.handleProduceAppend).
+_EXPLAINED = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.NOT_ENOUGH_REPLICAS})
+
+
+def is_transactional(records: Any) -> bool:
+    # Magic and attributes of the first batch; a second one is refused anyway.
+    if len(records) < HEADER_BYTES:
+        return False
+    return bool(records[16] == 2 and records[22] & TRANSACTIONAL)
+
+
+def admit_and_append(
+    context: Context,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    batches: list[PartitionBatch],
+    transactional: list[PartitionBatch],
+) -> ProduceResponse | Coroutine[Any, Any, Any] | None:
+    """Admit the transactional batches, then append what is not refused; a coroutine if that has to wait. Raises
+    KafkaError for the whole request."""
+    broker = context.broker
+    explanations = broker.transactions.explanations
+    for batch in transactional:
+        if batch.error is not None:
+            explanations.refused("Produce", request.transactional_id, batch.error, context.received_ms)
+    located = [(batch, _read_producer(batch.records)) for batch in transactional if batch.error is None]
+    # One without a producer id belongs to no transaction, whatever its attributes say: it is appended like any other.
+    wanted = [batch for batch, header in located if header[2] >= 0]
+    headers = [header for _, header in located if header[2] >= 0]
+    producers = {(header[2], header[3]) for header in headers}
+    if len(producers) > 1:
+        refusal = KafkaError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
+        )
+        explanations.refused("Produce", request.transactional_id, refusal, context.received_ms)
+        raise refusal
+    if not producers:
+        return append(context, request.acks, response, batches)
+    assert request.transactional_id is not None
+    producer_id, producer_epoch = producers.pop()
+    asked = [(batch.log, header[4]) for batch, header in zip(wanted, headers, strict=True) if batch.log is not None]
+    operation = operation_of_produce(context.api_version)
+    outcomes, flushes = admit(
+        broker.transactions,
+        broker.config.transaction_partition_verification_enable,
+        request.transactional_id,
+        producer_id,
+        producer_epoch,
+        asked,
+        operation,
+    )
+    if operation == ADDED and is_concurrent(outcomes):
+        for batch in batches:
+            # The views of the receive buffer end with this call.
+            batch.records = bytearray(batch.records)
+        return _admit_later(context, request, response, batches, wanted, asked, producer_id, producer_epoch)
+    _take_outcomes(wanted, outcomes, operation)
+    if broker.faults.armed or flushes:
+        for batch in batches:
+            batch.records = bytearray(batch.records)
+        return _append_later(context, request, response, batches, wanted, flushes)
+    return _append_admitted(context, request, response, batches, wanted)
+
+
+async def _append_later(
+    context: Context,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    batches: list[PartitionBatch],
+    wanted: list[PartitionBatch],
+    flushes: Flushes,
+) -> ProduceResponse | None:
+    """Append when the disk has what `flush.messages` wants of the coordinator's record: a batch without it would hang
+    after a power cut, in a transaction that nobody knows. A test may hold the request here as well."""
+    if flushes:
+        await wait_for(flushes)
+    await context.broker.faults.gate("produce.verified", transactional_id=request.transactional_id)
+    answer = _append_admitted(context, request, response, batches, wanted)
+    if answer is None or isinstance(answer, ProduceResponse):
+        return answer
+    return await answer
+
+
+def _append_admitted(
+    context: Context,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    batches: list[PartitionBatch],
+    wanted: list[PartitionBatch],
+) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse] | None:
+    """Append; what the log refuses of the transactional batches goes into the history of their transactional id."""
+    admitted = [batch for batch in wanted if batch.error is None]
+    answer = append(context, request.acks, response, batches)
+    for batch in admitted:
+        if batch.error is not None:
+            explanations = context.broker.transactions.explanations
+            explanations.refused("Produce", request.transactional_id, batch.error, context.received_ms)
+    return answer
+
+
+async def _admit_later(
+    context: Context,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    batches: list[PartitionBatch],
+    wanted: list[PartitionBatch],
+    asked: list[tuple[PartitionLog, int]],
+    producer_id: int,
+    producer_epoch: int,
+) -> ProduceResponse | None:
+    broker = context.broker
+    assert request.transactional_id is not None
+    outcomes, flushes = await admit_patiently(
+        broker.transactions, broker.clock, broker.config, request.transactional_id, producer_id, producer_epoch, asked
+    )
+    _take_outcomes(wanted, outcomes, ADDED)
+    return await _append_later(context, request, response, batches, wanted, flushes)
+
+
+def _take_outcomes(wanted: list[PartitionBatch], outcomes: list[Admission], operation: int) -> None:
+    for batch, outcome in zip(wanted, outcomes, strict=True):
+        if isinstance(outcome, KafkaError):
+            batch.error = as_produce_error(outcome, operation)
+            batch.log = None  # these answers do not tell the log start offset
+            if batch.error.code in _EXPLAINED:
+                batch.answer.error_message = batch.error.message
+        else:
+            batch.verification = outcome
