@@ -1,8 +1,7 @@
-"""The second half of a transaction: PREPARE, a marker in each partition, COMPLETE; at once, stepwise, again, or
-resumed.
+"""The second half of a transaction: PREPARE, a marker in each partition, COMPLETE (TransactionMarkerChannelManager).
 
-The decision stands with PREPARE. What fails after it is tried again (storage), or stays as it is (somebody else's
-marker came first, D18); the client is told what completion will give it.
+The decision stands with PREPARE. What fails after it is tried again (storage), or stays as it is (another
+coordinator's marker came first, D18); the client is told what completion will give it. `ending` drives the steps.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ from __future__ import annotations
 import logging
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.outcome import wait_for
 from kafka_shim.txn import state
+from kafka_shim.txn.ending import AFTER_MARKER, AFTER_PREPARE, BEFORE_COMPLETE, BEFORE_PREPARE, Ending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,39 +23,21 @@ if TYPE_CHECKING:
     from kafka_shim.outcome import Flush
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.storage.logs import Logs
+    from kafka_shim.txn.ending import Step
     from kafka_shim.txn.explain import Explanations
     from kafka_shim.txn.log import Slot, TransactionLog
     from kafka_shim.txn.state import TopicPartition, Transaction
 
-    # A point where a test may stop the machine, and the partition whose marker it is about.
-    Step = tuple[str, TopicPartition | None]
     Steps = Generator[Step, None, Transaction]
 
 logger = logging.getLogger("kafka_shim.txn")
 
 MARKER_RETRY_MS = 100
 
-BEFORE_PREPARE: Step = ("txn.before_prepare", None)
-AFTER_PREPARE: Step = ("txn.after_prepare", None)
-# Of the steps that follow each marker.
-AFTER_MARKER = "txn.after_marker"
-BEFORE_COMPLETE: Step = ("txn.before_complete", None)
-AFTER_COMPLETE: Step = ("txn.after_complete", None)
-# Where `flush.messages` wants the disk to have what was written before anything else is.
-DISK_FIRST = frozenset((AFTER_PREPARE, BEFORE_COMPLETE, AFTER_COMPLETE))
-
 
 def _log_bug(transactional_id: str, error: Exception) -> None:
     if not isinstance(error, KafkaError):
         logger.error("%s: cannot be ended, trying on", transactional_id, exc_info=error)
-
-
-def facts_of(step: Step, transactional_id: str) -> dict[str, object]:
-    """What an armed point may be narrowed to (`where`)."""
-    facts: dict[str, object] = {"transactional_id": transactional_id}
-    if step[1] is not None:
-        facts["topic"], facts["partition"] = step[1]
-    return facts
 
 
 class Completion:
@@ -78,12 +59,12 @@ class Completion:
         self._faults = faults
         self._explanations = explanations
         self._retries: dict[str, Timer] = {}
-        # What waits for the disk; tasks that nobody keeps may vanish.
+        # Tasks that wait for the disk; asyncio keeps no reference to them.
         self._tasks: set[Task[None]] = set()
         self._is_stopped = False
 
     def stop(self) -> None:
-        """Nothing is lost: what is prepared is resumed at the next start."""
+        """Stop retries and tasks. The next start resumes what is prepared."""
         self._is_stopped = True
         for timer in self._retries.values():
             timer.cancel()
@@ -93,62 +74,50 @@ class Completion:
                 task.cancel()
 
     def finish(self, slot: Slot, prepared: Transaction) -> None:
-        """All steps at once; faults that need no waiting act here too."""
+        """All steps, as far as nothing must be awaited; the rest is a task then."""
         flushes: list[Flush] = []
-        self._run(self.steps(slot, prepared, flushes), flushes, prepared.transactional_id)
+        self._drive(self.steps(slot, prepared, flushes), flushes, prepared.transactional_id)
 
     def _finish_marking(self, slot: Slot, prepared: Transaction) -> None:
-        """What follows PREPARE, later: whatever fails here is tried again, or nobody would ever end it."""
+        """Write what follows PREPARE, later. Every failure is tried again, or the transaction would never end."""
 
         flushes: list[Flush] = []
 
         def steps() -> Steps:
             try:
-                return (yield from self._rest(slot, prepared, self._clock.now_ms(), flushes))
+                yield from self._mark(slot, prepared, self._clock.now_ms(), flushes)
+                return self._complete(slot, prepared, flushes)
             except BaseException:
                 self._retry_later(slot, prepared)
                 raise
 
         try:
-            self._run(steps(), flushes, prepared.transactional_id)
+            self._drive(steps(), flushes, prepared.transactional_id)
         except Exception as error:
             _log_bug(prepared.transactional_id, error)
 
-    def _run(self, steps: Steps, flushes: list[Flush], transactional_id: str) -> None:
-        """To the end, or to where `flush.messages` wants the disk to have what was written; the rest is a task then.
-        `flushes` is the list that the steps add to."""
-        for step in steps:
-            if self._faults.armed:
-                try:
-                    self._faults.reach(step[0], **facts_of(step, transactional_id))
-                except BaseException as error:
-                    steps.throw(error)
-                    raise
-            if flushes and step in DISK_FIRST and self._run_aside(steps, flushes, transactional_id):
-                return
-
-    def _run_aside(self, steps: Steps, flushes: list[Flush], transactional_id: str) -> bool:
-        """False where there is no loop to wait in: a start, a test."""
+    def _drive(self, steps: Steps, flushes: list[Flush], transactional_id: str) -> None:
+        ending = Ending(steps, flushes, transactional_id, self._faults, may_hold=False)
+        step = ending.advance()
+        if step is None:
+            return
         import asyncio
 
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            return False
-        task = loop.create_task(self._run_on(steps, flushes, transactional_id))
+            # A start: there is no loop to wait in.
+            while step is not None:
+                step = ending.advance()
+            return
+        task = loop.create_task(self._run_on(ending, step, transactional_id))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return True
 
-    async def _run_on(self, steps: Steps, flushes: list[Flush], transactional_id: str) -> None:
+    @staticmethod
+    async def _run_on(ending: Ending, step: Step, transactional_id: str) -> None:
         try:
-            try:
-                await wait_for(flushes)
-            except BaseException as error:
-                steps.throw(error)
-                raise
-            flushes.clear()
-            self._run(steps, flushes, transactional_id)
+            await ending.run(step)
         except Exception as error:
             _log_bug(transactional_id, error)
 
@@ -165,32 +134,28 @@ class Completion:
         slot.unmarked = sorted(prepared.partitions)
         try:
             yield AFTER_PREPARE
-            return (yield from self._rest(slot, prepared, prepared.last_update_ms, flushes))
+            yield from self._mark(slot, prepared, prepared.last_update_ms, flushes)
+            return self._complete(slot, prepared, flushes)
         except BaseException:
             self._retry_later(slot, prepared)
             raise
-
-    def _rest(self, slot: Slot, prepared: Transaction, now_ms: int, flushes: list[Flush]) -> Steps:
-        """The missing markers, and COMPLETE."""
-        yield from self._mark(slot, prepared, now_ms, flushes)
-        return self._complete(slot, prepared, flushes)
 
     def _mark(
         self, slot: Slot, prepared: Transaction, now_ms: int, flushes: list[Flush]
     ) -> Generator[Step, None, None]:
         """Write the markers that are still missing, stamped with `now_ms`: the decision may be much older, and a marker
-        with its time would look expired. What cannot be written stays in `slot.unmarked`."""
+        with its time would look expired. Partitions whose marker cannot be written stay in `slot.unmarked`."""
         coordinator_epoch = self._log.partition_log(slot.partition).leader_epoch
         waiting, failed = slot.unmarked, []
         tried = 0
         try:
-            for topic, partition in waiting:
-                log = self._logs.find(topic, partition)
+            for each in waiting:
+                log = self._logs.find(*each)
                 if log is None:
                     tried += 1
-                    # Deleted: nobody waits for its marker (B17). Offline: it may come back.
-                    if self._metadata.image.partition(topic, partition) is not None:
-                        failed.append((topic, partition))
+                    # Deleted: it needs no marker (B17). Offline: it may come back.
+                    if self._metadata.image.partition(*each) is not None:
+                        failed.append(each)
                     continue
                 try:
                     appended = log.append_marker(
@@ -202,13 +167,13 @@ class Completion:
                         now_ms,
                     )
                 except KafkaError as error:
-                    failed.append((topic, partition))
-                    self._on_marker_refused(slot, prepared, (topic, partition), error)
+                    failed.append(each)
+                    self._on_marker_refused(slot, prepared, each, error)
                 else:
                     _add(appended.flushed, flushes)
                 # Only now: one that failed by a bug may be unwritten, and a marker too many does no harm.
                 tried += 1
-                yield AFTER_MARKER, (topic, partition)
+                yield AFTER_MARKER, each
         finally:
             slot.unmarked = failed + waiting[tried:]
         yield BEFORE_COMPLETE
@@ -218,14 +183,14 @@ class Completion:
     ) -> None:
         text = f"marker for {partition[0]}-{partition[1]} refused with {error}"
         if error.code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED):
-            # As Kafka's coordinator: somebody else wrote a marker there, the transaction stays prepared (B11, D18).
+            # As Kafka's coordinator: another one wrote a marker there, the transaction stays prepared (B11, D18).
             text += "; it stays prepared until `kafka-shim transactions force-terminate`"
             slot.stuck = text
             logger.warning("%s: %s", prepared.transactional_id, text)
         self._explanations.noted(prepared.transactional_id, prepared.last_update_ms, text)
 
     def _complete(self, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> Transaction:
-        """Write COMPLETE if every marker is written; answers the value that the client is told in any case."""
+        """Write COMPLETE if every marker is written. Returns the value that the client is told in either case."""
         now_ms = self._clock.now_ms()
         completed = state.complete(prepared, now_ms)
         if not slot.unmarked:
@@ -265,8 +230,9 @@ class Completion:
         self._finish_marking(slot, prepared)
 
     def resolve(self, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> list[str]:
-        """The way out of D18: where somebody else's marker has ended the transaction already, ours is not needed;
-        where it is still open, ours is written at the partition's own coordinator epoch. Answers a line per step."""
+        """Force the end of a transaction that D18 left prepared. A partition where another coordinator's marker has
+        ended it needs no other; one where it is open gets ours at the partition's coordinator epoch. Returns a line per
+        step."""
         done, offline = [], []
         for topic, partition in slot.unmarked:
             log = self._logs.find(topic, partition)

@@ -1,8 +1,8 @@
-"""The transaction coordinator: the shell around the rules of `state`. Decide, append to `__transaction_state`, apply.
+"""The transaction coordinator: requests around the rules of `state`. Decide, append to `__transaction_state`, apply.
 
-Nothing is awaited between a decision and its apply: that is the lock. Only a transaction that is being ended in
-stepwise mode, or with `flush.messages`, waits between its steps, and then it is `pending`, which every rule refuses
-with CONCURRENT_TRANSACTIONS.
+Nothing is awaited between a decision and its apply: that is the lock. Only the end of a transaction may wait between
+its steps (for a test, or with `flush.messages`); until it is over the transaction has a pending state, and every rule
+refuses it with CONCURRENT_TRANSACTIONS.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import logging
 from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.outcome import Outcome, wait_for
+from kafka_shim.outcome import Outcome
 from kafka_shim.txn import state
-from kafka_shim.txn.completion import AFTER_COMPLETE, AFTER_MARKER, AFTER_PREPARE, DISK_FIRST, Completion, facts_of
+from kafka_shim.txn.completion import Completion
+from kafka_shim.txn.ending import AFTER_COMPLETE, AFTER_PREPARE, ANSWERED, Ending
 from kafka_shim.txn.explain import Explanations
 from kafka_shim.txn.log import Slot, TransactionLog
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from kafka_shim.metadata.store import MetadataStore
     from kafka_shim.outcome import Flush, Flushes
     from kafka_shim.storage.logs import Logs
-    from kafka_shim.txn.completion import Step
+    from kafka_shim.txn.ending import Step
     from kafka_shim.txn.producer_ids import ProducerIds
     from kafka_shim.txn.state import TopicPartition, Transaction
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka_shim.txn")
 
 SHOWN_PARTITIONS = 5
-ANSWERED = "txn.answered"
 
 
 class TransactionCoordinator:
@@ -108,8 +108,8 @@ class TransactionCoordinator:
     def init_producer_id(
         self, transactional_id: str | None, timeout_ms: int, expected: tuple[int, int] | None
     ) -> Outcome[tuple[int, int]]:
-        """The (producer id, epoch) to use from now on; an open transaction of an earlier producer is aborted, which
-        answers CONCURRENT_TRANSACTIONS (A1, B2-B5)."""
+        """Returns the (producer id, epoch) to use from now on. Raises CONCURRENT_TRANSACTIONS after it aborted an open
+        transaction of an earlier producer (A1, B2-B5)."""
         now_ms = self._clock.now_ms()
         try:
             if transactional_id is None:
@@ -195,7 +195,8 @@ class TransactionCoordinator:
         partitions: frozenset[TopicPartition],
         api: str = "AddPartitionsToTxn",
     ) -> frozenset[TopicPartition]:
-        """Verification: those that are not in the transaction, which get TRANSACTION_ABORTABLE (B8, B9)."""
+        """Verification: returns the partitions that are not in the transaction; they get TRANSACTION_ABORTABLE (B8,
+        B9)."""
         try:
             _, txn = self._find(transactional_id)
             missing = state.missing_partitions(txn, producer_id, producer_epoch, partitions)
@@ -223,58 +224,34 @@ class TransactionCoordinator:
 
         PREPARE is written, so the answer is certain. Markers and COMPLETE are what follows it; None where nothing is
         left."""
-        flushes: list[Flush] = []
-        steps = self._end(transactional_id, producer_id, producer_epoch, commit, client_version, flushes)
-        try:
-            while next(steps) is not AFTER_PREPARE:
-                pass
-        except StopIteration as done:
-            return Outcome(done.value, flushes)
+        ending = self._ending(transactional_id, producer_id, producer_epoch, commit, client_version)
+        if ending.advance(AFTER_PREPARE) is None:
+            return Outcome(ending.outcome, ending.flushes)
         prepared = self._log.slots[transactional_id].transaction
         assert prepared is not None
         answer = _told(state.identity_after(prepared), client_version)
         # What topics want flushed of their markers comes later: the answer does not wait for it.
-        return Outcome(answer, tuple(flushes), partial(self._finish, transactional_id, steps))
-
-    def _finish(self, transactional_id: str, steps: Generator[Step, None, tuple[int, int]]) -> None:
-        if self._faults.armed:
-            self._reach_answered(transactional_id, steps)
-        for step, _ in steps:
-            if self._faults.armed and step == AFTER_MARKER:
-                self._reach_answered(transactional_id, steps)
-
-    def _reach_answered(self, transactional_id: str, steps: Generator[Step, None, tuple[int, int]]) -> None:
-        try:
-            self._faults.reach(ANSWERED, transactional_id=transactional_id)
-        except BaseException as error:
-            steps.throw(error)
-            raise
+        return Outcome(answer, tuple(ending.flushes), ending.finish_answered)
 
     def must_wait(self, transactional_id: str) -> bool:
-        """Whether the end has steps to wait at: a test's, or the disk's."""
+        """Whether the answer waits for the whole end: for a test that acts at its steps, or for the disk."""
         return self._faults.is_armed_besides(ANSWERED) or self._log.wants_flush(transactional_id)
 
     async def end_stepwise(
         self, transactional_id: str, producer_id: int, producer_epoch: int, commit: bool, client_version: int
     ) -> tuple[int, int]:
-        """All of it, with a stop at each step: for `faults` to hold, to drop or to crash, and, where `flush.messages`
-        wants it, until the disk has what the step wrote. A power cut between two fsyncs must leave neither a marker
-        without its decision nor a completed transaction without its markers."""
+        """EndTxn that is answered at its end: `faults` may hold, drop or crash at each step, and where `flush.messages`
+        wants it the disk has what a step wrote before the next one. A power cut between two fsyncs must leave neither
+        a marker without its decision nor a completed transaction without its markers."""
+        ending = self._ending(transactional_id, producer_id, producer_epoch, commit, client_version)
+        return await ending.run()  # type: ignore[no-any-return]
+
+    def _ending(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, commit: bool, client_version: int
+    ) -> Ending:
         flushes: list[Flush] = []
         steps = self._end(transactional_id, producer_id, producer_epoch, commit, client_version, flushes)
-        while True:
-            try:
-                step = next(steps)
-            except StopIteration as done:
-                return done.value  # type: ignore[no-any-return]
-            try:
-                await self._faults.gate(step[0], **facts_of(step, transactional_id))
-                if flushes and step in DISK_FIRST:
-                    await wait_for(flushes)
-                    flushes.clear()
-            except BaseException as error:
-                steps.throw(error)
-                raise
+        return Ending(steps, flushes, transactional_id, self._faults, True)
 
     def _end(
         self,
@@ -325,11 +302,11 @@ class TransactionCoordinator:
             except KafkaError as error:
                 self.explanations.refused("abort of a timed-out transaction", txn.transactional_id, error, now_ms)
             except Exception:
-                # A bug with one must not keep all others open.
+                # A bug in one must not keep the others open.
                 logger.exception("%s: its abort failed", txn.transactional_id)
 
     def remove_expired(self) -> None:
-        """Write tombstones for transactional ids that nobody used for `transactional.id.expiration.ms` (B7)."""
+        """Write tombstones for transactional ids that were not used for `transactional.id.expiration.ms` (B7)."""
         now_ms = self._clock.now_ms()
         expired = [
             transactional_id
@@ -345,11 +322,11 @@ class TransactionCoordinator:
     def note_refusal(
         self, api: str, transactional_id: str | None, error: KafkaError, producer: tuple[int, int]
     ) -> None:
-        """Somebody else refused a request of this transactional id (a log, a group, its handler): for its history."""
+        """Record in the history of the transactional id that a log, a group or a handler refused a request."""
         self.explanations.refused(api, transactional_id, error, self._clock.now_ms(), producer)
 
     def describe(self, transactional_id: str) -> Transaction:
-        """Of a prepared transaction that cannot be completed the partitions that are left to mark, as Kafka shows them.
+        """The transaction; while it is being completed, with the partitions that are left to mark, as Kafka shows it.
         Raises TRANSACTIONAL_ID_NOT_FOUND, INVALID_REQUEST, NOT_COORDINATOR (B19)."""
         slot = self._log.find(transactional_id)
         if slot is None or slot.transaction is None:
@@ -364,7 +341,8 @@ class TransactionCoordinator:
         return [slot.transaction for slot in self._log.slots.values() if slot.transaction is not None]
 
     def resolve(self, transactional_id: str) -> Outcome[list[str]]:
-        """Let go of a transaction that another coordinator's marker has overtaken (D18); a line per step."""
+        """Force the end of a transaction that another coordinator's marker left prepared (D18). Returns a line per
+        step."""
         slot, txn = self._find(transactional_id)
         if not slot.stuck or not txn.is_prepared:
             return Outcome([f"nothing to resolve: state {state.STATE_NAMES[txn.state]}"])
@@ -373,5 +351,5 @@ class TransactionCoordinator:
 
 
 def _told(identity: tuple[int, int], client_version: int) -> tuple[int, int]:
-    """What EndTxn answers of a producer's (id, epoch): below TV2 it tells neither."""
+    """The (producer id, epoch) in the answer to EndTxn: -1s below TV2."""
     return identity if client_version >= state.TV2 else (-1, -1)

@@ -50,10 +50,10 @@ _APPEND_ERRORS = {
 
 
 class Slot:
-    """One transactional id: its value, and what is only in memory.
+    """One transactional id, Kafka's TransactionMetadata: its value, and what is only in memory.
 
-    `pending` is set while markers are written, and stays when they cannot be; `unmarked` is what is left to mark then,
-    and `stuck` says why nobody tries any more.
+    `pending` (Kafka's pending state) is set while the end is being written, and stays set when a marker cannot be
+    written; `unmarked` lists the partitions without a marker, and `stuck` says why no retry is made.
     """
 
     __slots__ = ("key", "partition", "pending", "stuck", "transaction", "unmarked")

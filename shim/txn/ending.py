@@ -1,0 +1,124 @@
+"""The one driver of a transaction's end: for EndTxn, fencing InitProducerIds, timeouts, retries and starts.
+
+The end itself is a generator (`Completion.steps`): it writes one thing and yields a step. The driver reaches the fault
+point of that step and, where `flush.messages` wants it, waits until the disk has what was written.
+"""
+
+from __future__ import annotations
+
+from kafka_shim.outcome import wait_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from typing import Any
+
+    from kafka_shim.faults import Faults
+    from kafka_shim.outcome import Flush
+    from kafka_shim.txn.state import TopicPartition
+
+    # A fault point, and the partition whose marker it is about.
+    Step = tuple[str, TopicPartition | None]
+
+BEFORE_PREPARE: Step = ("txn.before_prepare", None)
+AFTER_PREPARE: Step = ("txn.after_prepare", None)
+# Of the steps that follow each marker.
+AFTER_MARKER = "txn.after_marker"
+BEFORE_COMPLETE: Step = ("txn.before_complete", None)
+AFTER_COMPLETE: Step = ("txn.after_complete", None)
+# Once the answer has left: before the first marker and after each.
+ANSWERED = "txn.answered"
+# Where the disk must have what was written before anything else is written.
+DISK_FIRST = frozenset((AFTER_PREPARE, BEFORE_COMPLETE, AFTER_COMPLETE))
+
+
+class Ending:
+    """One end of one transaction. `advance` runs until something must be awaited, `run` awaits it and runs to the end.
+    What a fault point or the disk raises is raised inside the generator, at its step."""
+
+    __slots__ = ("_faults", "_is_answered", "_may_hold", "_steps", "_transactional_id", "flushes", "outcome")
+
+    def __init__(
+        self,
+        steps: Generator[Step, None, Any],
+        flushes: list[Flush],
+        transactional_id: str,
+        faults: Faults,
+        may_hold: bool,
+    ) -> None:
+        self._steps = steps
+        # What must be flushed of what is written; the steps add to it.
+        self.flushes = flushes
+        self._transactional_id = transactional_id
+        self._faults = faults
+        # Whether a test may hold it at a step: a client's, which waits for its answer.
+        self._may_hold = may_hold
+        self._is_answered = False
+        # What the generator returned, at the end.
+        self.outcome: Any = None
+
+    def advance(self, until: Step | None = None) -> Step | None:
+        """Run to the end, to `until`, or to the first step at which something must be awaited: a hold or an fsync.
+        Returns that step; None at the end."""
+        steps, faults = self._steps, self._faults
+        try:
+            while True:
+                step = next(steps)
+                if faults.armed:
+                    if self._may_hold and faults.holds(step[0]):
+                        return step
+                    self._reach(step)
+                if step is until or (self.flushes and not self._is_answered and step in DISK_FIRST):
+                    return step
+        except StopIteration as done:
+            self.outcome = done.value
+            return None
+
+    async def run(self, step: Step | None = None) -> Any:
+        """Await what `step` waits for, if it is given, then run to the end. Returns the outcome."""
+        if step is None:
+            step = self.advance()
+        while step is not None:
+            await self._wait(step)
+            step = self.advance()
+        return self.outcome
+
+    async def _wait(self, step: Step) -> None:
+        try:
+            if self._may_hold and self._faults.holds(step[0]):
+                await self._faults.gate(step[0], **self._facts(step))
+            if self.flushes and step in DISK_FIRST:
+                await wait_for(self.flushes)
+                self.flushes.clear()
+        except BaseException as error:
+            self._steps.throw(error)
+            raise
+
+    def finish_answered(self) -> None:
+        """Run from where the answer left to the end. No answer waits for what topics want flushed of their markers."""
+        if not self._faults.armed:
+            for _ in self._steps:
+                pass
+            return
+        self._is_answered = True
+        self._act(ANSWERED, AFTER_PREPARE)
+        self.advance()
+
+    def _reach(self, step: Step) -> None:
+        self._act(step[0], step)
+        if self._is_answered and step[0] == AFTER_MARKER:
+            self._act(ANSWERED, AFTER_PREPARE)
+
+    def _act(self, point: str, step: Step) -> None:
+        try:
+            self._faults.reach(point, **self._facts(step))
+        except BaseException as error:
+            self._steps.throw(error)
+            raise
+
+    def _facts(self, step: Step) -> dict[str, object]:
+        """What an armed point may be narrowed to (`where`)."""
+        facts: dict[str, object] = {"transactional_id": self._transactional_id}
+        if step[1] is not None:
+            facts["topic"], facts["partition"] = step[1]
+        return facts
