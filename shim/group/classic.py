@@ -384,6 +384,17 @@ class ClassicGroup:
         )
         return Record(GroupMetadataKey(group=self.group_id), value, GROUP_METADATA_VERSION)
 
+    def empty_generation_record(self, now_ms: int) -> Record:
+        """The group with its next generation, which has no members."""
+        value = GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation_id + 1,
+            protocol=None,
+            leader=None,
+            current_state_timestamp=now_ms,
+        )
+        return Record(GroupMetadataKey(group=self.group_id), value, GROUP_METADATA_VERSION)
+
     def empty_record(self) -> Record:
         """A group that exists, without a generation."""
         value = GroupMetadataValue(protocol=None, leader=None, current_state_timestamp=self.state_ms)

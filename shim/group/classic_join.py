@@ -223,10 +223,12 @@ def _rejoin_static(
     decision.reply(old.awaiting_join, _refusal(ErrorCode.FENCED_INSTANCE_ID, old_id))
     decision.reply(old.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
     group.replace_static(old, member)
-    decision.undo.append(lambda: group.replace_static(member, old))
     if group.state is State.STABLE:
         if group.select_protocol() == group.protocol:
-            _answer_same_generation(group, member, old, version, token, was_leader, decision)
+            _answer_same_generation(group, member, version, token, was_leader, decision)
+            # Only the record makes the new member id that of the generation.
+            group.replace_static(member, old)
+            decision.changes.append(lambda: group.replace_static(old, member))
         else:
             group.await_join(member, token)
             prepare_rebalance(group, None, decision, now_ms)
@@ -241,7 +243,6 @@ def _rejoin_static(
 def _answer_same_generation(
     group: ClassicGroup,
     member: ClassicMember,
-    old: ClassicMember,
     version: int,
     token: Token,
     was_leader: str | None,
@@ -315,10 +316,13 @@ def complete(group: ClassicGroup, decision: Decision, now_ms: int) -> None:
         # Only static members, and none of them is here: they keep their places, and the group waits on.
         decision.schedule(group_id, JOIN, "", group.rebalance_timeout_ms)
         return
-    group.start_generation(now_ms)
-    if group.state is State.EMPTY:
-        decision.records.append(group.record({}))
+    if not group.members:
+        decision.records.append(group.empty_generation_record(now_ms))
+        decision.changes.append(lambda: group.start_generation(now_ms))
+        # Nobody may come to end this join phase if the record cannot be written now.
+        decision.retries.append((group_id, JOIN, ""))
         return
+    group.start_generation(now_ms)
     for member in group.members.values():
         is_leader = group.leader_id == member.member_id
         decision.reply(group.end_join(member), joined(group, member.member_id, is_leader))

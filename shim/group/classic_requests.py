@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.decision import JOIN, SESSION, SYNC, Decision
+from kafka_shim.group.decision import Decision
 from kafka_shim.outcome import Outcome
 
 TYPE_CHECKING = False
@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-    from kafka_shim.group.classic import ClassicGroup
     from kafka_shim.group.client import Client
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.parked import Parked
@@ -60,8 +59,9 @@ class ClassicRequests:
     def _decide_join(
         self, groups: Groups, request: JoinGroupRequest, version: int, client: Client, parked: Parked, now_ms: int
     ) -> Decision:
-        from kafka_shim.group import classic_join, consumer_classic
+        from kafka_shim.group import classic_join
         from kafka_shim.group.classic import ClassicGroup
+        from kafka_shim.group.kinds import KINDS
         from kafka_shim.group.requests import join_failure
 
         surroundings = self._shell.surroundings
@@ -69,8 +69,8 @@ class ClassicRequests:
         stale: list[Record] = []
         if group is not None and not isinstance(group, ClassicGroup):
             if not group.is_empty:
-                return consumer_classic.join(group, request, version, client, parked, surroundings, now_ms)
-            # What is left of a consumer group makes way.
+                return KINDS[group.TYPE].join(group, request, version, client, parked, surroundings, now_ms)
+            # The tombstones of an empty group of another kind go before the records of the new one.
             stale = group.tombstones()
             group = None
         is_new = group is None
@@ -92,7 +92,7 @@ class ClassicRequests:
         self, request: SyncGroupRequest
     ) -> Outcome[SyncGroupResponse] | Coroutine[Any, Any, Outcome[SyncGroupResponse]]:
         """SyncGroup; a follower waits for its leader."""
-        from kafka_shim.group import classic_sync, consumer_classic
+        from kafka_shim.group.kinds import KINDS
         from kafka_shim.group.parked import Parked
         from kafka_shim.group.requests import sync_failure
 
@@ -103,10 +103,7 @@ class ClassicRequests:
             group = shell.known_group(request.group_id)
             if group.is_empty:
                 return Outcome(sync_failure(ErrorCode.UNKNOWN_MEMBER_ID))
-            if group.TYPE == "classic":
-                decision = classic_sync.sync(group, request, parked, now_ms)
-            else:
-                decision = consumer_classic.sync(group, request, shell.surroundings)
+            decision = KINDS[group.TYPE].sync(group, request, parked, shell.surroundings, now_ms)
             outcome = shell.decide(request.group_id, decision, now_ms)
             if outcome.response is not None:
                 parked.answer(outcome.response, outcome.flushes)
@@ -116,44 +113,26 @@ class ClassicRequests:
 
     def heartbeat(self, request: HeartbeatRequest) -> Outcome[HeartbeatResponse]:
         """Heartbeat of a classic member, also of one in a consumer group."""
-        from kafka_shim.group import classic_sync, consumer_classic
-        from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
+        from kafka_shim.group.kinds import KINDS
 
         try:
             group = self._shell.known_group(request.group_id)
         except KafkaError as error:
             if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 # As Kafka: its session begins anew when the group is there.
+                from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
+
                 return Outcome(HeartbeatResponse())
             raise
-        if group.TYPE == "classic":
-            decision = classic_sync.heartbeat(group, request)
-        else:
-            decision = consumer_classic.heartbeat(group, request)
+        decision = KINDS[group.TYPE].heartbeat(group, request)
         return self._shell.decide(request.group_id, decision, 0)
 
     def leave_group(self, request: LeaveGroupRequest) -> Outcome[LeaveGroupResponse]:
         """LeaveGroup in its form of v3: members in a list."""
-        from kafka_shim.group import classic_leave, consumer_classic
+        from kafka_shim.group.kinds import KINDS
 
         shell = self._shell
         group = shell.known_group(request.group_id)
         now_ms = shell.clock.now_ms()
-        if group.TYPE == "classic":
-            decision = classic_leave.leave(group, request, shell.config, now_ms)
-        else:
-            decision = consumer_classic.leave(group, request, shell.surroundings, now_ms)
+        decision = KINDS[group.TYPE].leave(group, request, shell.surroundings, now_ms)
         return shell.decide(request.group_id, decision, now_ms)
-
-    def decide_timer(self, group: ClassicGroup, kind: str, member_id: str, now_ms: int) -> Decision:
-        """A timer of a classic group is due."""
-        from kafka_shim.group import classic_join, classic_sync
-
-        config = self._shell.config
-        if kind == SESSION:
-            return classic_sync.session_over(group, member_id, config, now_ms)
-        if kind == JOIN and member_id == "":
-            return classic_join.join_phase_over(group, config, now_ms)
-        if kind == SYNC and member_id == "":
-            return classic_sync.sync_phase_over(group, now_ms)
-        return Decision()

@@ -82,7 +82,7 @@ def _assign(group: ClassicGroup, request: SyncGroupRequest, token: Token, decisi
     if all(member_id == request.member_id for member_id in group.pending_syncs):
         decision.cancel(group.group_id, SYNC)
 
-    def settle() -> None:
+    def assign() -> None:
         for member in group.members.values():
             member.assignment = given.get(member.member_id, b"")
         for member in waiting:
@@ -90,7 +90,7 @@ def _assign(group: ClassicGroup, request: SyncGroupRequest, token: Token, decisi
         group.pending_syncs.discard(request.member_id)
         group.enter(State.STABLE, now_ms)
 
-    decision.changes.append(settle)
+    decision.changes.append(assign)
 
 
 def heartbeat(group: ClassicGroup, request: HeartbeatRequest) -> Decision:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.decision import REBALANCE, REGEX, Decision
+from kafka_shim.group.decision import Decision
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,12 +48,13 @@ class ConsumerRequests:
     def _find(self, groups: Groups, group_id: str, create: bool, decision: Decision) -> ConsumerGroup:
         """The group to join: new, or converted from a classic one, when `create`."""
         from kafka_shim.group import migration
+        from kafka_shim.group.classic import ClassicGroup
         from kafka_shim.group.consumer import ConsumerGroup
 
         group = groups.by_id.get(group_id)
         if isinstance(group, ConsumerGroup):
             return group
-        if not create:
+        if not create or not isinstance(group, ClassicGroup | None):
             reason = "not found" if group is None else "is not a consumer group"
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
         if group is None:
@@ -62,14 +63,3 @@ class ConsumerRequests:
             decision.records += group.tombstones()
             return ConsumerGroup(group_id)
         return migration.upgrade(group, self._shell.surroundings, decision)
-
-    def decide_timer(self, group: ConsumerGroup, kind: str, member_id: str, now_ms: int) -> Decision:
-        """A timer of a consumer group is due."""
-        from kafka_shim.group import consumer_leave, consumer_regex
-
-        surroundings = self._shell.surroundings
-        if kind == REGEX:
-            return consumer_regex.resolve(group, surroundings, now_ms)
-        if kind == REBALANCE:
-            return consumer_leave.revocation_over(group, member_id, surroundings, now_ms)
-        return consumer_leave.session_over(group, member_id, surroundings, now_ms)

@@ -11,9 +11,9 @@ import logging
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.classic_requests import ClassicRequests
 from kafka_shim.group.consumer_requests import ConsumerRequests
-from kafka_shim.group.decision import JOIN, REGEX, SESSION, Decision
+from kafka_shim.group.decision import REGEX
 from kafka_shim.group.offset_requests import OffsetRequests
-from kafka_shim.group.shell import TOPIC, Shell
+from kafka_shim.group.shell import RETRY_MS, TOPIC, Shell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from kafka_shim.clock import Clock, Timer
     from kafka_shim.config import BrokerConfig
     from kafka_shim.faults import Faults
-    from kafka_shim.group.groups import Group, Groups
+    from kafka_shim.group.groups import Groups
+    from kafka_shim.group.kind import Group
     from kafka_shim.group.surroundings import Surroundings
     from kafka_shim.group.timers import Key
     from kafka_shim.metadata.image import Topic
@@ -32,9 +33,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.group")
 
-# A timer whose records could not be written is tried again; expressions, which cost more to match, as seldom as they
-# are looked at without trouble.
-RETRY_MS = 1000
+# Expressions cost more to match than other timers: when their records could not be written they are tried again as
+# seldom as they are resolved without trouble.
 REGEX_RETRY_MS = 10_000
 
 
@@ -115,35 +115,30 @@ class GroupCoordinator:
         return flushes
 
     def _remove(self, groups: Groups, group: Group, now_ms: int) -> Flushes:
-        decision = Decision()
-        decision.records = group.tombstones()
-        if group.TYPE == "classic":
-            for member_id in group.pending_joins:
-                decision.cancel(group.group_id, SESSION, member_id)
-        decision.cancel(group.group_id, JOIN)
-        decision.cancel(group.group_id, REGEX)
-        return self._shell.decide(group.group_id, decision, now_ms).flushes
+        from kafka_shim.group.kinds import KINDS
+
+        return self._shell.decide(group.group_id, KINDS[group.TYPE].delete(group), now_ms).flushes
 
     # --- time
 
     def _on_timer(self, key: Key) -> None:
-        group_id, kind, member_id = key
+        from kafka_shim.group.kinds import KINDS
+
+        group_id, timer, member_id = key
         shell = self._shell
         now_ms = shell.clock.now_ms()
         try:
             group = self.find(group_id)
             if group is None:
                 return
-            if group.TYPE == "classic":
-                decision = self.classic.decide_timer(group, kind, member_id, now_ms)
-            else:
-                decision = self.consumer.decide_timer(group, kind, member_id, now_ms)
-            shell.decide(group_id, decision, now_ms)
-            if kind != REGEX:
-                logger.info("group %s, now %s: the %s time of %s is over", group_id, group.state_name, kind, member_id)
+            shell.decide(
+                group_id, KINDS[group.TYPE].on_timer(group, timer, member_id, shell.surroundings, now_ms), now_ms
+            )
+            if timer != REGEX:
+                logger.info("group %s, now %s: the %s time of %s is over", group_id, group.state_name, timer, member_id)
         except KafkaError as error:
-            logger.warning("timer %s of group %s: %s; it is tried again", kind, group_id, error)
-            shell.timers.schedule(key, REGEX_RETRY_MS if kind == REGEX else RETRY_MS)
+            logger.warning("timer %s of group %s: %s; it is tried again", timer, group_id, error)
+            shell.timers.schedule(key, REGEX_RETRY_MS if timer == REGEX else RETRY_MS)
 
     def _schedule_expiry(self) -> None:
         interval_ms = self._shell.config.offsets_retention_check_interval_ms
@@ -164,10 +159,14 @@ class GroupCoordinator:
 
     def _on_topic_changed(self, topic: Topic) -> None:
         self.surroundings.forget_topic_hash(topic.name)
-        for groups in self._shell.stored.by_partition.values():
+        read = self._shell.stored.by_partition
+        if not read:
+            return
+        from kafka_shim.group.kinds import KINDS
+
+        for groups in read.values():
             for group in groups.by_id.values():
-                if group.TYPE == "consumer" and group.is_subscribed(topic.name):
-                    group.request_refresh()
+                KINDS[group.TYPE].on_topic_changed(group, topic.name)
 
     def _on_topic_deleted(self, topic: Topic) -> None:
         if topic.name == TOPIC:

@@ -1,10 +1,10 @@
-"""What a rule answers: records to write, changes of memory, timers, replies. The shell carries it out in this order.
+"""What a rule decides, Kafka's CoordinatorResult: records to write, changes of memory, timers, replies, in this order.
 
-The rules of all kinds of groups are pure: they read state, an event and the time, and answer a `Decision`. The shell
-(`kafka_shim.group.coordinator`) appends the records; if that fails only `undo` happens, and everybody who would have
-got a reply gets the error. Then the records are applied, unless `replayed` is False: a classic group holds more than
-its record says (who waits, which protocols a member knows), so its rules bring `changes` instead, and only start-up
-builds it from records.
+The rules of all kinds of groups are pure: they read state, an event and the time, and return a `Decision`. The
+coordinator appends the records. If that fails, nothing changes, whoever would have got a reply gets the error, and
+`retries` are scheduled. Then the records are applied, unless `replayed` is False: a classic group holds more than its
+record says (who waits, which protocols a member knows), so its rules bring `changes` instead, and only start-up builds
+it from records. What a classic rule changes at once is what no record holds; docs/DESIGN.md lists it.
 """
 
 from __future__ import annotations
@@ -39,15 +39,25 @@ CANCEL = -1
 class Decision:
     """The outcome of one event. Built by rules, carried out by the shell, or looked at by a test."""
 
-    __slots__ = ("changes", "records", "refreshes", "replacements", "replayed", "replies", "response", "timers", "undo")
+    __slots__ = (
+        "changes",
+        "records",
+        "refreshes",
+        "replacements",
+        "replayed",
+        "replies",
+        "response",
+        "retries",
+        "timers",
+    )
 
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.replayed = True
         # Changes of memory that belong to the records; run after the append.
         self.changes: list[Callable[[], None]] = []
-        # What takes back changes that were made before the append; run when that failed.
-        self.undo: list[Callable[[], None]] = []
+        # (group id, kind, member id): timers that are started to try again when the append failed.
+        self.retries: list[tuple[str, str, str]] = []
         # Groups that stand for what the records say, where a group changes its protocol back.
         self.replacements: list[ClassicGroup] = []
         # (group id, when its topics are looked at again, the epoch for which that holds)

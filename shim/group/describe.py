@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kafka_shim.group.consumer_member import ConsumerMember
-    from kafka_shim.group.groups import Group
+    from kafka_shim.group.kind import Group
     from kafka_shim.group.surroundings import Surroundings
 
 

@@ -13,7 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from kafka_shim.group.groups import Group, Groups
+    from kafka_shim.group.groups import Groups
+    from kafka_shim.group.kind import Group
     from kafka_shim.group.offset_rules import Changes
     from kafka_shim.group.shell import Shell
     from kafka_shim.metadata.image import Topic

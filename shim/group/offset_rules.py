@@ -7,9 +7,8 @@ its code in the answer, a group's failure is raised.
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.classic import ClassicGroup, State
-from kafka_shim.group.consumer import ConsumerGroup
-from kafka_shim.group.decision import SESSION, Decision
+from kafka_shim.group.decision import Decision
+from kafka_shim.group.kinds import KINDS
 from kafka_shim.group.records import Committed
 from kafka_shim.protocol.message import ZERO_UUID
 from kafka_shim.protocol.messages.offset_commit_response import (
@@ -28,14 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kafka_shim.group.groups import Groups
+    from kafka_shim.group.kind import Check
     from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest
     from kafka_shim.protocol.messages.offset_delete_request import OffsetDeleteRequest
     from kafka_shim.protocol.messages.offset_delete_response import OffsetDeleteResponse
     from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
     from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
     from kafka_shim.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
-
-    Check = Callable[[bytes, int], None]
 
 # (topic, partition, offset to write; None deletes it)
 Changes = list[tuple[str, int, Committed | None]]
@@ -83,22 +81,14 @@ def commit(
 
 
 def _check_commit(groups: Groups, request: OffsetCommitRequest, version: int, decision: Decision) -> Check | None:
-    group_id, member_id = request.group_id, request.member_id
-    epoch = request.generation_id_or_member_epoch
+    group_id = request.group_id
     group = groups.by_id.get(group_id)
-    if group is None:
-        if epoch < 0:
-            return None  # its record makes a simple group
-        code = ErrorCode.GROUP_ID_NOT_FOUND if version >= 9 else ErrorCode.ILLEGAL_GENERATION
-        raise KafkaError(code, f"Group {group_id} not found.")
-    if isinstance(group, ConsumerGroup):
-        return group.check_commit(member_id, request.group_instance_id, epoch, False, version)
-    group.check_commit(member_id, request.group_instance_id, epoch, False)
-    if group.state in (State.STABLE, State.PREPARING):
-        # A commit is a sign of life (KAFKA-4682).
-        member = group.members[member_id]
-        decision.schedule(group_id, SESSION, member_id, member.session_timeout_ms)
-    return None
+    if group is not None:
+        return KINDS[group.TYPE].check_commit(group, request, version, decision)
+    if request.generation_id_or_member_epoch < 0:
+        return None  # its record makes a simple group
+    code = ErrorCode.GROUP_ID_NOT_FOUND if version >= 9 else ErrorCode.ILLEGAL_GENERATION
+    raise KafkaError(code, f"Group {group_id} not found.")
 
 
 def commit_transactional(
@@ -156,15 +146,7 @@ def _check_transactional(groups: Groups, request: TxnOffsetCommitRequest) -> Che
         if request.generation_id < 0:
             return None
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-    if isinstance(group, ClassicGroup):
-        group.check_commit(request.member_id, request.group_instance_id, request.generation_id, True)
-        return None
-    try:
-        return group.check_commit(request.member_id, request.group_instance_id, request.generation_id, True, 0)
-    except KafkaError as error:
-        if error.code is ErrorCode.STALE_MEMBER_EPOCH:
-            raise KafkaError(ErrorCode.ILLEGAL_GENERATION, error.message) from error
-        raise
+    return KINDS[group.TYPE].check_transactional_commit(group, request)
 
 
 def fetch(groups: Groups, request: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
@@ -172,11 +154,7 @@ def fetch(groups: Groups, request: OffsetFetchRequestGroup, require_stable: bool
     where a transaction is open (KIP-447); in the all-topics form a partition with only a pending commit is absent
     (B16, D14). Raises the group's code; an unknown group has no offsets."""
     group = groups.by_id.get(request.group_id)
-    is_known = group is not None
-    if isinstance(group, ConsumerGroup):
-        group.check_fetch(request.member_id, request.member_epoch)
-    elif group is not None and group.state is State.DEAD:
-        is_known = False
+    is_known = group is not None and KINDS[group.TYPE].check_fetch(group, request)
     group_id = request.group_id
     offsets = groups.offsets
     by_topic = offsets.of_group(group_id) if is_known else {}

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from kafka_shim.config import BrokerConfig
     from kafka_shim.faults import Faults
     from kafka_shim.group.decision import Decision
-    from kafka_shim.group.groups import Group, Groups
+    from kafka_shim.group.groups import Groups
+    from kafka_shim.group.kind import Group
     from kafka_shim.group.offset_rules import Changes
     from kafka_shim.group.parked import Parked
     from kafka_shim.group.surroundings import Surroundings
@@ -44,6 +45,8 @@ logger = logging.getLogger("kafka_shim.group")
 TOPIC = "__consumer_offsets"
 # Records of one batch, where there may be many (expiry, deleted topics).
 RECORDS_PER_BATCH = 500
+# How long after its records could not be written a timer is tried again.
+RETRY_MS = 1000
 # Groups between two stops, where all are gone through: a few milliseconds.
 GROUPS_PER_STEP = 200
 
@@ -145,14 +148,15 @@ class Shell:
         return group
 
     def _resume(self, partition: int, groups: Groups) -> Generator[None, None, None]:
-        """What was read goes on: members' sessions begin anew."""
-        from kafka_shim.group import restart
+        """Start the timers of the groups that were read."""
+        from kafka_shim.group.kinds import KINDS
 
         for number, group_id in enumerate(list(groups.by_id)):
             group = groups.by_id.get(group_id)
             if group is not None:
                 now_ms = self.clock.now_ms()
-                self.carry_out(partition, groups, restart.resume(group, self.surroundings, now_ms), now_ms)
+                decision = KINDS[group.TYPE].resume(group, self.surroundings, now_ms)
+                self.carry_out(partition, groups, decision, now_ms)
             if number % GROUPS_PER_STEP == GROUPS_PER_STEP - 1:
                 yield
 
@@ -209,8 +213,8 @@ class Shell:
             try:
                 flushed = self._append(partition, (record.encode() for record in decision.records), now_ms).flushed
             except KafkaError as error:
-                for undo in decision.undo:
-                    undo()
+                for key in decision.retries:
+                    self.timers.schedule(key, RETRY_MS)
                 for token, _ in decision.replies:
                     token.fail(error.code)
                 raise
@@ -223,10 +227,8 @@ class Shell:
             groups.by_id[group.group_id] = group
         for change in decision.changes:
             change()
-        for group_id, deadline_ms, epoch in decision.refreshes:
-            refreshed = groups.by_id.get(group_id)
-            if refreshed is not None and refreshed.TYPE == "consumer":
-                refreshed.set_refresh(deadline_ms, epoch)
+        if decision.refreshes:
+            self._set_refreshes(groups, decision)
         for group_id, kind, member_id, delay_ms, only_if_absent in decision.timers:
             if delay_ms == CANCEL:
                 self.timers.cancel((group_id, kind, member_id))
@@ -235,6 +237,15 @@ class Shell:
         for token, response in decision.replies:
             token.answer(response, flushes)
         return flushes
+
+    @staticmethod
+    def _set_refreshes(groups: Groups, decision: Decision) -> None:
+        from kafka_shim.group.kinds import KINDS
+
+        for group_id, deadline_ms, epoch in decision.refreshes:
+            group = groups.by_id.get(group_id)
+            if group is not None:
+                KINDS[group.TYPE].set_refresh(group, deadline_ms, epoch)
 
     def write_offsets(
         self,

@@ -429,6 +429,39 @@ def test_a_static_member_whose_return_cannot_be_written_is_still_the_old_one(nod
     assert node.state("g") == "Empty", "its session goes on"
 
 
+@pytest.mark.parametrize("end", ["leave", "session", "sync"])
+def test_an_empty_generation_that_cannot_be_written_is_tried_again(node: Node, end: str) -> None:
+    """Or the members of the generation before would be back after a restart, and the group's offsets would stay."""
+    me = node.member("g") if end == "sync" else node.stable("g")
+    node.faults.arm("group.before_append", "error", "KAFKA_STORAGE_ERROR")
+    if end == "leave":
+        assert code_of(node.leave, "g", me.member_id) is E.NOT_COORDINATOR
+    else:
+        for _ in range(REBALANCE_MS // SESSION_MS * 2):
+            if end == "sync":
+                node.beat("g", me)
+            node.advance(SESSION_MS // 2)
+        node.advance(500)
+    assert node.state("g") == "PreparingRebalance", "not Empty before the record is written"
+    node.faults.disarm()
+    node.advance(1000)
+    assert node.state("g") == "Empty"
+    generation = node.groups.find("g").generation_id
+    assert generation == me.generation_id + 1
+    node.crash()
+    assert (node.state("g"), node.groups.find("g").generation_id) == ("Empty", generation)
+
+
+def test_a_static_member_has_its_new_id_when_it_is_written(node: Node) -> None:
+    me = node.stable("g", group_instance_id="one")
+    seen: list[list[str]] = []
+    group = node.groups.find("g")
+    node.faults.arm("group.before_append", lambda **_: seen.append([*group.members, group.leader_id]))
+    back = node.join("g", group_instance_id="one")
+    assert seen == [[me.member_id, me.member_id]]
+    assert [*group.members, group.leader_id] == [back.member_id, back.member_id]
+
+
 def test_a_group_that_cannot_be_written_does_not_exist(node: Node) -> None:
     node.faults.arm("group.before_append", "error", "KAFKA_STORAGE_ERROR")
     assert node.join("g").error_code == E.NOT_COORDINATOR

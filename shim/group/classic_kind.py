@@ -1,0 +1,126 @@
+"""Groups of the classic protocol, as a row of the table of kinds."""
+
+from __future__ import annotations
+
+from kafka_shim.group import classic_sync
+from kafka_shim.group.classic import ClassicGroup, State
+from kafka_shim.group.decision import JOIN, SESSION, SYNC, Decision
+from kafka_shim.group.kind import GroupKind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from kafka_shim.group.client import Client
+    from kafka_shim.group.decision import Token
+    from kafka_shim.group.kind import Group
+    from kafka_shim.group.surroundings import Surroundings
+    from kafka_shim.protocol.messages.describe_groups_response import DescribedGroup
+    from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
+    from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
+    from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest
+    from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest
+    from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
+    from kafka_shim.protocol.messages.sync_group_request import SyncGroupRequest
+    from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+
+
+class ClassicKind(GroupKind):
+    """JoinGroup, SyncGroup, Heartbeat, LeaveGroup; the rules are in `classic_join`, `classic_sync`, `classic_leave`."""
+
+    name = ClassicGroup.TYPE
+
+    # --- life
+
+    def on_timer(
+        self, group: ClassicGroup, timer: str, member_id: str, surroundings: Surroundings, now_ms: int
+    ) -> Decision:
+        if timer == SESSION:
+            return classic_sync.session_over(group, member_id, surroundings.config, now_ms)
+        if timer == JOIN and member_id == "":
+            from kafka_shim.group import classic_join
+
+            return classic_join.join_phase_over(group, surroundings.config, now_ms)
+        if timer == SYNC and member_id == "":
+            return classic_sync.sync_phase_over(group, now_ms)
+        return Decision()
+
+    def resume(self, group: ClassicGroup, surroundings: Surroundings, now_ms: int) -> Decision:
+        """A group over `group.max.size` rebalances, so that its members can commit."""
+        decision = Decision()
+        decision.replayed = False
+        for member in group.members.values():
+            decision.schedule_if_absent(group.group_id, SESSION, member.member_id, member.session_timeout_ms)
+        if group.state is State.STABLE and len(group.members) > surroundings.config.group_max_size:
+            from kafka_shim.group.classic_join import prepare_rebalance
+
+            prepare_rebalance(group, surroundings.config, decision, now_ms)
+        return decision
+
+    def delete(self, group: ClassicGroup) -> Decision:
+        decision = super().delete(group)
+        for member_id in group.pending_joins:
+            decision.cancel(group.group_id, SESSION, member_id)
+        decision.cancel(group.group_id, JOIN)
+        return decision
+
+    def describe(self, group_id: str, group: Group | None, version: int, surroundings: Surroundings) -> DescribedGroup:
+        from kafka_shim.group.describe import described_classic
+
+        return described_classic(group_id, group, version)
+
+    # --- requests of members
+
+    def join(
+        self,
+        group: ClassicGroup,
+        request: JoinGroupRequest,
+        version: int,
+        client: Client,
+        token: Token,
+        surroundings: Surroundings,
+        now_ms: int,
+    ) -> Decision:
+        from kafka_shim.group import classic_join
+
+        return classic_join.join(group, False, request, version, client, token, surroundings, now_ms)
+
+    def sync(
+        self, group: ClassicGroup, request: SyncGroupRequest, token: Token, surroundings: Surroundings, now_ms: int
+    ) -> Decision:
+        return classic_sync.sync(group, request, token, now_ms)
+
+    def heartbeat(self, group: ClassicGroup, request: HeartbeatRequest) -> Decision:
+        return classic_sync.heartbeat(group, request)
+
+    def leave(
+        self, group: ClassicGroup, request: LeaveGroupRequest, surroundings: Surroundings, now_ms: int
+    ) -> Decision:
+        from kafka_shim.group import classic_leave
+
+        return classic_leave.leave(group, request, surroundings.config, now_ms)
+
+    # --- offsets
+
+    def check_commit(self, group: ClassicGroup, request: OffsetCommitRequest, version: int, decision: Decision) -> None:
+        member_id = request.member_id
+        group.check_commit(member_id, request.group_instance_id, request.generation_id_or_member_epoch, False)
+        if group.state in (State.STABLE, State.PREPARING):
+            # A commit is a sign of life (KAFKA-4682).
+            decision.schedule(group.group_id, SESSION, member_id, group.members[member_id].session_timeout_ms)
+
+    def check_transactional_commit(self, group: ClassicGroup, request: TxnOffsetCommitRequest) -> None:
+        group.check_commit(request.member_id, request.group_instance_id, request.generation_id, True)
+
+    def check_fetch(self, group: ClassicGroup, request: OffsetFetchRequestGroup) -> bool:
+        return group.state is not State.DEAD
+
+
+def _group_metadata(by_id: dict[str, Group], key: Any, value: Any) -> None:
+    if value is not None:
+        by_id[key.group] = ClassicGroup.replay(key.group, value)
+    elif isinstance(by_id.get(key.group), ClassicGroup):
+        del by_id[key.group]
+
+
+ClassicKind.records = {2: _group_metadata}

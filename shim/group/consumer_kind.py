@@ -1,0 +1,221 @@
+"""Groups of the consumer protocol (KIP-848), as a row of the table of kinds."""
+
+from __future__ import annotations
+
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.consumer import ConsumerGroup, Resolved
+from kafka_shim.group.consumer_member import LEAVE_EPOCH, UNREVOKED, ConsumerMember
+from kafka_shim.group.decision import REBALANCE, REGEX, SESSION, Decision
+from kafka_shim.group.kind import GroupKind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from kafka_shim.group.client import Client
+    from kafka_shim.group.decision import Token
+    from kafka_shim.group.kind import Check, Group
+    from kafka_shim.group.surroundings import Surroundings
+    from kafka_shim.protocol.messages.consumer_group_describe_response import DescribedGroup
+    from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
+    from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
+    from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest
+    from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest
+    from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
+    from kafka_shim.protocol.messages.sync_group_request import SyncGroupRequest
+    from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+
+
+class ConsumerKind(GroupKind):
+    """ConsumerGroupHeartbeat, and the classic requests of members that have not moved to it (`consumer_classic`)."""
+
+    name = ConsumerGroup.TYPE
+
+    # --- life
+
+    def on_timer(
+        self, group: ConsumerGroup, timer: str, member_id: str, surroundings: Surroundings, now_ms: int
+    ) -> Decision:
+        from kafka_shim.group import consumer_leave, consumer_regex
+
+        if timer == REGEX:
+            return consumer_regex.resolve(group, surroundings, now_ms)
+        if timer == REBALANCE:
+            return consumer_leave.revocation_over(group, member_id, surroundings, now_ms)
+        return consumer_leave.session_over(group, member_id, surroundings, now_ms)
+
+    def resume(self, group: ConsumerGroup, surroundings: Surroundings, now_ms: int) -> Decision:
+        decision = Decision()
+        group_id = group.group_id
+        for member in group.members.values():
+            session_ms = surroundings.session_timeout_ms(group_id)
+            decision.schedule_if_absent(group_id, SESSION, member.member_id, session_ms)
+            if member.state == UNREVOKED:
+                decision.schedule_if_absent(group_id, REBALANCE, member.member_id, member.rebalance_timeout_ms)
+        return decision
+
+    def on_topic_changed(self, group: ConsumerGroup, topic: str) -> None:
+        if group.is_subscribed(topic):
+            group.request_refresh()
+
+    def set_refresh(self, group: ConsumerGroup, deadline_ms: int, epoch: int) -> None:
+        group.set_refresh(deadline_ms, epoch)
+
+    def delete(self, group: ConsumerGroup) -> Decision:
+        decision = super().delete(group)
+        decision.cancel(group.group_id, REGEX)
+        return decision
+
+    def describe(self, group_id: str, group: Group | None, version: int, surroundings: Surroundings) -> DescribedGroup:
+        from kafka_shim.group.describe import described_consumer
+
+        return described_consumer(group_id, group, surroundings)
+
+    # --- requests of classic members
+
+    def join(
+        self,
+        group: ConsumerGroup,
+        request: JoinGroupRequest,
+        version: int,
+        client: Client,
+        token: Token,
+        surroundings: Surroundings,
+        now_ms: int,
+    ) -> Decision:
+        from kafka_shim.group import consumer_classic
+
+        return consumer_classic.join(group, request, version, client, token, surroundings, now_ms)
+
+    def sync(
+        self, group: ConsumerGroup, request: SyncGroupRequest, token: Token, surroundings: Surroundings, now_ms: int
+    ) -> Decision:
+        from kafka_shim.group import consumer_classic
+
+        return consumer_classic.sync(group, request, surroundings)
+
+    def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest) -> Decision:
+        from kafka_shim.group import consumer_classic
+
+        return consumer_classic.heartbeat(group, request)
+
+    def leave(
+        self, group: ConsumerGroup, request: LeaveGroupRequest, surroundings: Surroundings, now_ms: int
+    ) -> Decision:
+        from kafka_shim.group import consumer_classic
+
+        return consumer_classic.leave(group, request, surroundings, now_ms)
+
+    # --- offsets
+
+    def check_commit(
+        self, group: ConsumerGroup, request: OffsetCommitRequest, version: int, decision: Decision
+    ) -> Check | None:
+        epoch = request.generation_id_or_member_epoch
+        return group.check_commit(request.member_id, request.group_instance_id, epoch, False, version)
+
+    def check_transactional_commit(self, group: ConsumerGroup, request: TxnOffsetCommitRequest) -> Check | None:
+        try:
+            return group.check_commit(request.member_id, request.group_instance_id, request.generation_id, True, 0)
+        except KafkaError as error:
+            if error.code is ErrorCode.STALE_MEMBER_EPOCH:
+                raise KafkaError(ErrorCode.ILLEGAL_GENERATION, error.message) from error
+            raise
+
+    def check_fetch(self, group: ConsumerGroup, request: OffsetFetchRequestGroup) -> bool:
+        group.check_fetch(request.member_id, request.member_epoch)
+        return True
+
+
+# --- records
+
+
+def _of_group(
+    apply: Callable[[ConsumerGroup, Any, Any], None],
+) -> Callable[[dict[str, Group], Any, Any], None]:
+    """The handler of a record that makes its group if there is none. A tombstone makes none, and concerns no group of
+    another kind."""
+
+    def handle(by_id: dict[str, Group], key: Any, value: Any) -> None:
+        group = by_id.get(key.group_id)
+        if not isinstance(group, ConsumerGroup):
+            if value is None:
+                return
+            group = by_id[key.group_id] = ConsumerGroup(key.group_id)
+        apply(group, key, value)
+
+    return handle
+
+
+def _metadata(by_id: dict[str, Group], key: Any, value: Any) -> None:
+    if value is not None:
+        _epoch(by_id, key, value)
+    elif isinstance(by_id.get(key.group_id), ConsumerGroup):
+        del by_id[key.group_id]
+
+
+@_of_group
+def _epoch(group: ConsumerGroup, key: Any, value: Any) -> None:
+    group.group_epoch = value.epoch
+    group.metadata_hash = value.metadata_hash
+
+
+@_of_group
+def _partition_metadata(group: ConsumerGroup, key: Any, value: Any) -> None:
+    group.has_partition_metadata_record = value is not None
+
+
+@_of_group
+def _member_metadata(group: ConsumerGroup, key: Any, value: Any) -> None:
+    if value is None:
+        group.drop_member(key.member_id)
+    else:
+        member = group.members.get(key.member_id) or ConsumerMember(key.member_id)
+        group.put_member(member.with_metadata(value))
+
+
+@_of_group
+def _target_metadata(group: ConsumerGroup, key: Any, value: Any) -> None:
+    group.assignment_epoch = -1 if value is None else value.assignment_epoch
+    group.assignment_ms = 0 if value is None else value.assignment_timestamp
+
+
+@_of_group
+def _target(group: ConsumerGroup, key: Any, value: Any) -> None:
+    if value is None:
+        group.target.pop(key.member_id, None)
+    else:
+        group.put_target(key.member_id, value)
+
+
+@_of_group
+def _current(group: ConsumerGroup, key: Any, value: Any) -> None:
+    member = group.members.get(key.member_id)
+    if value is not None:
+        group.put_member((member or ConsumerMember(key.member_id)).with_assignment(value))
+    elif member is not None:
+        # The tombstone of the member's metadata, which follows, removes the member.
+        group.put_member(
+            member.copy(member_epoch=LEAVE_EPOCH, previous_epoch=LEAVE_EPOCH, assigned={}, pending_revocation={})
+        )
+
+
+@_of_group
+def _regex(group: ConsumerGroup, key: Any, value: Any) -> None:
+    if value is None:
+        group.resolved.pop(key.regular_expression, None)
+    else:
+        resolved = Resolved(frozenset(value.topics), value.version, value.timestamp)
+        group.resolved[key.regular_expression] = resolved
+
+
+ConsumerKind.records = {
+    3: _metadata,
+    4: _partition_metadata,
+    5: _member_metadata,
+    6: _target_metadata,
+    7: _target,
+    8: _current,
+    16: _regex,
+}

@@ -1,0 +1,25 @@
+"""The kinds of groups, a table: KINDS. A new kind is a row: a subclass of `GroupKind`, and the rules that it calls."""
+
+from __future__ import annotations
+
+from kafka_shim.group.classic_kind import ClassicKind
+from kafka_shim.group.consumer_kind import ConsumerKind
+from kafka_shim.group.unserved_kind import UnservedKind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import NoReturn
+
+    from kafka_shim.group.kind import GroupKind
+
+
+class _Kinds(dict[str, "GroupKind"]):
+    def __missing__(self, name: str) -> NoReturn:
+        raise LookupError(f"unknown kind of group {name!r}: the table of kinds has {', '.join(self)}")
+
+
+# By the type that a group has and ListGroups shows.
+KINDS: Mapping[str, GroupKind] = _Kinds(
+    {kind.name: kind for kind in (ClassicKind(), ConsumerKind(), UnservedKind("share"), UnservedKind("streams"))}
+)
