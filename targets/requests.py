@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import struct as binary
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
+from kafka_shim.cext.messages import encode
 from kafka_shim.cext.records import build
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.api_keys import API_KEYS
 from kafka_shim.protocol.headers import request_class
+from kafka_shim.protocol.records.consumer_protocol_subscription import ConsumerProtocolSubscription, TopicPartition
 from kafka_shim.wire_client import Connection, check
 
 TYPE_CHECKING = False
@@ -112,19 +113,11 @@ def error_names(codes: Iterable[int]) -> list[str]:
 
 def subscription(*topics: str, owned: dict[str, list[int]] | None = None, version: int = 1) -> bytes:
     """The bytes that a consumer embeds in JoinGroup."""
-    parts = [binary.pack(">hi", version, len(topics))]
-    for topic in topics:
-        name = topic.encode()
-        parts.append(binary.pack(">h", len(name)) + name)
-    parts.append(binary.pack(">i", -1))
-    if version >= 1:
-        parts.append(binary.pack(">i", len(owned or {})))
-        for topic, numbers in (owned or {}).items():
-            name = topic.encode()
-            parts.append(
-                binary.pack(">h", len(name)) + name + binary.pack(f">i{len(numbers)}i", len(numbers), *numbers)
-            )
-    return b"".join(parts)
+    message = ConsumerProtocolSubscription(
+        topics=list(topics),
+        owned_partitions=[TopicPartition(topic=topic, partitions=numbers) for topic, numbers in (owned or {}).items()],
+    )
+    return version.to_bytes(2, "big") + encode(message, version)
 
 
 def protocols(*names: str, metadata: bytes = b"") -> list[dict[str, Any]]:

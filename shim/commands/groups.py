@@ -6,7 +6,7 @@ import click
 
 from kafka_shim.commands.options import bootstrap_option, connected
 from kafka_shim.errors import ErrorCode
-from kafka_shim.group.embedded import EmbeddedError, read_assignment
+from kafka_shim.group.consumer_protocol import ConsumerProtocolError, read_assignment
 from kafka_shim.wire_client import Connection, check
 
 TYPE_CHECKING = False
@@ -268,7 +268,7 @@ def _modern_member(member: Any) -> Member:
 def _held(assignment: bytes) -> set[TopicPartition]:
     try:
         by_topic, _ = read_assignment(bytes(assignment))
-    except EmbeddedError:
+    except ConsumerProtocolError:
         return set()  # not a consumer's
     return {(topic, partition) for topic, partitions in by_topic.items() for partition in partitions}
 

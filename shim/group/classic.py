@@ -32,7 +32,7 @@ from __future__ import annotations
 from enum import Enum
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group import embedded
+from kafka_shim.group import consumer_protocol
 from kafka_shim.group.classic_member import ClassicMember, size_of
 from kafka_shim.group.java_order import order_strings
 from kafka_shim.group.records import GROUP_METADATA_VERSION, Record
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 # Of members' subscriptions, when a generation begins: more would not fit the group's record, and take over 100 ms to
 # read.
-MAX_READ_BYTES = 2 * embedded.MAX_BYTES
+MAX_READ_BYTES = 2 * consumer_protocol.MAX_BYTES
 
 
 class State(Enum):
@@ -288,7 +288,7 @@ class ClassicGroup:
 
     @property
     def uses_consumer_protocol(self) -> bool:
-        return self.protocol_type == embedded.PROTOCOL_TYPE
+        return self.protocol_type == consumer_protocol.PROTOCOL_TYPE
 
     def is_subscribed(self, topic: str) -> bool:
         """Whether this topic's offsets are in use."""
@@ -308,8 +308,8 @@ class ClassicGroup:
         if sum(map(len, said)) > MAX_READ_BYTES:
             return None
         try:
-            return frozenset(topic for metadata in said for topic in embedded.read_topics(metadata))
-        except embedded.EmbeddedError:
+            return frozenset(topic for metadata in said for topic in consumer_protocol.read_topics(metadata))
+        except consumer_protocol.ConsumerProtocolError:
             return None
 
     def refresh_subscribed_topics(self) -> None:

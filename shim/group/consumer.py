@@ -26,7 +26,7 @@ was lost.
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group import embedded
+from kafka_shim.group import consumer_protocol
 from kafka_shim.group.consumer_member import UNRELEASED, ConsumerMember, Epochs, Partitions
 from kafka_shim.group.java_order import order_strings
 from kafka_shim.group.records import Record
@@ -149,7 +149,7 @@ class ConsumerGroup:
 
     @property
     def protocol_type(self) -> str:
-        return embedded.PROTOCOL_TYPE
+        return consumer_protocol.PROTOCOL_TYPE
 
     def member(self, member_id: str) -> ConsumerMember:
         """Raises UNKNOWN_MEMBER_ID."""
@@ -243,7 +243,7 @@ class ConsumerGroup:
 
     def supports_classic(self, protocol_type: str, names: Iterable[str]) -> bool:
         """Whether a classic member with these protocols can join: all classic members need one in common."""
-        if protocol_type != embedded.PROTOCOL_TYPE:
+        if protocol_type != consumer_protocol.PROTOCOL_TYPE:
             return False
         if not self.members:
             return any(True for _ in names)

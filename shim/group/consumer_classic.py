@@ -7,7 +7,7 @@ with REBALANCE_IN_PROGRESS to join again when they have to give up or can get pa
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group import embedded
+from kafka_shim.group import consumer_protocol
 from kafka_shim.group.classic_member import protocols_of
 from kafka_shim.group.consumer_heartbeat import bump_epoch, known_static, replace_static, step
 from kafka_shim.group.consumer_leave import fence_members
@@ -60,8 +60,8 @@ def join(
         decision.reply(token, response)
         return decision
     try:
-        subscription = embedded.read_subscription(protocols[0][1])
-    except embedded.EmbeddedError as error:
+        subscription = consumer_protocol.read_subscription(protocols[0][1])
+    except consumer_protocol.ConsumerProtocolError as error:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"malformed subscription: {error}") from error
     owned = _owned(subscription, surroundings)
     if request.group_instance_id is None:
@@ -104,14 +104,14 @@ def join(
         JoinGroupResponse(
             member_id=member_id,
             generation_id=updated.member_epoch,
-            protocol_type=embedded.PROTOCOL_TYPE,
+            protocol_type=consumer_protocol.PROTOCOL_TYPE,
             protocol_name=protocols[0][0],
         ),
     )
     return decision
 
 
-def _owned(subscription: embedded.Subscription, surroundings: Surroundings) -> Partitions:
+def _owned(subscription: consumer_protocol.Subscription, surroundings: Surroundings) -> Partitions:
     topics = surroundings.image.topics
     return {topics[name].topic_id: set(partitions) for name, partitions in subscription.owned.items() if name in topics}
 
@@ -143,7 +143,8 @@ def sync(group: ConsumerGroup, request: SyncGroupRequest, surroundings: Surround
     member = _check(group, request.member_id, request.group_instance_id, request.generation_id)
     assert member.classic is not None
     name, metadata = member.classic_protocol()
-    if request.protocol_type not in (None, embedded.PROTOCOL_TYPE) or request.protocol_name not in (None, name):
+    is_consumer = request.protocol_type in (None, consumer_protocol.PROTOCOL_TYPE)
+    if not is_consumer or request.protocol_name not in (None, name):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     member_id = member.member_id
     if group.assignment_epoch > member.member_epoch and member.state != UNREVOKED:
@@ -157,7 +158,7 @@ def sync(group: ConsumerGroup, request: SyncGroupRequest, surroundings: Surround
     decision.response = SyncGroupResponse(
         protocol_type=request.protocol_type,
         protocol_name=request.protocol_name,
-        assignment=embedded.write_assignment(partitions, embedded.read_version(bytes(metadata))),
+        assignment=consumer_protocol.write_assignment(partitions, consumer_protocol.read_version(bytes(metadata))),
     )
     return decision
 

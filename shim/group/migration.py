@@ -8,7 +8,7 @@ by a classic one of the same instance id, the group is converted back.
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group import embedded
+from kafka_shim.group import consumer_protocol
 from kafka_shim.group.classic import ClassicGroup, State
 from kafka_shim.group.classic_join import prepare_rebalance
 from kafka_shim.group.classic_member import ClassicMember
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 # Of all members: it goes into their records, which are written in one batch.
-MAX_METADATA_BYTES = 4 * embedded.MAX_BYTES
+MAX_METADATA_BYTES = 4 * consumer_protocol.MAX_BYTES
 
 
 def classic_metadata(session_timeout_ms: int, protocols: Protocols) -> ClassicMemberMetadata:
@@ -73,7 +73,7 @@ def upgrade(group: ClassicGroup, surroundings: Surroundings, decision: Decision)
     group_id = group.group_id
     try:
         converted = _converted(group, surroundings)
-    except embedded.EmbeddedError as error:
+    except consumer_protocol.ConsumerProtocolError as error:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {group_id}: {error}.") from error
     for member in group.members.values():
         decision.reply(
@@ -99,14 +99,14 @@ def _converted(group: ClassicGroup, surroundings: Surroundings) -> ConsumerGroup
     for member in group.members.values():
         assigned: dict[bytes, list[int]] = {}
         if member.assignment:
-            by_name, user_data = embedded.read_assignment(member.assignment)
+            by_name, user_data = consumer_protocol.read_assignment(member.assignment)
             if user_data:
-                raise embedded.EmbeddedError("a custom assignor is in use")
+                raise consumer_protocol.ConsumerProtocolError("a custom assignor is in use")
             for name, partitions in by_name.items():
                 topic = surroundings.image.topics.get(name)
                 if topic is not None:
                     assigned[topic.topic_id] = partitions
-        subscription = embedded.read_subscription(member.metadata(group.protocol))
+        subscription = consumer_protocol.read_subscription(member.metadata(group.protocol))
         new = ConsumerMember(member.member_id).copy(
             member_epoch=group.generation_id,
             previous_epoch=group.generation_id,
@@ -180,7 +180,7 @@ def downgrade(
     classic.generation_id = group.group_epoch
     for member in staying:
         assert member.classic is not None
-        classic.add(_classic_member(member), embedded.PROTOCOL_TYPE)
+        classic.add(_classic_member(member), consumer_protocol.PROTOCOL_TYPE)
     classic.protocol = classic.select_protocol()
     classic.refresh_subscribed_topics()
     for each in classic.members.values():
@@ -213,7 +213,7 @@ def _classic_member(member: ConsumerMember) -> ClassicMember:
 
 
 def _assignment_bytes(target: Partitions, metadata: bytes, surroundings: Surroundings) -> bytes:
-    return embedded.write_assignment(by_name(target, surroundings), embedded.read_version(metadata))
+    return consumer_protocol.write_assignment(by_name(target, surroundings), consumer_protocol.read_version(metadata))
 
 
 def by_name(partitions: Mapping[bytes, Iterable[int]], surroundings: Surroundings) -> dict[str, list[int]]:

@@ -12,6 +12,7 @@ import pytest
 from kafka_shim.compat.groups.conversations import first_member, modern, stay, sync_fields
 from kafka_shim.compat.groups.script import Script
 from kafka_shim.compat.tool_driver import ToolDriver
+from kafka_shim.group.consumer_protocol import write_assignment
 from kafka_shim.targets import Target, jvm, make
 from kafka_shim.targets.requests import protocols, subscription
 
@@ -60,8 +61,7 @@ def test_kafka_consumer_groups_lists_describes_resets_and_deletes(
     commit(script, simple, topic, 4)
     mine = {"protocols": protocols("range", metadata=subscription(topic)), "session_timeout_ms": 300_000}
     joined = first_member(script, classic, **mine)
-    name = topic.encode()
-    assignment = b"\0\0\0\0\0\1" + len(name).to_bytes(2, "big") + name + b"\0\0\0\1\0\0\0\0\xff\xff\xff\xff"
+    assignment = write_assignment({topic: [0]}, 0)
     script.ask("SyncGroup", 5, **sync_fields(classic, joined, {joined.member_id: assignment}))
     modern(script, consumer, subscribed_topic_names=[topic])
 

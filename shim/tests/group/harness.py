@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from kafka_shim.group.client import Client
+from kafka_shim.group.consumer_protocol import PROTOCOL_TYPE
 from kafka_shim.group.coordinator import TOPIC, GroupCoordinator
-from kafka_shim.group.embedded import PROTOCOL_TYPE
 from kafka_shim.group.stored import Stored
 from kafka_shim.group.timers import Timers
 from kafka_shim.outcome import Outcome

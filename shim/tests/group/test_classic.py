@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group import embedded
+from kafka_shim.group import consumer_protocol
 from kafka_shim.group.classic import ALLOWED_FROM, ClassicGroup, State
 from kafka_shim.group.client import Client
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
@@ -367,24 +367,24 @@ def test_hostile_metadata_makes_every_topic_count_as_used(node: Node, metadata: 
 
 @given(st.binary(max_size=80))
 def test_bytes_of_clients_parse_or_are_refused(data: bytes) -> None:
-    for read in (embedded.read_subscription, embedded.read_topics, embedded.read_assignment):
+    for read in (consumer_protocol.read_subscription, consumer_protocol.read_topics, consumer_protocol.read_assignment):
         try:
             read(data)
-        except embedded.EmbeddedError:
+        except consumer_protocol.ConsumerProtocolError:
             continue
     for cut in range(len(OWNED)):
-        with pytest.raises(embedded.EmbeddedError):
-            embedded.read_subscription(OWNED[:cut])
+        with pytest.raises(consumer_protocol.ConsumerProtocolError):
+            consumer_protocol.read_subscription(OWNED[:cut])
 
 
 OWNED = b"\0\3" + subscription("t", "u")[2:] + b"\0\0\0\1\0\1t\0\0\0\1\0\0\0\5" + b"\0\0\0\7" + b"\0\2r1"
 
 
 def test_a_subscription_of_version_three_is_read_whole() -> None:
-    found = embedded.read_subscription(OWNED)
+    found = consumer_protocol.read_subscription(OWNED)
     assert (found.topics, found.owned, found.rack_id) == (["t", "u"], {"t": [5]}, "r1")
-    assigned = embedded.write_assignment({"t": [0, 2], "u": []}, 1)
-    assert embedded.read_assignment(assigned) == ({"t": [0, 2], "u": []}, None)
+    assigned = consumer_protocol.write_assignment({"t": [0, 2], "u": []}, 1)
+    assert consumer_protocol.read_assignment(assigned) == ({"t": [0, 2], "u": []}, None)
 
 
 def test_a_huge_subscription_is_not_read(node: Node) -> None:

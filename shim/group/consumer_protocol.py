@@ -1,0 +1,105 @@
+"""The consumer's own messages inside JoinGroup and SyncGroup (Kafka's ConsumerProtocol): subscription and assignment.
+
+Two bytes of version, then ConsumerProtocolSubscription or ConsumerProtocolAssignment in that version; a newer version
+is read as 3, as clients do. The bytes come from clients and are opaque to the classic protocol; the broker reads them
+only to know which topics a group uses and to move groups between the protocols. `ConsumerProtocolError` is raised for
+bytes that do not parse, or that no record could hold: no rule may trust them.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from kafka_shim.cext.messages import decode_prefix, encode
+from kafka_shim.protocol.records.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
+from kafka_shim.protocol.records.consumer_protocol_subscription import ConsumerProtocolSubscription
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import TypeVar
+
+    from kafka_shim.protocol.message import Message
+
+    M = TypeVar("M", bound=Message)
+
+PROTOCOL_TYPE = "consumer"
+LAST_VERSION = 3
+
+# More would not fit the group's record, with its default of a message's size.
+MAX_BYTES = 1 << 20
+# Of one subscription: some 10 ms.
+MAX_TOPICS = 50_000
+
+_SHORT = Struct(">h")
+_INT = Struct(">i")
+
+
+class ConsumerProtocolError(ValueError):
+    """These bytes are not a subscription or an assignment."""
+
+
+class Subscription:
+    """What a classic consumer wants and has; `owned` is empty below version 1."""
+
+    __slots__ = ("owned", "rack_id", "topics", "version")
+
+    def __init__(self, version: int, topics: list[str], owned: dict[str, list[int]], rack_id: str | None) -> None:
+        self.version = version
+        self.topics = topics
+        self.owned = owned
+        self.rack_id = rack_id
+
+
+def read_version(data: bytes) -> int:
+    """The version alone."""
+    if len(data) < _SHORT.size:
+        raise ConsumerProtocolError("no version")
+    version: int = _SHORT.unpack_from(data)[0]
+    if version < 0:
+        raise ConsumerProtocolError(f"version {version}")
+    return min(version, LAST_VERSION)
+
+
+def _read(message: type[M], data: bytes, version: int) -> M:
+    """The message after the version; what follows it is ignored."""
+    if len(data) > MAX_BYTES:
+        raise ConsumerProtocolError(f"{len(data)} bytes")
+    try:
+        return decode_prefix(message, version, data, _SHORT.size)[0]
+    except ValueError as error:
+        raise ConsumerProtocolError(str(error)) from error
+
+
+def _read_subscription(data: bytes, version: int) -> ConsumerProtocolSubscription:
+    if len(data) >= _SHORT.size + _INT.size:
+        count = _INT.unpack_from(data, _SHORT.size)[0]
+        if count > MAX_TOPICS:
+            raise ConsumerProtocolError(f"{count} topics")
+    return _read(ConsumerProtocolSubscription, data, version)
+
+
+def read_subscription(data: bytes) -> Subscription:
+    """The subscription of a member's protocol metadata."""
+    version = read_version(data)
+    found = _read_subscription(data, version)
+    owned = {entry.topic: entry.partitions for entry in found.owned_partitions}
+    return Subscription(version, found.topics, owned, found.rack_id)
+
+
+def read_topics(data: bytes) -> list[str]:
+    """The topics of a subscription alone, read as version 0: what newer versions add may be anything."""
+    read_version(data)
+    return _read_subscription(data, 0).topics
+
+
+def read_assignment(data: bytes) -> tuple[dict[str, list[int]], bytes | None]:
+    """(partitions by topic, user data) of a member's assignment."""
+    found = _read(ConsumerProtocolAssignment, data, read_version(data))
+    return {entry.topic: entry.partitions for entry in found.assigned_partitions}, found.user_data
+
+
+def write_assignment(partitions: Mapping[str, Iterable[int]], version: int) -> bytes:
+    """The bytes of an assignment without user data."""
+    assigned = [TopicPartition(topic=topic, partitions=list(numbers)) for topic, numbers in partitions.items()]
+    return _SHORT.pack(version) + encode(ConsumerProtocolAssignment(assigned_partitions=assigned), version)
