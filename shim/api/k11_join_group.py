@@ -36,8 +36,8 @@ def handle(
     return _wait(outcome, context.api_version)
 
 
-async def _wait(parked: Coroutine[Any, Any, Outcome[JoinGroupResponse]], version: int) -> Outcome[JoinGroupResponse]:
-    return _as_known(await parked, version)
+async def _wait(delayed: Coroutine[Any, Any, Outcome[JoinGroupResponse]], version: int) -> Outcome[JoinGroupResponse]:
+    return _as_known(await delayed, version)
 
 
 def _as_known(outcome: Outcome[JoinGroupResponse], version: int) -> Outcome[JoinGroupResponse]:

@@ -39,4 +39,4 @@ def handle(context: Context, request: ConsumerGroupDescribeRequest) -> ConsumerG
 def _described(groups: GroupCoordinator, group_id: str) -> DescribedGroup:
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    return described_consumer(group_id, groups.find(group_id), groups.surroundings)
+    return described_consumer(group_id, groups.find(group_id), groups.image)

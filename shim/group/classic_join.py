@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kafka_shim.group.classic_member import Protocols
     from kafka_shim.group.client import Client
     from kafka_shim.group.decision import Token
-    from kafka_shim.group.surroundings import Surroundings
+    from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
 
 # How long a member may wait for its first join to be answered: clients that gave up must not stay for ever.
@@ -41,13 +41,13 @@ def join(
     version: int,
     client: Client,
     token: Token,
-    surroundings: Surroundings,
+    image: CoordinatorMetadataImage,
     now_ms: int,
 ) -> Decision:
     """One JoinGroup. `is_new_group`: the group was made for it, and is recorded even if nothing else is."""
     decision = Decision()
     decision.replayed = False
-    config = surroundings.config
+    config = image.config
     if not _accepts(group, request.member_id, config.group_max_size):
         group.remove(request.member_id)
         decision.reply(token, _refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
@@ -58,7 +58,7 @@ def join(
     elif not group.supports(request.protocol_type, protocols_of(request.protocols)):
         decision.reply(token, _refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
     elif request.member_id == "":
-        _join_as_new(group, request, version, client, token, surroundings, decision, now_ms)
+        _join_as_new(group, request, version, client, token, image, decision, now_ms)
     else:
         _join_as_known(group, request, client, token, config, decision, now_ms)
     if is_new_group and not decision.records:
@@ -92,12 +92,12 @@ def _join_as_new(
     version: int,
     client: Client,
     token: Token,
-    surroundings: Surroundings,
+    image: CoordinatorMetadataImage,
     decision: Decision,
     now_ms: int,
 ) -> None:
     instance_id = request.group_instance_id
-    new_id = f"{client.client_id if instance_id is None else instance_id}-{surroundings.random_uuid()}"
+    new_id = f"{client.client_id if instance_id is None else instance_id}-{image.random_uuid()}"
     if instance_id is not None:
         old_id = group.static_members.get(instance_id)
         if old_id is not None:
@@ -112,7 +112,7 @@ def _join_as_new(
         decision.schedule(group.group_id, SESSION, new_id, request.session_timeout_ms)
         decision.reply(token, _refusal(ErrorCode.MEMBER_ID_REQUIRED, new_id))
         return
-    _add(group, request, client, token, new_id, surroundings.config, decision, now_ms)
+    _add(group, request, client, token, new_id, image.config, decision, now_ms)
 
 
 def _join_as_known(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kafka_shim.group.client import Client
     from kafka_shim.group.decision import Token
     from kafka_shim.group.kind import Group
-    from kafka_shim.group.surroundings import Surroundings
+    from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.protocol.messages.describe_groups_response import DescribedGroup
     from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
     from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
@@ -33,28 +33,28 @@ class ClassicKind(GroupKind):
     # --- life
 
     def on_timer(
-        self, group: ClassicGroup, timer: str, member_id: str, surroundings: Surroundings, now_ms: int
+        self, group: ClassicGroup, timer: str, member_id: str, image: CoordinatorMetadataImage, now_ms: int
     ) -> Decision:
         if timer == SESSION:
-            return classic_sync.session_over(group, member_id, surroundings.config, now_ms)
+            return classic_sync.session_over(group, member_id, image.config, now_ms)
         if timer == JOIN and member_id == "":
             from kafka_shim.group import classic_join
 
-            return classic_join.join_phase_over(group, surroundings.config, now_ms)
+            return classic_join.join_phase_over(group, image.config, now_ms)
         if timer == SYNC and member_id == "":
             return classic_sync.sync_phase_over(group, now_ms)
         return Decision()
 
-    def resume(self, group: ClassicGroup, surroundings: Surroundings, now_ms: int) -> Decision:
+    def resume(self, group: ClassicGroup, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
         """A group over `group.max.size` rebalances, so that its members can commit."""
         decision = Decision()
         decision.replayed = False
         for member in group.members.values():
             decision.schedule_if_absent(group.group_id, SESSION, member.member_id, member.session_timeout_ms)
-        if group.state is State.STABLE and len(group.members) > surroundings.config.group_max_size:
+        if group.state is State.STABLE and len(group.members) > image.config.group_max_size:
             from kafka_shim.group.classic_join import prepare_rebalance
 
-            prepare_rebalance(group, surroundings.config, decision, now_ms)
+            prepare_rebalance(group, image.config, decision, now_ms)
         return decision
 
     def delete(self, group: ClassicGroup) -> Decision:
@@ -64,7 +64,9 @@ class ClassicKind(GroupKind):
         decision.cancel(group.group_id, JOIN)
         return decision
 
-    def describe(self, group_id: str, group: Group | None, version: int, surroundings: Surroundings) -> DescribedGroup:
+    def describe(
+        self, group_id: str, group: Group | None, version: int, image: CoordinatorMetadataImage
+    ) -> DescribedGroup:
         from kafka_shim.group.describe import described_classic
 
         return described_classic(group_id, group, version)
@@ -78,15 +80,15 @@ class ClassicKind(GroupKind):
         version: int,
         client: Client,
         token: Token,
-        surroundings: Surroundings,
+        image: CoordinatorMetadataImage,
         now_ms: int,
     ) -> Decision:
         from kafka_shim.group import classic_join
 
-        return classic_join.join(group, False, request, version, client, token, surroundings, now_ms)
+        return classic_join.join(group, False, request, version, client, token, image, now_ms)
 
     def sync(
-        self, group: ClassicGroup, request: SyncGroupRequest, token: Token, surroundings: Surroundings, now_ms: int
+        self, group: ClassicGroup, request: SyncGroupRequest, token: Token, image: CoordinatorMetadataImage, now_ms: int
     ) -> Decision:
         return classic_sync.sync(group, request, token, now_ms)
 
@@ -94,11 +96,11 @@ class ClassicKind(GroupKind):
         return classic_sync.heartbeat(group, request)
 
     def leave(
-        self, group: ClassicGroup, request: LeaveGroupRequest, surroundings: Surroundings, now_ms: int
+        self, group: ClassicGroup, request: LeaveGroupRequest, image: CoordinatorMetadataImage, now_ms: int
     ) -> Decision:
         from kafka_shim.group import classic_leave
 
-        return classic_leave.leave(group, request, surroundings.config, now_ms)
+        return classic_leave.leave(group, request, image.config, now_ms)
 
     # --- offsets
 

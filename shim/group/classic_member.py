@@ -15,7 +15,7 @@ Protocols = list[tuple[str, bytes]]
 
 
 class ClassicMember:
-    """One member. `awaiting_join` and `awaiting_sync` are its parked requests. `protocols` and `awaiting_join` are
+    """One member. `awaiting_join` and `awaiting_sync` are its delayed requests. `protocols` and `awaiting_join` are
     changed by its group, which counts them."""
 
     __slots__ = (
@@ -67,7 +67,7 @@ class ClassicMember:
 
     @property
     def is_waiting(self) -> bool:
-        """A parked request stands for a heartbeat."""
+        """A delayed request stands for a heartbeat."""
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
 

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from kafka_shim.group.client import Client
     from kafka_shim.group.groups import Groups
-    from kafka_shim.group.parked import Parked
+    from kafka_shim.group.purgatory import DelayedResponse
     from kafka_shim.group.records import Record
-    from kafka_shim.group.shell import Shell
+    from kafka_shim.group.runtime import CoordinatorRuntime
     from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
     from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
     from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
@@ -29,47 +29,53 @@ if TYPE_CHECKING:
 class ClassicRequests:
     """Owned by the coordinator. Methods are named after their API."""
 
-    def __init__(self, shell: Shell) -> None:
-        self._shell = shell
+    def __init__(self, runtime: CoordinatorRuntime) -> None:
+        self._runtime = runtime
 
     def join_group(
         self, request: JoinGroupRequest, version: int, client: Client
     ) -> Outcome[JoinGroupResponse] | Coroutine[Any, Any, Outcome[JoinGroupResponse]]:
         """JoinGroup; waits as long as the rebalance does."""
-        from kafka_shim.group.parked import Parked
+        from kafka_shim.group.purgatory import DelayedResponse
         from kafka_shim.group.requests import check_join, join_failure
 
-        shell = self._shell
-        refused = check_join(request, shell.config)
+        runtime = self._runtime
+        refused = check_join(request, runtime.config)
         if refused is not None:
             return Outcome(refused)
         if version == 0:
             # The first version has one timeout for both.
             request.rebalance_timeout_ms = request.session_timeout_ms
-        parked = Parked(join_failure)
-        now_ms = shell.clock.now_ms()
+        delayed = DelayedResponse(join_failure)
+        now_ms = runtime.clock.now_ms()
         try:
-            groups = shell.groups_of(request.group_id)
-            decision = self._decide_join(groups, request, version, client, parked, now_ms)
-            shell.decide(request.group_id, decision, now_ms)
+            groups = runtime.groups_of(request.group_id)
+            decision = self._decide_join(groups, request, version, client, delayed, now_ms)
+            runtime.decide(request.group_id, decision, now_ms)
         except KafkaError as error:
-            parked.fail(error.code)
-        return shell.answer(parked)
+            delayed.fail(error.code)
+        return runtime.answer(delayed)
 
     def _decide_join(
-        self, groups: Groups, request: JoinGroupRequest, version: int, client: Client, parked: Parked, now_ms: int
+        self,
+        groups: Groups,
+        request: JoinGroupRequest,
+        version: int,
+        client: Client,
+        delayed: DelayedResponse,
+        now_ms: int,
     ) -> Decision:
         from kafka_shim.group import classic_join
         from kafka_shim.group.classic import ClassicGroup
         from kafka_shim.group.kinds import KINDS
         from kafka_shim.group.requests import join_failure
 
-        surroundings = self._shell.surroundings
+        image = self._runtime.image
         group = groups.by_id.get(request.group_id)
         stale: list[Record] = []
         if group is not None and not isinstance(group, ClassicGroup):
             if not group.is_empty:
-                return KINDS[group.TYPE].join(group, request, version, client, parked, surroundings, now_ms)
+                return KINDS[group.TYPE].join(group, request, version, client, delayed, image, now_ms)
             # The tombstones of an empty group of another kind go before the records of the new one.
             stale = group.tombstones()
             group = None
@@ -79,10 +85,10 @@ class ClassicRequests:
                 decision = Decision()
                 refusal = join_failure(ErrorCode.UNKNOWN_MEMBER_ID)
                 refusal.member_id = request.member_id
-                decision.reply(parked, refusal)
+                decision.reply(delayed, refusal)
                 return decision
             group = ClassicGroup(request.group_id, now_ms)
-        decision = classic_join.join(group, is_new, request, version, client, parked, surroundings, now_ms)
+        decision = classic_join.join(group, is_new, request, version, client, delayed, image, now_ms)
         if is_new:
             decision.records[:0] = stale
             decision.replacements.append(group)
@@ -93,30 +99,30 @@ class ClassicRequests:
     ) -> Outcome[SyncGroupResponse] | Coroutine[Any, Any, Outcome[SyncGroupResponse]]:
         """SyncGroup; a follower waits for its leader."""
         from kafka_shim.group.kinds import KINDS
-        from kafka_shim.group.parked import Parked
+        from kafka_shim.group.purgatory import DelayedResponse
         from kafka_shim.group.requests import sync_failure
 
-        shell = self._shell
-        parked = Parked(sync_failure)
-        now_ms = shell.clock.now_ms()
+        runtime = self._runtime
+        delayed = DelayedResponse(sync_failure)
+        now_ms = runtime.clock.now_ms()
         try:
-            group = shell.known_group(request.group_id)
+            group = runtime.known_group(request.group_id)
             if group.is_empty:
                 return Outcome(sync_failure(ErrorCode.UNKNOWN_MEMBER_ID))
-            decision = KINDS[group.TYPE].sync(group, request, parked, shell.surroundings, now_ms)
-            outcome = shell.decide(request.group_id, decision, now_ms)
+            decision = KINDS[group.TYPE].sync(group, request, delayed, runtime.image, now_ms)
+            outcome = runtime.decide(request.group_id, decision, now_ms)
             if outcome.response is not None:
-                parked.answer(outcome.response, outcome.flushes)
+                delayed.answer(outcome.response, outcome.flushes)
         except KafkaError as error:
-            parked.fail(error.code)
-        return shell.answer(parked)
+            delayed.fail(error.code)
+        return runtime.answer(delayed)
 
     def heartbeat(self, request: HeartbeatRequest) -> Outcome[HeartbeatResponse]:
         """Heartbeat of a classic member, also of one in a consumer group."""
         from kafka_shim.group.kinds import KINDS
 
         try:
-            group = self._shell.known_group(request.group_id)
+            group = self._runtime.known_group(request.group_id)
         except KafkaError as error:
             if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 # As Kafka: its session begins anew when the group is there.
@@ -125,14 +131,14 @@ class ClassicRequests:
                 return Outcome(HeartbeatResponse())
             raise
         decision = KINDS[group.TYPE].heartbeat(group, request)
-        return self._shell.decide(request.group_id, decision, 0)
+        return self._runtime.decide(request.group_id, decision, 0)
 
     def leave_group(self, request: LeaveGroupRequest) -> Outcome[LeaveGroupResponse]:
         """LeaveGroup in its form of v3: members in a list."""
         from kafka_shim.group.kinds import KINDS
 
-        shell = self._shell
-        group = shell.known_group(request.group_id)
-        now_ms = shell.clock.now_ms()
-        decision = KINDS[group.TYPE].leave(group, request, shell.surroundings, now_ms)
-        return shell.decide(request.group_id, decision, now_ms)
+        runtime = self._runtime
+        group = runtime.known_group(request.group_id)
+        now_ms = runtime.clock.now_ms()
+        decision = KINDS[group.TYPE].leave(group, request, runtime.image, now_ms)
+        return runtime.decide(request.group_id, decision, now_ms)

@@ -111,7 +111,7 @@ def heartbeat(group: ClassicGroup, request: HeartbeatRequest) -> Decision:
 
 
 def session_over(group: ClassicGroup, member_id: str, config: BrokerConfig, now_ms: int) -> Decision:
-    """The timer SESSION of a member or of an id that was given out: gone, unless a parked request speaks for it."""
+    """The timer SESSION of a member or of an id that was given out: gone, unless a delayed request speaks for it."""
     decision = Decision()
     decision.replayed = False
     if member_id in group.pending_joins:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafka_shim.group.consumer import ConsumerGroup
     from kafka_shim.group.consumer_member import Partitions
     from kafka_shim.group.decision import Token
-    from kafka_shim.group.surroundings import Surroundings
+    from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
     from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
     from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
@@ -40,16 +40,16 @@ def join(
     version: int,
     client: Client,
     token: Token,
-    surroundings: Surroundings,
+    image: CoordinatorMetadataImage,
     now_ms: int,
 ) -> Decision:
     """One JoinGroup. Raises the code of its answer."""
-    config = surroundings.config
+    config = image.config
     if config.group_consumer_migration_policy.lower() == "disabled":
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "group migration is disabled")
     decision = Decision()
     is_unknown = request.member_id == ""
-    member_id = request.member_id or surroundings.random_member_id()
+    member_id = request.member_id or image.random_member_id()
     if len(group.members) >= config.group_consumer_max_size and member_id not in group.members:
         raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED)
     protocols = protocols_of(request.protocols)
@@ -63,7 +63,7 @@ def join(
         subscription = consumer_protocol.read_subscription(protocols[0][1])
     except consumer_protocol.ConsumerProtocolError as error:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"malformed subscription: {error}") from error
-    owned = _owned(subscription, surroundings)
+    owned = _owned(subscription, image)
     if request.group_instance_id is None:
         member = group.members.get(member_id) or ConsumerMember(member_id)
     else:
@@ -83,19 +83,19 @@ def join(
     if updated != member or member_id not in group.members:
         decision.records.append(updated.metadata_record(group.group_id))
     changed = updated.subscribed_topics != member.subscribed_topics
-    changed = update_regex(group, member, updated, surroundings, decision, now_ms) != UNCHANGED or changed
-    epoch, is_homogeneous = bump_epoch(group, member, updated, changed, surroundings, decision, now_ms)
+    changed = update_regex(group, member, updated, image, decision, now_ms) != UNCHANGED or changed
+    epoch, is_homogeneous = bump_epoch(group, member, updated, changed, image, decision, now_ms)
     if goes_back:
         is_stale = group.assignment_epoch < epoch
         if not is_stale:
             target = group.target_of(updated)
-            updated = step(group, updated, group.assignment_epoch, target, changed, owned, surroundings, decision)
-        downgrade(group, (), updated, is_stale, surroundings, decision, now_ms)
+            updated = step(group, updated, group.assignment_epoch, target, changed, owned, image, decision)
+        downgrade(group, (), updated, is_stale, image, decision, now_ms)
     else:
         target_epoch, target = update_target(
-            group, epoch, member, updated, is_homogeneous, surroundings, decision.records, now_ms
+            group, epoch, member, updated, is_homogeneous, image, decision.records, now_ms
         )
-        updated = step(group, updated, target_epoch, target, changed, owned, surroundings, decision)
+        updated = step(group, updated, target_epoch, target, changed, owned, image, decision)
         decision.cancel(group.group_id, JOIN, member_id)
         decision.schedule(group.group_id, SESSION, member_id, request.session_timeout_ms)
         decision.schedule(group.group_id, SYNC, member_id, request.rebalance_timeout_ms)
@@ -111,8 +111,8 @@ def join(
     return decision
 
 
-def _owned(subscription: consumer_protocol.Subscription, surroundings: Surroundings) -> Partitions:
-    topics = surroundings.image.topics
+def _owned(subscription: consumer_protocol.Subscription, image: CoordinatorMetadataImage) -> Partitions:
+    topics = image.metadata.topics
     return {topics[name].topic_id: set(partitions) for name, partitions in subscription.owned.items() if name in topics}
 
 
@@ -137,7 +137,7 @@ def _check(group: ConsumerGroup, member_id: str, instance_id: str | None, genera
     return member
 
 
-def sync(group: ConsumerGroup, request: SyncGroupRequest, surroundings: Surroundings) -> Decision:
+def sync(group: ConsumerGroup, request: SyncGroupRequest, image: CoordinatorMetadataImage) -> Decision:
     """One SyncGroup: never waits. Raises the code of its answer."""
     decision = Decision()
     member = _check(group, request.member_id, request.group_instance_id, request.generation_id)
@@ -154,7 +154,7 @@ def sync(group: ConsumerGroup, request: SyncGroupRequest, surroundings: Surround
         return decision
     decision.cancel(group.group_id, SYNC, member_id)
     decision.schedule(group.group_id, SESSION, member_id, member.classic.session_timeout_ms)
-    partitions = by_name(member.assigned, surroundings)
+    partitions = by_name(member.assigned, image)
     decision.response = SyncGroupResponse(
         protocol_type=request.protocol_type,
         protocol_name=request.protocol_name,
@@ -181,7 +181,7 @@ def heartbeat(group: ConsumerGroup, request: HeartbeatRequest) -> Decision:
     return decision
 
 
-def leave(group: ConsumerGroup, request: LeaveGroupRequest, surroundings: Surroundings, now_ms: int) -> Decision:
+def leave(group: ConsumerGroup, request: LeaveGroupRequest, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
     """One LeaveGroup; removes members of either protocol."""
     decision = Decision()
     leaving: dict[str, ConsumerMember] = {}
@@ -196,7 +196,7 @@ def leave(group: ConsumerGroup, request: LeaveGroupRequest, surroundings: Surrou
         answers.append(
             MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code)
         )
-    fence_members(group, list(leaving.values()), surroundings, decision, now_ms)
+    fence_members(group, list(leaving.values()), image, decision, now_ms)
     decision.response = LeaveGroupResponse(members=answers)
     return decision
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kafka_shim.group.client import Client
     from kafka_shim.group.consumer import ConsumerGroup
     from kafka_shim.group.consumer_member import Epochs, Partitions
-    from kafka_shim.group.surroundings import Surroundings
+    from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 
 
@@ -65,7 +65,7 @@ def heartbeat(
     group: ConsumerGroup,
     request: ConsumerGroupHeartbeatRequest,
     client: Client,
-    surroundings: Surroundings,
+    image: CoordinatorMetadataImage,
     decision: Decision,
     now_ms: int,
 ) -> None:
@@ -73,12 +73,12 @@ def heartbeat(
     group_id = group.group_id
     joins = request.member_epoch == 0
     member_id = request.member_id
-    max_size = surroundings.config.group_consumer_max_size
+    max_size = image.config.group_consumer_max_size
     if len(group.members) >= max_size and member_id not in group.members:
         raise KafkaError(
             ErrorCode.GROUP_MAX_SIZE_REACHED, f"The consumer group has reached its maximum capacity of {max_size}."
         )
-    member_id = member_id or surroundings.random_member_id()
+    member_id = member_id or image.random_member_id()
     owned = _owned(request)
     if request.instance_id is None:
         member = group.members.get(member_id) if joins else group.member(member_id)
@@ -90,7 +90,7 @@ def heartbeat(
     topics_changed = updated.subscribed_topics != member.subscribed_topics
     if updated != member or member_id not in group.members:
         decision.records.append(updated.metadata_record(group_id))
-    regex_status = update_regex(group, member, updated, surroundings, decision, now_ms)
+    regex_status = update_regex(group, member, updated, image, decision, now_ms)
     updated = _move(
         group,
         member,
@@ -98,15 +98,15 @@ def heartbeat(
         topics_changed or regex_status == CHANGED_AND_RESOLVED,
         topics_changed or regex_status != UNCHANGED,
         owned,
-        surroundings,
+        image,
         decision,
         now_ms,
     )
-    decision.schedule(group_id, SESSION, member_id, surroundings.session_timeout_ms(group_id))
+    decision.schedule(group_id, SESSION, member_id, image.session_timeout_ms(group_id))
     response = ConsumerGroupHeartbeatResponse(
         member_id=member_id,
         member_epoch=updated.member_epoch,
-        heartbeat_interval_ms=surroundings.heartbeat_interval_ms(group_id),
+        heartbeat_interval_ms=image.heartbeat_interval_ms(group_id),
     )
     # A full request is a member that may have missed an answer: it is told all again.
     is_full = (
@@ -229,16 +229,14 @@ def _move(
     bump: bool,
     subscription_changed: bool,
     owned: Partitions | None,
-    surroundings: Surroundings,
+    image: CoordinatorMetadataImage,
     decision: Decision,
     now_ms: int,
 ) -> ConsumerMember:
     """Group epoch, target, and the member's next step."""
-    epoch, is_homogeneous = bump_epoch(group, member, updated, bump, surroundings, decision, now_ms)
-    target_epoch, target = update_target(
-        group, epoch, member, updated, is_homogeneous, surroundings, decision.records, now_ms
-    )
-    return step(group, updated, target_epoch, target, subscription_changed, owned, surroundings, decision)
+    epoch, is_homogeneous = bump_epoch(group, member, updated, bump, image, decision, now_ms)
+    target_epoch, target = update_target(group, epoch, member, updated, is_homogeneous, image, decision.records, now_ms)
+    return step(group, updated, target_epoch, target, subscription_changed, owned, image, decision)
 
 
 def bump_epoch(
@@ -246,7 +244,7 @@ def bump_epoch(
     member: ConsumerMember,
     updated: ConsumerMember,
     bump: bool,
-    surroundings: Surroundings,
+    image: CoordinatorMetadataImage,
     decision: Decision,
     now_ms: int,
 ) -> tuple[int, bool]:
@@ -256,7 +254,7 @@ def bump_epoch(
             return group.group_epoch, True  # no target will be computed: nobody asks
         return group.group_epoch, Subscriptions(group).is_homogeneous
     subscriptions = Subscriptions(group, group.replaced_by(member, updated), (updated,))
-    epoch, deadline_ms = refresh_epoch(group, bump, subscriptions, surroundings, decision.records, now_ms)
+    epoch, deadline_ms = refresh_epoch(group, bump, subscriptions, image, decision.records, now_ms)
     group_id = group.group_id
     decision.refreshes.append((group_id, deadline_ms, epoch))
     return epoch, subscriptions.is_homogeneous
@@ -269,7 +267,7 @@ def step(
     target: Partitions,
     subscription_changed: bool,
     owned: Partitions | None,
-    surroundings: Surroundings,
+    image: CoordinatorMetadataImage,
     decision: Decision,
 ) -> ConsumerMember:
     """Take the member one step towards its target, and watch how long it takes to revoke."""
@@ -279,7 +277,7 @@ def step(
         member,
         target_epoch,
         target,
-        surroundings.topic_ids(group.topics_of(member)),
+        image.topic_ids(group.topics_of(member)),
         subscription_changed,
         owned,
         group.owner_epoch,
@@ -298,7 +296,7 @@ def step(
 def leave(
     group: ConsumerGroup,
     request: ConsumerGroupHeartbeatRequest,
-    surroundings: Surroundings,
+    image: CoordinatorMetadataImage,
     now_ms: int,
 ) -> Decision:
     """Epoch -1: gone; -2: a static member that will be back, whose partitions wait for it until its session ends."""
@@ -315,6 +313,6 @@ def leave(
         )
         decision.records.append(away.assignment_record(group.group_id))
     else:
-        fence_members(group, [member], surroundings, decision, now_ms)
+        fence_members(group, [member], image, decision, now_ms)
     decision.response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
     return decision

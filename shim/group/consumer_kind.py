@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kafka_shim.group.client import Client
     from kafka_shim.group.decision import Token
     from kafka_shim.group.kind import Check, Group
-    from kafka_shim.group.surroundings import Surroundings
+    from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.protocol.messages.consumer_group_describe_response import DescribedGroup
     from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
     from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
@@ -35,21 +35,21 @@ class ConsumerKind(GroupKind):
     # --- life
 
     def on_timer(
-        self, group: ConsumerGroup, timer: str, member_id: str, surroundings: Surroundings, now_ms: int
+        self, group: ConsumerGroup, timer: str, member_id: str, image: CoordinatorMetadataImage, now_ms: int
     ) -> Decision:
         from kafka_shim.group import consumer_leave, consumer_regex
 
         if timer == REGEX:
-            return consumer_regex.resolve(group, surroundings, now_ms)
+            return consumer_regex.resolve(group, image, now_ms)
         if timer == REBALANCE:
-            return consumer_leave.revocation_over(group, member_id, surroundings, now_ms)
-        return consumer_leave.session_over(group, member_id, surroundings, now_ms)
+            return consumer_leave.revocation_over(group, member_id, image, now_ms)
+        return consumer_leave.session_over(group, member_id, image, now_ms)
 
-    def resume(self, group: ConsumerGroup, surroundings: Surroundings, now_ms: int) -> Decision:
+    def resume(self, group: ConsumerGroup, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
         decision = Decision()
         group_id = group.group_id
         for member in group.members.values():
-            session_ms = surroundings.session_timeout_ms(group_id)
+            session_ms = image.session_timeout_ms(group_id)
             decision.schedule_if_absent(group_id, SESSION, member.member_id, session_ms)
             if member.state == UNREVOKED:
                 decision.schedule_if_absent(group_id, REBALANCE, member.member_id, member.rebalance_timeout_ms)
@@ -67,10 +67,12 @@ class ConsumerKind(GroupKind):
         decision.cancel(group.group_id, REGEX)
         return decision
 
-    def describe(self, group_id: str, group: Group | None, version: int, surroundings: Surroundings) -> DescribedGroup:
+    def describe(
+        self, group_id: str, group: Group | None, version: int, image: CoordinatorMetadataImage
+    ) -> DescribedGroup:
         from kafka_shim.group.describe import described_consumer
 
-        return described_consumer(group_id, group, surroundings)
+        return described_consumer(group_id, group, image)
 
     # --- requests of classic members
 
@@ -81,19 +83,24 @@ class ConsumerKind(GroupKind):
         version: int,
         client: Client,
         token: Token,
-        surroundings: Surroundings,
+        image: CoordinatorMetadataImage,
         now_ms: int,
     ) -> Decision:
         from kafka_shim.group import consumer_classic
 
-        return consumer_classic.join(group, request, version, client, token, surroundings, now_ms)
+        return consumer_classic.join(group, request, version, client, token, image, now_ms)
 
     def sync(
-        self, group: ConsumerGroup, request: SyncGroupRequest, token: Token, surroundings: Surroundings, now_ms: int
+        self,
+        group: ConsumerGroup,
+        request: SyncGroupRequest,
+        token: Token,
+        image: CoordinatorMetadataImage,
+        now_ms: int,
     ) -> Decision:
         from kafka_shim.group import consumer_classic
 
-        return consumer_classic.sync(group, request, surroundings)
+        return consumer_classic.sync(group, request, image)
 
     def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest) -> Decision:
         from kafka_shim.group import consumer_classic
@@ -101,11 +108,11 @@ class ConsumerKind(GroupKind):
         return consumer_classic.heartbeat(group, request)
 
     def leave(
-        self, group: ConsumerGroup, request: LeaveGroupRequest, surroundings: Surroundings, now_ms: int
+        self, group: ConsumerGroup, request: LeaveGroupRequest, image: CoordinatorMetadataImage, now_ms: int
     ) -> Decision:
         from kafka_shim.group import consumer_classic
 
-        return consumer_classic.leave(group, request, surroundings, now_ms)
+        return consumer_classic.leave(group, request, image, now_ms)
 
     # --- offsets
 

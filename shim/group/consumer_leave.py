@@ -10,13 +10,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.group.consumer import ConsumerGroup
     from kafka_shim.group.consumer_member import ConsumerMember
-    from kafka_shim.group.surroundings import Surroundings
+    from kafka_shim.group.metadata_image import CoordinatorMetadataImage
 
 
 def fence_members(
     group: ConsumerGroup,
     members: list[ConsumerMember],
-    surroundings: Surroundings,
+    image: CoordinatorMetadataImage,
     decision: Decision,
     now_ms: int,
 ) -> None:
@@ -30,31 +30,31 @@ def fence_members(
     for member_id in gone:
         for kind in (SESSION, REBALANCE, JOIN, SYNC):
             decision.cancel(group.group_id, kind, member_id)
-    if can_downgrade(group, gone, surroundings.config):
-        downgrade(group, gone, None, True, surroundings, decision, now_ms)
+    if can_downgrade(group, gone, image.config):
+        downgrade(group, gone, None, True, image, decision, now_ms)
         return
     for member_id in gone:
         decision.records += group.member_tombstones(member_id)
     subscriptions = Subscriptions(group, members)
     dropped = {member.regex for member in members if member.regex is not None} - subscriptions.regexes.keys()
     decision.records += [group.regex_tombstone(regex) for regex in sorted(dropped)]
-    metadata_hash = surroundings.metadata_hash(subscriptions.topics)
+    metadata_hash = image.metadata_hash(subscriptions.topics)
     decision.records.append(group.epoch_record(group.group_epoch + 1, metadata_hash))
 
 
-def session_over(group: ConsumerGroup, member_id: str, surroundings: Surroundings, now_ms: int) -> Decision:
+def session_over(group: ConsumerGroup, member_id: str, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
     """The timers SESSION, and JOIN and SYNC of a classic member that did not follow a rebalance."""
     decision = Decision()
     member = group.members.get(member_id)
     if member is not None:
-        fence_members(group, [member], surroundings, decision, now_ms)
+        fence_members(group, [member], image, decision, now_ms)
     return decision
 
 
-def revocation_over(group: ConsumerGroup, member_id: str, surroundings: Surroundings, now_ms: int) -> Decision:
+def revocation_over(group: ConsumerGroup, member_id: str, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
     """The timer REBALANCE: the member still holds what it was to give up."""
     decision = Decision()
     member = group.members.get(member_id)
     if member is not None and member.state == UNREVOKED:
-        fence_members(group, [member], surroundings, decision, now_ms)
+        fence_members(group, [member], image, decision, now_ms)
     return decision

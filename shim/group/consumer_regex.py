@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
     from kafka_shim.group.consumer_member import ConsumerMember
-    from kafka_shim.group.surroundings import Surroundings
+    from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.metadata.image import Image
     from kafka_shim.patterns import Pattern
 
@@ -48,7 +48,7 @@ def update_regex(
     group: ConsumerGroup,
     old: ConsumerMember,
     new: ConsumerMember,
-    surroundings: Surroundings,
+    image: CoordinatorMetadataImage,
     decision: Decision,
     now_ms: int,
 ) -> int:
@@ -79,15 +79,15 @@ def update_regex(
     is_due = (
         is_due
         or len(wanted) != len(group.resolved)
-        or (0 if newest is None else newest.version) < surroundings.newest_topics_version
-        or now_ms > last_refresh_ms + surroundings.config.group_consumer_regex_refresh_interval_ms
+        or (0 if newest is None else newest.version) < image.newest_topics_version
+        or now_ms > last_refresh_ms + image.config.group_consumer_regex_refresh_interval_ms
     )
     if is_due and wanted:
         decision.schedule_if_absent(group.group_id, REGEX, "", 0)
     return status
 
 
-def resolve(group: ConsumerGroup, surroundings: Surroundings, now_ms: int) -> Decision:
+def resolve(group: ConsumerGroup, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
     """The timer REGEX: match all expressions of the group, a step at a time, so that many of them on many topics hold
     up nobody else; then record what they match, and bump the group epoch if that changed."""
     decision = Decision()
@@ -95,13 +95,13 @@ def resolve(group: ConsumerGroup, surroundings: Surroundings, now_ms: int) -> De
         group.matching = None
         return decision
     if group.matching is None:
-        group.matching = _match(tuple(group.regexes), surroundings.image)
+        group.matching = _match(tuple(group.regexes), image.metadata)
     try:
         next(group.matching)
     except StopIteration as done:
         group.matching = None
         matched, version = done.value
-        _record(group, matched, version, surroundings, decision, now_ms)
+        _record(group, matched, version, image, decision, now_ms)
     else:
         decision.schedule(group.group_id, REGEX, "", 0)
     return decision
@@ -136,7 +136,7 @@ def _record(
     group: ConsumerGroup,
     matched: dict[str, frozenset[str]],
     version: int,
-    surroundings: Surroundings,
+    image: CoordinatorMetadataImage,
     decision: Decision,
     now_ms: int,
 ) -> None:
@@ -156,7 +156,7 @@ def _record(
         )
     subscribed = set(group.topic_counts).union(*(each.topics for each in found.values()))
     subscribed.update(*(each.topics for regex, each in group.resolved.items() if regex not in found))
-    metadata_hash = surroundings.metadata_hash(subscribed)
+    metadata_hash = image.metadata_hash(subscribed)
     if bump or metadata_hash != group.metadata_hash:
         epoch = group.group_epoch + 1
         decision.records.append(group.epoch_record(epoch, metadata_hash))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from kafka_shim.group.client import Client
     from kafka_shim.group.consumer import ConsumerGroup
     from kafka_shim.group.groups import Groups
-    from kafka_shim.group.shell import Shell
+    from kafka_shim.group.runtime import CoordinatorRuntime
     from kafka_shim.outcome import Outcome
     from kafka_shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
     from kafka_shim.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class ConsumerRequests:
     """Owned by the coordinator."""
 
-    def __init__(self, shell: Shell) -> None:
-        self._shell = shell
+    def __init__(self, runtime: CoordinatorRuntime) -> None:
+        self._runtime = runtime
 
     def heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, version: int, client: Client
@@ -29,21 +29,21 @@ class ConsumerRequests:
         from kafka_shim.group import consumer_heartbeat
         from kafka_shim.group.consumer import ConsumerGroup
 
-        shell = self._shell
-        consumer_heartbeat.check_request(request, version, shell.config.group_consumer_assignors)
+        runtime = self._runtime
+        consumer_heartbeat.check_request(request, version, runtime.config.group_consumer_assignors)
         group_id = request.group_id
-        groups = shell.groups_of(group_id)
-        now_ms = shell.clock.now_ms()
+        groups = runtime.groups_of(group_id)
+        now_ms = runtime.clock.now_ms()
         if request.member_epoch < 0:
             group = groups.by_id.get(group_id)
             if not isinstance(group, ConsumerGroup):
                 raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
-            decision = consumer_heartbeat.leave(group, request, shell.surroundings, now_ms)
+            decision = consumer_heartbeat.leave(group, request, runtime.image, now_ms)
         else:
             decision = Decision()
             group = self._find(groups, group_id, request.member_epoch == 0, decision)
-            consumer_heartbeat.heartbeat(group, request, client, shell.surroundings, decision, now_ms)
-        return shell.decide(group_id, decision, now_ms)
+            consumer_heartbeat.heartbeat(group, request, client, runtime.image, decision, now_ms)
+        return runtime.decide(group_id, decision, now_ms)
 
     def _find(self, groups: Groups, group_id: str, create: bool, decision: Decision) -> ConsumerGroup:
         """The group to join: new, or converted from a classic one, when `create`."""
@@ -62,4 +62,4 @@ class ConsumerRequests:
         if group.is_empty:
             decision.records += group.tombstones()
             return ConsumerGroup(group_id)
-        return migration.upgrade(group, self._shell.surroundings, decision)
+        return migration.upgrade(group, self._runtime.image, decision)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from kafka_shim.group.consumer import ConsumerGroup
     from kafka_shim.group.consumer_member import ConsumerMember, Partitions
+    from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.group.records import Record
-    from kafka_shim.group.surroundings import Surroundings
 
 # Topics are watched: a refresh without a change is only a safety net.
 REFRESH_INTERVAL_MS = 0x7FFFFFFF
@@ -72,12 +72,12 @@ def refresh_epoch(
     group: ConsumerGroup,
     bump: bool,
     subscriptions: Subscriptions,
-    surroundings: Surroundings,
+    image: CoordinatorMetadataImage,
     records: list[Record],
     now_ms: int,
 ) -> tuple[int, int]:
     """The (group epoch, time of the next refresh) from now on. The epoch moves when `bump` or the topics changed."""
-    metadata_hash = surroundings.metadata_hash(subscriptions.topics)
+    metadata_hash = image.metadata_hash(subscriptions.topics)
     epoch = group.group_epoch
     if bump or metadata_hash != group.metadata_hash:
         epoch += 1
@@ -93,20 +93,20 @@ def update_target(
     old: ConsumerMember | None,
     new: ConsumerMember,
     is_homogeneous: bool,
-    surroundings: Surroundings,
+    image: CoordinatorMetadataImage,
     records: list[Record],
     now_ms: int,
 ) -> tuple[int, Partitions]:
     """The (epoch, partitions) of `new`'s target: computed if the group moved on, else what it is."""
-    interval_ms = surroundings.assignment_interval_ms(group.group_id)
+    interval_ms = image.assignment_interval_ms(group.group_id)
     is_too_early = group.assignment_ms > 0 and interval_ms > 0 and now_ms < group.assignment_ms + interval_ms
     if group.assignment_epoch >= epoch or is_too_early:
         return group.assignment_epoch, group.target_of(new)
-    default = surroundings.config.group_consumer_assignors[0]
+    default = image.config.group_consumer_assignors[0]
     assignor = ASSIGNORS.get(group.preferred_assignor(default, old, new))
     if assignor is None:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the group's assignor is not there")
-    spec = group_spec(group, new, is_homogeneous, surroundings)
+    spec = group_spec(group, new, is_homogeneous, image)
     assigned = assignor(spec)
     for member_id in spec.members:
         target = assigned.get(member_id, {})
@@ -117,7 +117,7 @@ def update_target(
 
 
 def group_spec(
-    group: ConsumerGroup, new: ConsumerMember, is_homogeneous: bool, surroundings: Surroundings
+    group: ConsumerGroup, new: ConsumerMember, is_homogeneous: bool, image: CoordinatorMetadataImage
 ) -> GroupSpec:
     """The input of an assignor, with `new` in the place of what it replaces."""
     by_id = {member.member_id: member for member in group.members_with(None, new)}
@@ -130,13 +130,13 @@ def group_spec(
         topic_ids = resolved_ids.get(names)
         if topic_ids is None:
             # Members mostly share one subscription.
-            topic_ids = resolved_ids[names] = surroundings.ordered_topic_ids(names)
-            counts.update((topic_id, surroundings.partition_count(topic_id)) for topic_id in topic_ids)
+            topic_ids = resolved_ids[names] = image.ordered_topic_ids(names)
+            counts.update((topic_id, image.partition_count(topic_id)) for topic_id in topic_ids)
         previous = member_id
         if member.instance_id is not None:
             previous = group.static_members.get(member.instance_id, member_id)
         target = group.target.get(previous, {})
-        members[member_id] = MemberSpec(topic_ids, member.instance_id, _existing(target, surroundings))
+        members[member_id] = MemberSpec(topic_ids, member.instance_id, _existing(target, image))
     assigned: Partitions = {}
     for target in group.target.values():
         for topic_id, partitions in target.items():
@@ -144,10 +144,8 @@ def group_spec(
     return GroupSpec(members, is_homogeneous, assigned, counts)
 
 
-def _existing(target: Partitions, surroundings: Surroundings) -> Partitions:
+def _existing(target: Partitions, image: CoordinatorMetadataImage) -> Partitions:
     """Without topics that are gone."""
-    if all(surroundings.partition_count(topic_id) >= 0 for topic_id in target):
+    if all(image.partition_count(topic_id) >= 0 for topic_id in target):
         return target
-    return {
-        topic_id: partitions for topic_id, partitions in target.items() if surroundings.partition_count(topic_id) >= 0
-    }
+    return {topic_id: partitions for topic_id, partitions in target.items() if image.partition_count(topic_id) >= 0}

@@ -1,7 +1,7 @@
 """The group coordinator: one for all kinds of groups, with the requests of each kind beside each other.
 
-How a request is carried out is in `shell`, the rules are in the other modules of this package. A partition's groups are
-read from its log when one of them is asked for, or soon after the start; so start-up does not pay for them.
+How a request is carried out is in `runtime`; the rules are in the other modules of this package. A partition's groups
+are read from its log when one of them is asked for, or soon after the start, so that start-up does not pay for them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kafka_shim.group.classic_requests import ClassicRequests
 from kafka_shim.group.consumer_requests import ConsumerRequests
 from kafka_shim.group.decision import REGEX
 from kafka_shim.group.offset_requests import OffsetRequests
-from kafka_shim.group.shell import RETRY_MS, TOPIC, Shell
+from kafka_shim.group.runtime import RETRY_MS, TOPIC, CoordinatorRuntime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kafka_shim.faults import Faults
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.kind import Group
-    from kafka_shim.group.surroundings import Surroundings
+    from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.group.timers import Key
     from kafka_shim.metadata.image import Topic
     from kafka_shim.metadata.store import MetadataStore
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.group")
 
-# Expressions cost more to match than other timers: when their records could not be written they are tried again as
-# seldom as they are resolved without trouble.
+# Matching expressions costs more than other timers do: when their records could not be written they are tried again as
+# seldom as they are resolved at all.
 REGEX_RETRY_MS = 10_000
 
 
 class GroupCoordinator:
     """Owned by the broker; event-loop thread only. `start()` comes before the transaction coordinator resumes what was
-    prepared (its markers decide offsets); `stop()` ends timers and answers what is parked.
+    prepared (its markers decide offsets); `stop()` ends timers and answers delayed requests.
 
     Requests of members are in `classic` and `consumer`, those about offsets in `offsets`; administration is here. What
     fails for one group as a whole is raised as KafkaError, which the handler turns into the answer.
@@ -49,67 +49,67 @@ class GroupCoordinator:
     def __init__(
         self, *, clock: Clock, config: BrokerConfig, logs: Logs, metadata: MetadataStore, faults: Faults
     ) -> None:
-        self._shell = Shell(clock, config, logs, metadata, faults, self._on_timer)
+        self._runtime = CoordinatorRuntime(clock, config, logs, metadata, faults, self._on_timer)
         self._expiry: Timer | None = None
-        self.classic = ClassicRequests(self._shell)
-        self.consumer = ConsumerRequests(self._shell)
-        self.offsets = OffsetRequests(self._shell)
+        self.classic = ClassicRequests(self._runtime)
+        self.consumer = ConsumerRequests(self._runtime)
+        self.offsets = OffsetRequests(self._runtime)
 
     # --- life
 
     def start(self) -> None:
-        """Hang on to markers and topics, start the timers; stored groups are read when they are needed."""
-        metadata = self._shell.metadata
-        self._shell.logs.on_marker.append(self.offsets.on_marker)
+        """Subscribe to markers and topics, and start the timers. Groups are read from the log when they are needed."""
+        metadata = self._runtime.metadata
+        self._runtime.logs.on_marker.append(self.offsets.on_marker)
         metadata.on_topic_created.append(self._on_topic_created)
         metadata.on_partitions_added.append(self._on_partitions_added)
         metadata.on_topic_deleted.append(self._on_topic_deleted)
         if TOPIC in metadata.image.topics:
-            self._shell.stored.start(self._shell.partition_count())
+            self._runtime.loader.start(self._runtime.partition_count())
         self._schedule_expiry()
 
     def stop(self) -> None:
-        """Stop the timers and answer parked joins and syncs with NOT_COORDINATOR: their clients look for another."""
+        """Stop the timers and answer delayed joins and syncs with NOT_COORDINATOR: their clients look for another."""
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
-        self._shell.stop()
+        self._runtime.stop()
 
     def call_after_steps(self, function: Callable[[], object]) -> None:
-        """Have it called whenever a part of what is stored was read in the background."""
-        self._shell.stored.after_step = function
+        """Call `function` whenever a part of the log was read in the background."""
+        self._runtime.loader.after_step = function
 
     @property
-    def surroundings(self) -> Surroundings:
+    def image(self) -> CoordinatorMetadataImage:
         """Options and topics, for rules."""
-        return self._shell.surroundings
+        return self._runtime.image
 
     def partition_for(self, group_id: str) -> int:
         """The partition of `__consumer_offsets` that holds this group."""
-        return self._shell.partition_for(group_id)
+        return self._runtime.partition_for(group_id)
 
     # --- administration
 
     def all_groups(self) -> list[Group]:
         """Every group. Raises COORDINATOR_LOAD_IN_PROGRESS."""
-        if TOPIC not in self._shell.metadata.image.topics:
+        if TOPIC not in self._runtime.metadata.image.topics:
             return []
-        found = self._shell.stored.all_groups(range(self._shell.partition_count()))
+        found = self._runtime.loader.all_groups(range(self._runtime.partition_count()))
         return [group for groups in found for group in groups.by_id.values()]
 
     def find(self, group_id: str) -> Group | None:
         """One group. Raises COORDINATOR_LOAD_IN_PROGRESS."""
-        return self._shell.groups_of(group_id).by_id.get(group_id)
+        return self._runtime.groups_of(group_id).by_id.get(group_id)
 
     def delete_group(self, group_id: str) -> list[Flush]:
         """DeleteGroups of one group; returns what must be flushed before it is told. Raises GROUP_ID_NOT_FOUND,
         NON_EMPTY_GROUP, COORDINATOR_LOAD_IN_PROGRESS."""
-        groups = self._shell.groups_of(group_id)
+        groups = self._runtime.groups_of(group_id)
         group = groups.by_id.get(group_id)
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         group.check_delete()
-        now_ms = self._shell.clock.now_ms()
+        now_ms = self._runtime.clock.now_ms()
         flushes = self.offsets.delete_all(groups, group_id, now_ms)
         flushes += self._remove(groups, group, now_ms)
         return flushes
@@ -117,7 +117,7 @@ class GroupCoordinator:
     def _remove(self, groups: Groups, group: Group, now_ms: int) -> Flushes:
         from kafka_shim.group.kinds import KINDS
 
-        return self._shell.decide(group.group_id, KINDS[group.TYPE].delete(group), now_ms).flushes
+        return self._runtime.decide(group.group_id, KINDS[group.TYPE].delete(group), now_ms).flushes
 
     # --- time
 
@@ -125,41 +125,39 @@ class GroupCoordinator:
         from kafka_shim.group.kinds import KINDS
 
         group_id, timer, member_id = key
-        shell = self._shell
-        now_ms = shell.clock.now_ms()
+        runtime = self._runtime
+        now_ms = runtime.clock.now_ms()
         try:
             group = self.find(group_id)
             if group is None:
                 return
-            shell.decide(
-                group_id, KINDS[group.TYPE].on_timer(group, timer, member_id, shell.surroundings, now_ms), now_ms
-            )
+            runtime.decide(group_id, KINDS[group.TYPE].on_timer(group, timer, member_id, runtime.image, now_ms), now_ms)
             if timer != REGEX:
                 logger.info("group %s, now %s: the %s time of %s is over", group_id, group.state_name, timer, member_id)
         except KafkaError as error:
             logger.warning("timer %s of group %s: %s; it is tried again", timer, group_id, error)
-            shell.timers.schedule(key, REGEX_RETRY_MS if timer == REGEX else RETRY_MS)
+            runtime.timers.schedule(key, REGEX_RETRY_MS if timer == REGEX else RETRY_MS)
 
     def _schedule_expiry(self) -> None:
-        interval_ms = self._shell.config.offsets_retention_check_interval_ms
-        self._expiry = self._shell.clock.call_later(interval_ms, self._expire)
+        interval_ms = self._runtime.config.offsets_retention_check_interval_ms
+        self._expiry = self._runtime.clock.call_later(interval_ms, self._expire)
 
     def _expire(self) -> None:
         self._schedule_expiry()
-        self._shell.run_in_steps("expiry", self.offsets.expire(self._remove))
+        self._runtime.run_in_steps("expiry", self.offsets.expire(self._remove))
 
     # --- topics
 
     def _on_topic_created(self, topic: Topic) -> None:
-        self.surroundings.newest_topics_version = self._shell.metadata.image.last_offset
+        self.image.newest_topics_version = self._runtime.metadata.image.last_offset
         self._on_topic_changed(topic)
 
     def _on_partitions_added(self, topic: Topic, first_new: int) -> None:
         self._on_topic_changed(topic)
 
     def _on_topic_changed(self, topic: Topic) -> None:
-        self.surroundings.forget_topic_hash(topic.name)
-        read = self._shell.stored.by_partition
+        self.image.forget_topic_hash(topic.name)
+        read = self._runtime.loader.by_partition
         if not read:
             return
         from kafka_shim.group.kinds import KINDS
@@ -170,8 +168,8 @@ class GroupCoordinator:
 
     def _on_topic_deleted(self, topic: Topic) -> None:
         if topic.name == TOPIC:
-            self._shell.stored.forget()
-            self._shell.dismiss()
+            self._runtime.loader.forget()
+            self._runtime.dismiss()
             return
         self._on_topic_changed(topic)
         self.offsets.on_topic_deleted(topic)

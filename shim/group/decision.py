@@ -37,7 +37,7 @@ CANCEL = -1
 
 
 class Decision:
-    """The outcome of one event. Built by rules, carried out by the shell, or looked at by a test."""
+    """The outcome of one event. Rules build it, the runtime carries it out, tests look at it."""
 
     __slots__ = (
         "changes",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.group.consumer_member import ConsumerMember
     from kafka_shim.group.kind import Group
-    from kafka_shim.group.surroundings import Surroundings
+    from kafka_shim.group.metadata_image import CoordinatorMetadataImage
 
 
 def listed(groups: Iterable[Group], states: Iterable[str], types: Iterable[str]) -> list[ListedGroup]:
@@ -65,7 +65,7 @@ def described_classic(group_id: str, group: Group | None, version: int) -> Descr
 
 
 def described_consumer(
-    group_id: str, group: Group | None, surroundings: Surroundings
+    group_id: str, group: Group | None, image: CoordinatorMetadataImage
 ) -> consumer_describe.DescribedGroup:
     """A group of the consumer protocol; anything else is GROUP_ID_NOT_FOUND."""
     if not isinstance(group, ConsumerGroup):
@@ -80,12 +80,12 @@ def described_consumer(
         group_state=group.state_name,
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
-        assignor_name=group.preferred_assignor(surroundings.config.group_consumer_assignors[0]),
-        members=[_member(group, member, surroundings) for member in group.members.values()],
+        assignor_name=group.preferred_assignor(image.config.group_consumer_assignors[0]),
+        members=[_member(group, member, image) for member in group.members.values()],
     )
 
 
-def _member(group: ConsumerGroup, member: ConsumerMember, surroundings: Surroundings) -> consumer_describe.Member:
+def _member(group: ConsumerGroup, member: ConsumerMember, image: CoordinatorMetadataImage) -> consumer_describe.Member:
     held: dict[bytes, list[int]] = {}
     for epochs in (member.assigned, member.pending_revocation):
         for topic_id, partitions in epochs.items():
@@ -100,14 +100,14 @@ def _member(group: ConsumerGroup, member: ConsumerMember, surroundings: Surround
         client_host=member.client_host,
         subscribed_topic_names=list(member.subscribed_topics),
         subscribed_topic_regex=member.subscribed_regex,
-        assignment=_assignment(held, surroundings),
-        target_assignment=_assignment(target, surroundings),
+        assignment=_assignment(held, image),
+        target_assignment=_assignment(target, image),
         member_type=0 if member.uses_classic else 1,
     )
 
 
-def _assignment(partitions: dict[bytes, list[int]], surroundings: Surroundings) -> consumer_describe.Assignment:
-    topics = surroundings.image.topics_by_id
+def _assignment(partitions: dict[bytes, list[int]], image: CoordinatorMetadataImage) -> consumer_describe.Assignment:
+    topics = image.metadata.topics_by_id
     return consumer_describe.Assignment(
         topic_partitions=[
             consumer_describe.TopicPartitions(

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from kafka_shim.group.client import Client
     from kafka_shim.group.decision import Token
+    from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.group.records import Record
-    from kafka_shim.group.surroundings import Surroundings
     from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
     from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
     from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest
@@ -67,11 +67,13 @@ class GroupKind:
 
     # --- life
 
-    def on_timer(self, group: Any, timer: str, member_id: str, surroundings: Surroundings, now_ms: int) -> Decision:
+    def on_timer(
+        self, group: Any, timer: str, member_id: str, image: CoordinatorMetadataImage, now_ms: int
+    ) -> Decision:
         """A timer of the group is due."""
         return Decision()
 
-    def resume(self, group: Any, surroundings: Surroundings, now_ms: int) -> Decision:
+    def resume(self, group: Any, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
         """The group was read from the log: its members' sessions begin anew, nobody knows how long the broker was
         away. A member that sent a request since then has its timer already."""
         return Decision()
@@ -88,7 +90,7 @@ class GroupKind:
         decision.records = group.tombstones()
         return decision
 
-    def describe(self, group_id: str, group: Group | None, version: int, surroundings: Surroundings) -> Any:
+    def describe(self, group_id: str, group: Group | None, version: int, image: CoordinatorMetadataImage) -> Any:
         """The group as this kind's Describe API shows it, or that there is none of this kind."""
         raise NotImplementedError(f"groups of kind {self.name!r} cannot be described")
 
@@ -101,14 +103,14 @@ class GroupKind:
         version: int,
         client: Client,
         token: Token,
-        surroundings: Surroundings,
+        image: CoordinatorMetadataImage,
         now_ms: int,
     ) -> Decision:
         """JoinGroup of a group that has members."""
         self._refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, group)
 
     def sync(
-        self, group: Any, request: SyncGroupRequest, token: Token, surroundings: Surroundings, now_ms: int
+        self, group: Any, request: SyncGroupRequest, token: Token, image: CoordinatorMetadataImage, now_ms: int
     ) -> Decision:
         """SyncGroup; the answer is `response`, or comes by the token."""
         self._refuse(ErrorCode.UNKNOWN_MEMBER_ID, group)
@@ -117,7 +119,7 @@ class GroupKind:
         """Heartbeat."""
         self._refuse(ErrorCode.UNKNOWN_MEMBER_ID, group)
 
-    def leave(self, group: Any, request: LeaveGroupRequest, surroundings: Surroundings, now_ms: int) -> Decision:
+    def leave(self, group: Any, request: LeaveGroupRequest, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
         """LeaveGroup."""
         self._refuse(ErrorCode.UNKNOWN_MEMBER_ID, group)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kafka_shim.config import BrokerConfig
     from kafka_shim.group.classic_member import Protocols
     from kafka_shim.group.consumer_member import Partitions
-    from kafka_shim.group.surroundings import Surroundings
+    from kafka_shim.group.metadata_image import CoordinatorMetadataImage
 
 
 # Of all members: it goes into their records, which are written in one batch.
@@ -64,15 +64,15 @@ def check_upgrade(group: ClassicGroup, config: BrokerConfig) -> None:
     raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {group.group_id}: {reason}.")
 
 
-def upgrade(group: ClassicGroup, surroundings: Surroundings, decision: Decision) -> ConsumerGroup:
+def upgrade(group: ClassicGroup, image: CoordinatorMetadataImage, decision: Decision) -> ConsumerGroup:
     """The group as a consumer group, not registered yet: the records in `decision` will do that.
 
     Raises GROUP_ID_NOT_FOUND when its members' bytes do not parse, or a custom assignor's data would be lost.
     """
-    check_upgrade(group, surroundings.config)
+    check_upgrade(group, image.config)
     group_id = group.group_id
     try:
-        converted = _converted(group, surroundings)
+        converted = _converted(group, image)
     except consumer_protocol.ConsumerProtocolError as error:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {group_id}: {error}.") from error
     for member in group.members.values():
@@ -93,7 +93,7 @@ def upgrade(group: ClassicGroup, surroundings: Surroundings, decision: Decision)
     return converted
 
 
-def _converted(group: ClassicGroup, surroundings: Surroundings) -> ConsumerGroup:
+def _converted(group: ClassicGroup, image: CoordinatorMetadataImage) -> ConsumerGroup:
     converted = ConsumerGroup(group.group_id)
     converted.group_epoch = converted.assignment_epoch = group.generation_id
     for member in group.members.values():
@@ -103,7 +103,7 @@ def _converted(group: ClassicGroup, surroundings: Surroundings) -> ConsumerGroup
             if user_data:
                 raise consumer_protocol.ConsumerProtocolError("a custom assignor is in use")
             for name, partitions in by_name.items():
-                topic = surroundings.image.topics.get(name)
+                topic = image.metadata.topics.get(name)
                 if topic is not None:
                     assigned[topic.topic_id] = partitions
         subscription = consumer_protocol.read_subscription(member.metadata(group.protocol))
@@ -129,7 +129,7 @@ def _converted(group: ClassicGroup, surroundings: Surroundings) -> ConsumerGroup
         )
         converted.put_target(member.member_id, target)
         converted.put_member(new)
-    converted.metadata_hash = surroundings.metadata_hash(converted.topic_counts)
+    converted.metadata_hash = image.metadata_hash(converted.topic_counts)
     return converted
 
 
@@ -162,7 +162,7 @@ def downgrade(
     leaving: Collection[str],
     joining: ConsumerMember | None,
     rebalance: bool,
-    surroundings: Surroundings,
+    image: CoordinatorMetadataImage,
     decision: Decision,
     now_ms: int,
 ) -> None:
@@ -187,7 +187,7 @@ def downgrade(
         is_joining = joining is not None and each.member_id == joining.member_id
         source = replaced.member_id if is_joining and replaced is not None else each.member_id
         target = group.target.get(source, {})
-        each.assignment = _assignment_bytes(target, each.metadata(classic.protocol), surroundings)
+        each.assignment = _assignment_bytes(target, each.metadata(classic.protocol), image)
         decision.schedule(group.group_id, SESSION, each.member_id, each.session_timeout_ms)
         decision.cancel(group.group_id, JOIN, each.member_id)
         decision.cancel(group.group_id, SYNC, each.member_id)
@@ -197,7 +197,7 @@ def downgrade(
     decision.replayed = False
     decision.replacements.append(classic)
     if rebalance:
-        prepare_rebalance(classic, surroundings.config, decision, now_ms)
+        prepare_rebalance(classic, image.config, decision, now_ms)
 
 
 def _classic_member(member: ConsumerMember) -> ClassicMember:
@@ -212,11 +212,11 @@ def _classic_member(member: ConsumerMember) -> ClassicMember:
     )
 
 
-def _assignment_bytes(target: Partitions, metadata: bytes, surroundings: Surroundings) -> bytes:
-    return consumer_protocol.write_assignment(by_name(target, surroundings), consumer_protocol.read_version(metadata))
+def _assignment_bytes(target: Partitions, metadata: bytes, image: CoordinatorMetadataImage) -> bytes:
+    return consumer_protocol.write_assignment(by_name(target, image), consumer_protocol.read_version(metadata))
 
 
-def by_name(partitions: Mapping[bytes, Iterable[int]], surroundings: Surroundings) -> dict[str, list[int]]:
+def by_name(partitions: Mapping[bytes, Iterable[int]], image: CoordinatorMetadataImage) -> dict[str, list[int]]:
     """Partitions by topic name, topics that are gone left out."""
-    topics = surroundings.image.topics_by_id
+    topics = image.metadata.topics_by_id
     return {topics[topic_id].name: list(found) for topic_id, found in partitions.items() if topic_id in topics}

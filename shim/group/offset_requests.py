@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.shell import GROUPS_PER_STEP, TOPIC
+from kafka_shim.group.runtime import GROUPS_PER_STEP, TOPIC
 from kafka_shim.outcome import Outcome
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.kind import Group
     from kafka_shim.group.offset_rules import Changes
-    from kafka_shim.group.shell import Shell
+    from kafka_shim.group.runtime import CoordinatorRuntime
     from kafka_shim.metadata.image import Topic
     from kafka_shim.outcome import Flush
     from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest
@@ -37,20 +37,20 @@ class OffsetRequests:
     """Owned by the coordinator. What they are asked for exists: handlers look topics and partitions up. A group's own
     failure is raised as KafkaError."""
 
-    def __init__(self, shell: Shell) -> None:
-        self._shell = shell
+    def __init__(self, runtime: CoordinatorRuntime) -> None:
+        self._runtime = runtime
 
     def commit(self, request: OffsetCommitRequest, version: int) -> Outcome[OffsetCommitResponse]:
         """OffsetCommit."""
         from kafka_shim.group import offset_rules
 
-        shell = self._shell
-        groups = shell.groups_of(request.group_id)
-        now_ms = shell.clock.now_ms()
-        limit = shell.config.offset_metadata_max_bytes
+        runtime = self._runtime
+        groups = runtime.groups_of(request.group_id)
+        now_ms = runtime.clock.now_ms()
+        limit = runtime.config.offset_metadata_max_bytes
         changes, response, decision = offset_rules.commit(groups, request, version, limit, now_ms)
-        flushes = shell.write_offsets(groups, {request.group_id: changes}, now_ms)
-        flushes += shell.decide(request.group_id, decision, now_ms).flushes
+        flushes = runtime.write_offsets(groups, {request.group_id: changes}, now_ms)
+        flushes += runtime.decide(request.group_id, decision, now_ms).flushes
         return Outcome(response, flushes)
 
     def commit_transactional(
@@ -63,20 +63,20 @@ class OffsetRequests:
         from kafka_shim.group.requests import txn_commit_failure
         from kafka_shim.protocol.message import ZERO_UUID
 
-        shell = self._shell
-        topics = shell.metadata.image.topics
+        runtime = self._runtime
+        topics = runtime.metadata.image.topics
 
         def topic_id_of(name: str) -> bytes:
             topic = topics.get(name)
             return ZERO_UUID if topic is None else topic.topic_id
 
-        now_ms = shell.clock.now_ms()
-        limit = shell.config.offset_metadata_max_bytes
+        now_ms = runtime.clock.now_ms()
+        limit = runtime.config.offset_metadata_max_bytes
         producer = request.producer_id, request.producer_epoch
         try:
-            groups = shell.groups_of(request.group_id)
+            groups = runtime.groups_of(request.group_id)
             changes, response = offset_rules.commit_transactional(groups, request, topic_id_of, limit, now_ms)
-            flushes = shell.write_offsets(groups, {request.group_id: changes}, now_ms, producer, verification)
+            flushes = runtime.write_offsets(groups, {request.group_id: changes}, now_ms, producer, verification)
         except KafkaError as error:
             return Outcome(txn_commit_failure(request, error.code))
         return Outcome(response, flushes)
@@ -85,7 +85,7 @@ class OffsetRequests:
         """One group of OffsetFetch."""
         from kafka_shim.group import offset_rules
 
-        return offset_rules.fetch(self._shell.groups_of(request.group_id), request, require_stable)
+        return offset_rules.fetch(self._runtime.groups_of(request.group_id), request, require_stable)
 
     def delete(self, request: OffsetDeleteRequest) -> Outcome[OffsetDeleteResponse]:
         """OffsetDelete."""
@@ -93,10 +93,10 @@ class OffsetRequests:
 
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        shell = self._shell
-        groups = shell.groups_of(request.group_id)
+        runtime = self._runtime
+        groups = runtime.groups_of(request.group_id)
         changes, response = offset_rules.delete(groups, request)
-        flushes = shell.write_offsets(groups, {request.group_id: changes}, shell.clock.now_ms())
+        flushes = runtime.write_offsets(groups, {request.group_id: changes}, runtime.clock.now_ms())
         return Outcome(response, flushes)
 
     def delete_all(self, groups: Groups, group_id: str, now_ms: int) -> list[Flush]:
@@ -105,7 +105,7 @@ class OffsetRequests:
         partitions = {(topic, partition) for topic, found in offsets.of_group(group_id).items() for partition in found}
         partitions.update(offsets.pending_partitions(group_id))
         changes: Changes = [(topic, partition, None) for topic, partition in sorted(partitions)]
-        return self._shell.write_offsets(groups, {group_id: changes}, now_ms)
+        return self._runtime.write_offsets(groups, {group_id: changes}, now_ms)
 
     # --- what happens elsewhere
 
@@ -113,12 +113,12 @@ class OffsetRequests:
         """Hook of `logs.on_marker`: a marker in `__consumer_offsets` decides pending offsets. Reading a partition that
         is not read yet may find it in the log as well: told twice, it counts once."""
         if log.topic == TOPIC:
-            self._shell.stored.when_read(log.partition, lambda groups: groups.offsets.complete(producer_id, commit))
+            self._runtime.loader.when_read(log.partition, lambda groups: groups.offsets.complete(producer_id, commit))
 
     def on_topic_deleted(self, topic: Topic) -> None:
         """Its offsets go, a step at a time where there are many groups; from what is not read yet when it is."""
         name, topic_id = topic.name, topic.topic_id
-        self._shell.run_in_steps(f"deleted {topic_id.hex()}", self._remove_topic(name, topic_id))
+        self._runtime.run_in_steps(f"deleted {topic_id.hex()}", self._remove_topic(name, topic_id))
 
     def _remove_topic(self, topic: str, topic_id: bytes) -> Generator[None, None, None]:
         def remove(groups: Groups) -> None:
@@ -126,15 +126,15 @@ class OffsetRequests:
 
             try:
                 found = offset_rules.of_deleted_topic(groups, topic, topic_id)
-                self._shell.write_offsets(groups, found, self._shell.clock.now_ms())
+                self._runtime.write_offsets(groups, found, self._runtime.clock.now_ms())
             except KafkaError as error:
                 logger.warning("cannot remove the offsets of deleted topic %s: %s", topic, error)
 
-        stored = self._shell.stored
+        loader = self._runtime.loader
         since_stop = 0
-        for partition in range(self._shell.partition_count()):
-            stored.when_read(partition, remove)
-            since_stop += len(stored.by_partition[partition].by_id) if partition in stored.by_partition else 0
+        for partition in range(self._runtime.partition_count()):
+            loader.when_read(partition, remove)
+            since_stop += len(loader.by_partition[partition].by_id) if partition in loader.by_partition else 0
             if since_stop >= GROUPS_PER_STEP:
                 since_stop = 0
                 yield
@@ -144,10 +144,10 @@ class OffsetRequests:
     def expire(self, remove_group: Callable[[Groups, Group, int], object]) -> Generator[None, None, None]:
         """Remove offsets whose retention is over, and, with `remove_group`, empty groups that have none left (KIP-211).
         Stops every now and then."""
-        stored = self._shell.stored
+        loader = self._runtime.loader
         since_stop = 0
-        for partition in sorted(stored.by_partition):
-            groups = stored.by_partition.get(partition)
+        for partition in sorted(loader.by_partition):
+            groups = loader.by_partition.get(partition)
             if groups is None:
                 return  # the topic was deleted meanwhile
             ids = list(groups.by_id)
@@ -168,9 +168,9 @@ class OffsetRequests:
     ) -> None:
         from kafka_shim.group import offset_rules
 
-        shell = self._shell
-        now_ms = shell.clock.now_ms()
-        retention_ms = shell.config.offsets_retention_minutes * 60_000
+        runtime = self._runtime
+        now_ms = runtime.clock.now_ms()
+        retention_ms = runtime.config.offsets_retention_minutes * 60_000
         gone: dict[str, Changes] = {}
         free = []
         for group_id in group_ids:
@@ -182,6 +182,6 @@ class OffsetRequests:
                 gone[group_id] = changes
             if is_free and group.is_empty:
                 free.append(group)
-        shell.write_offsets(groups, gone, now_ms)
+        runtime.write_offsets(groups, gone, now_ms)
         for group in free:
             remove_group(groups, group, now_ms)

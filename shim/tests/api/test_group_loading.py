@@ -34,7 +34,7 @@ LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     """Group "g" is being read, "other" is there."""
     monkeypatch.setattr("kafka_shim.group.replay.STEP_RECORDS", 1)
-    monkeypatch.setattr("kafka_shim.group.stored.READ_AT_ONCE_BYTES", 5_000)
+    monkeypatch.setattr("kafka_shim.group.loader.READ_AT_ONCE_BYTES", 5_000)
     made = Node(tmp_path)
     made.topic("t")
     assert made.groups.partition_for("g") != made.groups.partition_for("other")

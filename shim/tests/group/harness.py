@@ -10,7 +10,7 @@ from typing import Any
 from kafka_shim.group.client import Client
 from kafka_shim.group.consumer_protocol import PROTOCOL_TYPE
 from kafka_shim.group.coordinator import TOPIC, GroupCoordinator
-from kafka_shim.group.stored import Stored
+from kafka_shim.group.loader import CoordinatorLoader
 from kafka_shim.group.timers import Timers
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages import (
@@ -218,13 +218,13 @@ class Node(node.Node):
         return None
 
     @property
-    def stored(self) -> Stored:
+    def loader(self) -> CoordinatorLoader:
         """What has been read of the log."""
-        return self.groups._shell.stored
+        return self.groups._runtime.loader
 
     @property
     def timers(self) -> Timers:
-        return self.groups._shell.timers
+        return self.groups._runtime.timers
 
     def state(self, group: str) -> str:
         found = self.groups.find(group)

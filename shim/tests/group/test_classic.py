@@ -415,7 +415,7 @@ def test_members_of_a_group_that_nobody_asks_for_end_on_time_after_a_restart(nod
     node.stable("g")
     node.crash()
     node.advance(SESSION_MS + 200)
-    group = node.stored.by_partition[node.groups.partition_for("g")].by_id["g"]
+    group = node.loader.by_partition[node.groups.partition_for("g")].by_id["g"]
     assert group.state is State.EMPTY
 
 

@@ -325,7 +325,7 @@ def test_many_expressions_are_matched_a_step_at_a_time(node: Node, monkeypatch: 
     group = node.groups.find("g")
     monkeypatch.setattr(consumer_regex, "WORK_PER_STEP", 1200)
     steps = 0
-    while not (decision := consumer_regex.resolve(group, node.groups.surroundings, 0)).records:
+    while not (decision := consumer_regex.resolve(group, node.groups.image, 0)).records:
         steps += 1
         assert decision.timers == [("g", REGEX, "", 0, False)]
     assert steps > 1
@@ -358,9 +358,9 @@ def test_a_costly_expression_stops_at_every_name(node: Node) -> None:
     node.modern("g", "a", subscribed_topic_names=[], subscribed_topic_regex=costly)
     group = node.groups.find("g")
     group.matching = None
-    surroundings = node.groups.surroundings
+    image = node.groups.image
     steps = 1
-    while not consumer_regex.resolve(group, surroundings, 0).records:
+    while not consumer_regex.resolve(group, image, 0).records:
         steps += 1
     assert steps > 20, "a step is one compilation or one match, not all"
 

@@ -71,7 +71,7 @@ def test_a_group_of_a_kind_that_is_not_served_keeps_its_id(node: Node, kind: str
     node.advance(2 * node.config.offsets_retention_minutes * 60_000)
     assert log.log_end_offset == end
     assert [(group.TYPE, group.state_name) for group in node.groups.all_groups()] == [(kind, "Unknown")]
-    described = KINDS["classic"].describe("g", node.groups.find("g"), 6, node.groups.surroundings)
+    described = KINDS["classic"].describe("g", node.groups.find("g"), 6, node.groups.image)
     assert (described.group_state, described.error_code) == ("Dead", E.GROUP_ID_NOT_FOUND)
 
 
@@ -88,7 +88,7 @@ def test_the_id_is_free_when_the_group_is_gone() -> None:
 
 def test_a_group_that_is_served_is_not_replaced_by_one_that_is_not(node: Node) -> None:
     node.stable("g")
-    groups = node.stored.by_partition[node.groups.partition_for("g")]
+    groups = node.loader.by_partition[node.groups.partition_for("g")]
     served = groups.by_id["g"]
     groups.apply(RECORDS["share"])
     assert groups.by_id["g"] is served

@@ -169,7 +169,7 @@ def test_a_large_partition_is_read_in_steps_and_says_so(
     node: Node, commit: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kafka_shim.group.replay.STEP_RECORDS", 10)
-    monkeypatch.setattr("kafka_shim.group.stored.READ_AT_ONCE_BYTES", 20_000)
+    monkeypatch.setattr("kafka_shim.group.loader.READ_AT_ONCE_BYTES", 20_000)
     me = node.stable("g")
     for offset in range(300):
         node.commit("g", "t", offset, me.member_id, me.generation_id)
@@ -180,7 +180,7 @@ def test_a_large_partition_is_read_in_steps_and_says_so(
     node.crash()
 
     assert node.committed(small, "t") == (7, 0), "another partition is served"
-    assert partition not in node.stored.by_partition
+    assert partition not in node.loader.by_partition
     for ask in (
         lambda: node.groups.find("g"),
         node.groups.all_groups,
@@ -196,17 +196,17 @@ def test_a_large_partition_is_read_in_steps_and_says_so(
     joined = node.loop.run_until_complete(_on_loop(lambda: _join(node)))
     assert joined.response.error_code == E.COORDINATOR_LOAD_IN_PROGRESS
     node.end_transaction("g", PRODUCER, commit)
-    assert partition not in node.stored.by_partition, "not all at once"
+    assert partition not in node.loader.by_partition, "not all at once"
 
     node.advance(0)
-    while partition not in node.stored.by_partition:
+    while partition not in node.loader.by_partition:
         node.advance(0)  # turns of the loop: no time has to pass
     expected = (900 if commit else 299, 0)
     assert node.committed("g", "t", stable=True) == expected
     assert node.beat("g", me).error_code == 0
     node.crash()
     node.advance(1000)
-    assert partition in node.stored.by_partition, "also when nobody asks"
+    assert partition in node.loader.by_partition, "also when nobody asks"
     assert node.committed("g", "t", stable=True) == expected
     node.advance(SESSION_MS)
     assert node.state("g") == "Empty", "its session began with the reading"
@@ -244,7 +244,7 @@ def test_a_topic_deleted_while_a_partition_is_read_loses_its_offsets(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kafka_shim.group.replay.STEP_RECORDS", 10)
-    monkeypatch.setattr("kafka_shim.group.stored.READ_AT_ONCE_BYTES", 5_000)
+    monkeypatch.setattr("kafka_shim.group.loader.READ_AT_ONCE_BYTES", 5_000)
     node.topic("u")
     node.commit("g", "u", 1)
     for offset in range(100):
@@ -296,7 +296,7 @@ def test_compaction_keeps_the_newest_of_each_key_and_nothing_else(node: Node) ->
     node.commit_in_transaction("g", "t", 900, PRODUCER)
     node.end_transaction("g", PRODUCER, True)
     node.commit_in_transaction("g", "t", 901, (2000, 0))  # stays open: nothing of it may go
-    before = {partition: stored_state(node.stored.groups(partition)) for partition in range(2)}
+    before = {partition: stored_state(node.loader.groups(partition)) for partition in range(2)}
 
     for partition in range(2):
         log = node.logs.get(TOPIC, partition)
@@ -312,7 +312,7 @@ def test_compaction_keeps_the_newest_of_each_key_and_nothing_else(node: Node) ->
     assert len(left) < 40, "300 and more were written"
     assert len(left) - len(set(left)) <= 1, "only the open transaction may repeat a key"
     node.crash()
-    assert {partition: stored_state(node.stored.groups(partition)) for partition in range(2)} == before
+    assert {partition: stored_state(node.loader.groups(partition)) for partition in range(2)} == before
     assert node.committed("g", "t", stable=True) == UNSTABLE
     node.end_transaction("g", (2000, 0), True)
     assert node.committed("g", "t", stable=True) == (901, 0)

@@ -156,7 +156,7 @@ def test_random_requests_leave_a_group_that_its_log_tells(node: Node, seed: int)
         if isinstance(group, ConsumerGroup):
             check(group)
         if step % 10 == 0 and (isinstance(group, ConsumerGroup) or group.state in (State.STABLE, State.EMPTY)):
-            live = stored_state(node.stored.groups(node.groups.partition_for("g")))
+            live = stored_state(node.loader.groups(node.groups.partition_for("g")))
             assert stored_state(replayed(node))["g"] == live["g"], f"step {step}"
     assert kinds == {"classic", "consumer"}, "both protocols had their turn"
     node.advance(120_000)

@@ -1,4 +1,4 @@
-"""What all requests of the group coordinator share: decide, append to `__consumer_offsets`, apply, answer.
+"""Kafka's CoordinatorRuntime for groups: decide, append to `__consumer_offsets`, apply, answer.
 
 The rules are in other modules of this package and know neither log nor clock. Nothing is awaited between a decision and
 its apply: that is the lock.
@@ -14,7 +14,7 @@ from kafka_shim.cext.wire import EncodeError
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import records
 from kafka_shim.group.decision import CANCEL
-from kafka_shim.group.stored import Stored
+from kafka_shim.group.loader import CoordinatorLoader
 from kafka_shim.group.timers import Timers
 from kafka_shim.java_hash import internal_partition
 from kafka_shim.outcome import Outcome
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from kafka_shim.group.decision import Decision
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.kind import Group
+    from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.group.offset_rules import Changes
-    from kafka_shim.group.parked import Parked
-    from kafka_shim.group.surroundings import Surroundings
+    from kafka_shim.group.purgatory import DelayedResponse
     from kafka_shim.group.timers import Key
     from kafka_shim.metadata.store import MetadataStore
     from kafka_shim.outcome import Flush, Flushes
@@ -50,7 +50,7 @@ RETRY_MS = 1000
 # Groups between two stops, where all are gone through: a few milliseconds.
 GROUPS_PER_STEP = 200
 
-# What trouble with the log is called in answers.
+# The code that an answer has for an error of the log.
 _APPEND_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -63,7 +63,7 @@ _APPEND_ERRORS = {
 }
 
 
-class Shell:
+class CoordinatorRuntime:
     """Owned by the coordinator; event-loop thread only. `on_timer` is called with each timer that is due."""
 
     def __init__(
@@ -82,37 +82,37 @@ class Shell:
         self.metadata = metadata
         self.faults = faults
         self.timers = Timers(clock, on_timer)
-        self._surroundings: Surroundings | None = None
-        # What has been read of `__consumer_offsets`.
-        self.stored = Stored(clock, logs, TOPIC, self._resume)
-        # Requests that wait.
-        self._parked: set[Parked] = set()
+        self._image: CoordinatorMetadataImage | None = None
+        # The groups that have been read from `__consumer_offsets`.
+        self.loader = CoordinatorLoader(clock, logs, TOPIC, self._resume)
+        # Joins and syncs that wait.
+        self._purgatory: set[DelayedResponse] = set()
         # Work that goes on a step at a time.
         self._steps: dict[str, Timer] = {}
 
     def stop(self) -> None:
-        """Stop the timers and answer parked requests with NOT_COORDINATOR: their clients look for another."""
-        self.stored.stop()
+        """Stop the timers and answer delayed requests with NOT_COORDINATOR: their clients look for another."""
+        self.loader.stop()
         for timer in self._steps.values():
             timer.cancel()
         self._steps.clear()
         self.dismiss()
 
     def dismiss(self) -> None:
-        """The groups are gone: so are their timers, and who waits is told."""
+        """Forget the timers of groups that are gone, and answer the requests that wait."""
         self.timers.stop()
-        for parked in list(self._parked):
-            parked.fail(ErrorCode.NOT_COORDINATOR)
-        self._parked.clear()
+        for delayed in list(self._purgatory):
+            delayed.fail(ErrorCode.NOT_COORDINATOR)
+        self._purgatory.clear()
 
     @property
-    def surroundings(self) -> Surroundings:
+    def image(self) -> CoordinatorMetadataImage:
         """Options and topics, for rules."""
-        if self._surroundings is None:
-            from kafka_shim.group.surroundings import Surroundings
+        if self._image is None:
+            from kafka_shim.group.metadata_image import CoordinatorMetadataImage
 
-            self._surroundings = Surroundings(self.config, self.metadata.image)
-        return self._surroundings
+            self._image = CoordinatorMetadataImage(self.config, self.metadata.image)
+        return self._image
 
     def run_in_steps(self, name: str, steps: Generator[None, None, None]) -> None:
         """Run a generator to its end, a step at once and each other on a later turn of the loop, in place of what runs
@@ -136,7 +136,7 @@ class Shell:
 
     def groups_of(self, group_id: str) -> Groups:
         """The groups of this one's partition. Raises COORDINATOR_LOAD_IN_PROGRESS."""
-        return self.stored.groups(self.partition_for(group_id))
+        return self.loader.groups(self.partition_for(group_id))
 
     def known_group(self, group_id: str) -> Group:
         """One group. Raises INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, as requests of members are answered."""
@@ -155,7 +155,7 @@ class Shell:
             group = groups.by_id.get(group_id)
             if group is not None:
                 now_ms = self.clock.now_ms()
-                decision = KINDS[group.TYPE].resume(group, self.surroundings, now_ms)
+                decision = KINDS[group.TYPE].resume(group, self.image, now_ms)
                 self.carry_out(partition, groups, decision, now_ms)
             if number % GROUPS_PER_STEP == GROUPS_PER_STEP - 1:
                 yield
@@ -202,7 +202,7 @@ class Shell:
         """Carry out what was decided for a group; returns the response that the decision has, and what must be flushed
         before it is sent."""
         partition = self.partition_for(group_id)
-        flushes = self.carry_out(partition, self.stored.groups(partition), decision, now_ms)
+        flushes = self.carry_out(partition, self.loader.groups(partition), decision, now_ms)
         return Outcome(decision.response, flushes)
 
     def carry_out(self, partition: int, groups: Groups, decision: Decision, now_ms: int) -> Flushes:
@@ -283,15 +283,15 @@ class Shell:
 
     # --- answers
 
-    def answer(self, parked: Parked) -> Outcome[Any] | Coroutine[Any, Any, Outcome[Any]]:
+    def answer(self, delayed: DelayedResponse) -> Outcome[Any] | Coroutine[Any, Any, Outcome[Any]]:
         """The outcome, or what waits for it."""
-        if parked.outcome is not None:
-            return parked.outcome
-        return self._wait(parked)
+        if delayed.outcome is not None:
+            return delayed.outcome
+        return self._wait(delayed)
 
-    async def _wait(self, parked: Parked) -> Outcome[Any]:
-        self._parked.add(parked)
+    async def _wait(self, delayed: DelayedResponse) -> Outcome[Any]:
+        self._purgatory.add(delayed)
         try:
-            return await parked.wait()
+            return await delayed.wait()
         finally:
-            self._parked.discard(parked)
+            self._purgatory.discard(delayed)

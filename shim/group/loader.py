@@ -1,8 +1,8 @@
-"""The groups of each partition of `__consumer_offsets`, read from its log on the first question or after the start.
+"""Kafka's CoordinatorLoader: reads the groups of each partition of `__consumer_offsets` when they are asked for.
 
-So start-up does not pay for them, and members that never come back still end on time. What is small is read at once;
-what is large in steps, one a turn of the loop, and whoever asks meanwhile is told COORDINATOR_LOAD_IN_PROGRESS, as by
-Kafka. Source: ADR 0030.
+Partitions that nobody asks for are read soon after the start, so that start-up does not pay for them and members that
+never come back still end on time. A small partition is read at once; a large one in steps, one a turn of the loop, and
+requests get COORDINATOR_LOAD_IN_PROGRESS meanwhile, as from Kafka. Source: ADR 0030.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.group")
 
-# Reading what is stored begins this long after the start, a step of a partition at a time.
+# Reading in the background begins this long after the start, a step of a partition at a time.
 LOAD_DELAY_MS = 100
 # Nobody waits: leave the loop to others in between.
 STEP_DELAY_MS = 1
@@ -32,7 +32,7 @@ AT_ONCE_MS = 0
 READ_AT_ONCE_BYTES = 1 << 19
 
 
-class Stored:
+class CoordinatorLoader:
     """Owned by the coordinator, whose `resume` runs in steps once a partition has been read."""
 
     def __init__(

@@ -1,4 +1,7 @@
-"""What the rules of groups may know beside the group: options, topics, fresh ids. No clock: time is an argument."""
+"""What the rules of groups see beside the group: options, topics, fresh ids (Kafka's CoordinatorMetadataImage).
+
+There is no clock here: time is an argument of each rule.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,14 @@ if TYPE_CHECKING:
     from kafka_shim.metadata.image import Image
 
 
-class Surroundings:
+class CoordinatorMetadataImage:
     """Made by the coordinator; tests give their own `random_bytes`."""
 
-    def __init__(self, config: BrokerConfig, image: Image) -> None:
+    def __init__(self, config: BrokerConfig, metadata: Image) -> None:
         self.config = config
-        self.image = image
+        self.metadata = metadata
         # Where the metadata log was when a topic was last created: expressions resolved before it are stale.
-        self.newest_topics_version = image.last_offset
+        self.newest_topics_version = metadata.last_offset
         self._topic_hashes: dict[str, int] = {}
 
     # --- ids
@@ -53,18 +56,18 @@ class Surroundings:
 
     def topic_ids(self, names: Iterable[str]) -> set[bytes]:
         """The ids of those that exist."""
-        topics = self.image.topics
+        topics = self.metadata.topics
         return {topics[name].topic_id for name in names if name in topics}
 
     def ordered_topic_ids(self, names: frozenset[str]) -> dict[bytes, None]:
         """The same in the order in which Kafka, going over a set of names, finds them."""
-        topics = self.image.topics
+        topics = self.metadata.topics
         ordered = order_strings(sorted(names), copied_table_size(len(names)))
         return {topics[name].topic_id: None for name in ordered if name in topics}
 
     def partition_count(self, topic_id: bytes) -> int:
         """-1 for a topic that does not exist."""
-        topic = self.image.topics_by_id.get(topic_id)
+        topic = self.metadata.topics_by_id.get(topic_id)
         return -1 if topic is None else len(topic.partitions)
 
     def forget_topic_hash(self, name: str) -> None:
@@ -73,7 +76,7 @@ class Surroundings:
 
     def metadata_hash(self, names: Iterable[str]) -> int:
         """One number that changes when one of these topics is created, deleted, or grows (KIP-1101)."""
-        found = sorted(name for name in names if name in self.image.topics)
+        found = sorted(name for name in names if name in self.metadata.topics)
         if not found:
             return 0
         from kafka_shim.group.topic_hash import combine, hash_topic
@@ -82,14 +85,14 @@ class Surroundings:
         for name in found:
             value = self._topic_hashes.get(name)
             if value is None:
-                value = self._topic_hashes[name] = hash_topic(self.image.topics[name], self.config.broker_rack)
+                value = self._topic_hashes[name] = hash_topic(self.metadata.topics[name], self.config.broker_rack)
             hashes.append(value)
         return combine(hashes)
 
     # --- options of one group
 
     def _group_option(self, group_id: str, name: str, default: int) -> int:
-        text = self.image.config_of(RESOURCE_GROUP, group_id).get(name)
+        text = self.metadata.config_of(RESOURCE_GROUP, group_id).get(name)
         return default if text is None else int(text)
 
     def session_timeout_ms(self, group_id: str) -> int:

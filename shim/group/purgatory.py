@@ -1,4 +1,4 @@
-"""A JoinGroup or SyncGroup that may wait: the token that rules hold, and what its handler awaits."""
+"""The purgatory of JoinGroup and SyncGroup: requests that wait until a rule answers them (DelayedJoin, DelayedSync)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from kafka_shim.outcome import Flushes
 
 
-class Parked:
-    """One request. The first answer counts. When its connection is gone nobody awaits it, and its member goes on in the
-    group until its session ends, as if the answer were on its way."""
+class DelayedResponse:
+    """One request: rules hold it as a `Token`, its handler awaits it. The first answer counts. When its connection is
+    gone nobody awaits it; its member stays in the group until its session ends, as if the answer were on its way."""
 
     __slots__ = ("_failure", "_future", "outcome")
 
