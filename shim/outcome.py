@@ -1,6 +1,6 @@
 """The outcome of a request: the response, the fsyncs that its answer waits for, and what follows the answer.
 
-Coordinators return it (Kafka's CoordinatorResult), handlers return it, `dispatch` makes a reply of it. Whoever appends
+Coordinators return it, handlers return it, `dispatch` makes a reply of it. Whoever appends
 gets what must be flushed as a return value and passes it on to the answer that depends on it. A timer that appends has
 no answer: it drops the value, and a failed fsync takes the partition offline without an error for anybody else.
 """

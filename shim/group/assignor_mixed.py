@@ -139,7 +139,7 @@ class _Balancer:
         self.next_high = 0
 
     def start(self, members: list[int]) -> int:
-        """Begin with these members; answers how far their loads are apart."""
+        """Begin with these members; returns how far their loads are apart."""
         self.members = sorted(members, key=lambda number: (self.loads[number], number))
         least, most = self.loads[self.members[0]], self.loads[self.members[-1]]
         self.low_end = 0
@@ -151,7 +151,7 @@ class _Balancer:
         return most - least
 
     def next_least_loaded(self) -> int:
-        """Who gets the next partition."""
+        """The member that gets the next partition."""
         if self.next_low >= self.low_end:
             self.low_load += 1
             while self.low_end < len(self.members) and self.loads[self.members[self.low_end]] == self.low_load:
@@ -162,7 +162,7 @@ class _Balancer:
         return member
 
     def next_most_loaded(self) -> int:
-        """Who gives the next partition; -1: nobody is left."""
+        """The member that gives the next partition; -1 if none is left."""
         if self.next_high < self.high_start:
             if self.high_end <= self.high_start and self.high_start > 0:
                 # Everybody in the level was excluded: there may be a gap to the next one.

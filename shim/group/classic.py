@@ -2,8 +2,8 @@
 
 What requests do to it is in `classic_join`, `classic_sync` and `classic_leave`; everything that moves the state machine
 goes through `ClassicGroup.enter`. Nothing here reads a clock or waits. Only `replay` builds a group from its record: in
-memory it holds more (who waits, every protocol that a member knows), so live requests change it directly, after their
-record was appended.
+memory it holds more (which requests wait, every protocol that a member knows), so the rules change it themselves. What
+the record holds changes after the append; docs/DESIGN.md lists the rest.
 
 Empty: no members; offsets may remain.
     JoinGroup begins a rebalance. SyncGroup, Heartbeat, LeaveGroup: UNKNOWN_MEMBER_ID. OffsetCommit without a generation
@@ -109,8 +109,8 @@ class ClassicGroup:
         self.protocol: str | None = None
         self.leader_id: str | None = None
         self.members: dict[str, ClassicMember] = {}
-        # Follows from the members, so that a join costs the same in a group of any size: who waits for the join phase,
-        # how many know each protocol, and how much all have said about theirs.
+        # Follows from the members, so that a join costs the same in a group of any size: those that wait for the join
+        # phase, how many know each protocol, and how much all have said about theirs.
         self.joining: set[str] = set()
         self.protocol_counts: dict[str, int] = {}
         self.metadata_bytes = 0
@@ -209,13 +209,13 @@ class ClassicGroup:
         self.joining.add(member.member_id)
 
     def end_join(self, member: ClassicMember) -> Token | None:
-        """Its join is answered: with whom."""
+        """Take the join that waits, to answer it."""
         token, member.awaiting_join = member.awaiting_join, None
         self.joining.discard(member.member_id)
         return token
 
     def elect_joined_leader(self) -> bool:
-        """Give the lead to somebody who joined, when the leader has not; False when nobody has."""
+        """Give the lead to a member that joined, if the leader has not. False if none has."""
         if self.leader_id is None:
             return False
         if self.members[self.leader_id].awaiting_join is not None:
@@ -349,7 +349,7 @@ class ClassicGroup:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
     def offset_expiry_base(self, commit_ms: int) -> int | None:
-        """From when an offset's retention counts; None: it does not expire now (KIP-211)."""
+        """The time from which an offset's retention counts; None if it does not expire now (KIP-211)."""
         if self.protocol_type is None:
             return commit_ms
         if self.is_empty:

@@ -3,7 +3,7 @@
 A new dynamic member first gets its id with MEMBER_ID_REQUIRED (KIP-394, v4) and comes back with it; a static member is
 known by its instance id (KIP-345) and takes the place of an earlier one. A join parks until all known members have
 joined or the rebalance timeout is over; then everybody is answered with the new generation, the leader with all
-members' metadata. Each function answers a `Decision`, or adds to one.
+members' metadata. Each function returns a `Decision`, or adds to one.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 # How long a member may wait for its first join to be answered: clients that gave up must not stay for ever.
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
-# Ids given out that nobody came back with are forgotten after the session timeout they asked for; more than these at
-# once push out the oldest, so that a flood of first joins costs bounded memory.
+# An id that was given out is forgotten after the session timeout of its request if no join comes with it. A further id
+# pushes out the oldest, so that a flood of first joins costs bounded memory.
 MAX_PENDING_JOINS = 10_000
 # Of all members' metadata for all their protocols. What one generation uses of it must fit one record, 1 MB by default,
 # or the leader's assignment cannot be written; until then it would cost memory as far as members keep coming.
@@ -70,7 +70,7 @@ def _accepts(group: ClassicGroup, member_id: str, max_size: int) -> bool:
     if group.state in (State.EMPTY, State.DEAD):
         return True
     if group.state is State.PREPARING:
-        # Who already waits stays; the others compete for the places left.
+        # Members that already wait stay; the others compete for the places left.
         return member_id in group.joining or len(group.joining) < max_size
     return member_id in group.members or len(group.members) < max_size
 
@@ -295,7 +295,7 @@ def prepare_rebalance(group: ClassicGroup, config: BrokerConfig | None, decision
 
 
 def complete_if_all_joined(group: ClassicGroup, decision: Decision, now_ms: int) -> None:
-    """End the join phase when nobody is missing; the initial delay is waited out in any case."""
+    """End the join phase if no member is missing; the initial delay always runs to its end."""
     if group.state is State.PREPARING and group.previous_state is not State.EMPTY and group.has_all_joined:
         complete(group, decision, now_ms)
 

@@ -69,7 +69,7 @@ def _assigned(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
 
 
 def _assign(group: ClassicGroup, request: SyncGroupRequest, token: Token, decision: Decision, now_ms: int) -> None:
-    """The leader's sync: record its assignments, then answer everybody who waits. Who is left out gets none."""
+    """The leader's sync: record its assignments, then answer all that wait. A member that is left out gets none."""
     given = {entry.member_id: bytes(entry.assignment) for entry in request.assignments}
     decision.records.append(group.record(given))
     waiting = []

@@ -1,4 +1,4 @@
-"""Who sends a request, as groups remember and show it."""
+"""The client that sends a request, as groups keep and show it."""
 
 from __future__ import annotations
 

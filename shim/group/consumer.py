@@ -15,7 +15,7 @@ Assigning: the group epoch is ahead of the assignment epoch.
 Reconciling: a member is not STABLE in the assignment epoch.
     A heartbeat moves its member on.
 Stable: all members are.
-    A heartbeat answers nothing new.
+    The answer to a heartbeat tells nothing new.
 
 OffsetCommit is taken at the member's epoch, or at an older one in which the member had the partition.
 
@@ -175,7 +175,7 @@ class ConsumerGroup:
         return {} if previous is None else self.target.get(previous, {})
 
     def owner_epoch(self, topic_id: bytes, partition: int) -> int:
-        """The epoch of who holds this partition, -1: nobody."""
+        """The epoch of the member that holds this partition; -1 if none does."""
         return self.owners.get(topic_id, {}).get(partition, -1)
 
     def needs_refresh(self, now_ms: int) -> bool:
@@ -201,7 +201,7 @@ class ConsumerGroup:
             self.classic_count += change
 
     def replaced_by(self, old: ConsumerMember | None, new: ConsumerMember | None) -> list[ConsumerMember]:
-        """Who goes when `new` comes in place of `old`, and of the static member whose instance id it has."""
+        """The members that go when `new` replaces `old` and the static member that has its instance id."""
         gone = {}
         for each in (old, new):
             if each is not None:
@@ -255,7 +255,7 @@ class ConsumerGroup:
         return any(all(name in protocols for protocols in known) for name in names)
 
     def waits_for_others(self, member: ConsumerMember) -> bool:
-        """Whether a partition of its target is still with somebody else."""
+        """Whether another member still holds a partition of its target."""
         return member.state == UNRELEASED and any(
             partition not in member.assigned.get(topic_id, {}) and self.owner_epoch(topic_id, partition) != -1
             for topic_id, partitions in self.target.get(member.member_id, {}).items()
@@ -267,7 +267,7 @@ class ConsumerGroup:
     def check_commit(
         self, member_id: str, instance_id: str | None, epoch: int, transactional: bool, version: int
     ) -> Callable[[bytes, int], None] | None:
-        """Whether this member may commit. Answers None, or a check for each (topic id, partition): an older epoch is
+        """Whether this member may commit. Returns None, or a check for each (topic id, partition): an older epoch is
         good for partitions that the member has had since then (KIP-1251)."""
         if epoch < 0 and not self.members:
             return None

@@ -251,7 +251,7 @@ def bump_epoch(
     """(group epoch, whether all want the same) after this request; looks at the topics when that is due."""
     if not bump and not group.needs_refresh(now_ms):
         if group.assignment_epoch >= group.group_epoch:
-            return group.group_epoch, True  # no target will be computed: nobody asks
+            return group.group_epoch, True  # no target will be computed: it is not used
         return group.group_epoch, Subscriptions(group).is_homogeneous
     subscriptions = Subscriptions(group, group.replaced_by(member, updated), (updated,))
     epoch, deadline_ms = refresh_epoch(group, bump, subscriptions, image, decision.records, now_ms)

@@ -52,8 +52,8 @@ def update_regex(
     decision: Decision,
     now_ms: int,
 ) -> int:
-    """A member's expression may have changed: adds the tombstone of one that nobody has now, asks for a resolution
-    where one is due. Answers UNCHANGED, CHANGED or CHANGED_AND_RESOLVED."""
+    """A member's expression may have changed: adds the tombstone of one without a member, asks for a resolution
+    where one is due. Returns UNCHANGED, CHANGED or CHANGED_AND_RESOLVED."""
     counts = group.regexes
     status = UNCHANGED
     is_due = False
@@ -144,7 +144,7 @@ def _record(
     found: dict[str, Resolved] = {}
     for regex, topics in matched.items():
         if regex not in group.regexes:
-            continue  # nobody has it any more
+            continue  # its last member is gone
         old = group.resolved.get(regex)
         bump = bump or topics != (frozenset() if old is None else old.topics)
         found[regex] = Resolved(topics, version, now_ms)

@@ -26,8 +26,8 @@ REFRESH_INTERVAL_MS = 0x7FFFFFFF
 
 
 class Subscriptions:
-    """Who wants what, if these members went and these came: how many members by name, and how many expressions match,
-    for each topic. An expression that nobody has then is not counted."""
+    """The subscriptions if these members went and these came: how many members by name, and how many expressions match,
+    for each topic. An expression without a member is not counted."""
 
     __slots__ = ("by_name", "by_regex", "member_count", "regexes")
 

@@ -3,8 +3,8 @@
 The rules of all kinds of groups are pure: they read state, an event and the time, and return a `Decision`. The
 coordinator appends the records. If that fails, nothing changes, whoever would have got a reply gets the error, and
 `retries` are scheduled. Then the records are applied, unless `replayed` is False: a classic group holds more than its
-record says (who waits, which protocols a member knows), so its rules bring `changes` instead, and only start-up builds
-it from records. What a classic rule changes at once is what no record holds; docs/DESIGN.md lists it.
+record says (which requests wait, which protocols a member knows), so its rules bring `changes` instead, and only
+start-up builds it from records. What a classic rule changes at once is what no record holds; docs/DESIGN.md lists it.
 """
 
 from __future__ import annotations
@@ -81,6 +81,6 @@ class Decision:
         self.timers.append((group_id, kind, member_id, CANCEL, False))
 
     def reply(self, token: Token | None, response: Any) -> None:
-        """Answer a request; None where nobody waits."""
+        """Answer a request; the token is None if none waits."""
         if token is not None:
             self.replies.append((token, response))

@@ -74,8 +74,8 @@ class GroupKind:
         return Decision()
 
     def resume(self, group: Any, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
-        """The group was read from the log: its members' sessions begin anew, nobody knows how long the broker was
-        away. A member that sent a request since then has its timer already."""
+        """The group was read from the log: its members' sessions begin anew, since the broker was away for an
+        unknown time. A member that sent a request since then has its timer already."""
         return Decision()
 
     def on_topic_changed(self, group: Any, topic: str) -> None:

@@ -1,6 +1,6 @@
 """Kafka's CoordinatorLoader: reads the groups of each partition of `__consumer_offsets` when they are asked for.
 
-Partitions that nobody asks for are read soon after the start, so that start-up does not pay for them and members that
+Partitions without a request are read soon after the start, so that start-up does not pay for them and members that
 never come back still end on time. A small partition is read at once; a large one in steps, one a turn of the loop, and
 requests get COORDINATOR_LOAD_IN_PROGRESS meanwhile, as from Kafka. Source: ADR 0030.
 """
@@ -159,7 +159,7 @@ class CoordinatorLoader:
         self._timer = self._clock.call_later(delay_ms, self._step, delay_ms)
 
     def _step(self, delay_ms: int) -> None:
-        """One step of what is being read; then of what nobody has asked for."""
+        """One step of what is being read; then of partitions without a request."""
         self._timer = None
         if not self.reading and not self._begin_next():
             return
@@ -177,7 +177,7 @@ class CoordinatorLoader:
         self._wake(min(delay_ms, STEP_DELAY_MS))
 
     def _begin_next(self) -> bool:
-        """The next partition that nobody has asked for; False when all are read."""
+        """Begin the next partition without a request; False if all are read."""
         while self._unread:
             partition = self._unread.pop(0)
             if partition not in self.by_partition and not self._is_offline(partition):

@@ -93,7 +93,7 @@ class Offsets:
                 del self._open[group_id]
 
     def complete(self, producer_id: int, commit: bool) -> list[str]:
-        """The producer's transaction ended on the partition that holds these groups; answers the groups that got
+        """The producer's transaction ended on the partition that holds these groups; returns the groups that got
         offsets by it."""
         pending = self._pending.pop(producer_id, None)
         if pending is None:

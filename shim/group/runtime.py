@@ -170,7 +170,7 @@ class CoordinatorRuntime:
         producer: tuple[int, int] | None = None,
         verification: Verification | None = None,
     ) -> Appended:
-        """Write records. Raises KafkaError as answers call it."""
+        """Write records. Raises KafkaError with the code that an answer has."""
         try:
             entries = [(key, value, now_ms, ()) for key, value in pairs]
         except (EncodeError, StructError) as error:
@@ -281,7 +281,7 @@ class CoordinatorRuntime:
                 groups.commit(group_id, topic, partition, committed, producer_id)
         return flushes
 
-    # --- answers
+    # --- responses
 
     def answer(self, delayed: DelayedResponse) -> Outcome[Any] | Coroutine[Any, Any, Outcome[Any]]:
         """The outcome, or what waits for it."""

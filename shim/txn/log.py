@@ -68,7 +68,7 @@ class Slot:
 
 
 class TransactionLog:
-    """Owned by the coordinator. `slots` is by transactional id; nobody else adds to it or removes from it."""
+    """Owned by the coordinator. `slots` is by transactional id; only this class adds to it or removes from it."""
 
     def __init__(self, config: BrokerConfig, logs: Logs, metadata: MetadataStore, explanations: Explanations) -> None:
         self.slots: dict[str, Slot] = {}

@@ -1,6 +1,6 @@
 """The transaction state machine: every rule about one transactional id, and nothing else.
 
-A `Transaction` is a value. A rule takes the value, what was asked, and the time; it answers the value to be (which the
+A `Transaction` is a value. A rule takes the value, what was asked, and the time; it returns the value to be (which the
 coordinator writes to `__transaction_state`, then keeps), the same object when there is nothing to write, or raises
 KafkaError with the code for the client and the reason for `explain`. No rule reads a clock, a log or a socket.
 
@@ -285,7 +285,7 @@ def add_partitions(
     now_ms: int,
     pending: bool = False,
 ) -> Transaction:
-    """Begin or extend the transaction (B8). Answers `txn` itself when all of `partitions` are in it already."""
+    """Begin or extend the transaction (B8). Returns `txn` itself when all of `partitions` are in it already."""
     if pending:
         _refuse_concurrent(txn, pending)
     _check_producer(txn, producer_id, producer_epoch)
@@ -399,7 +399,7 @@ def _refuse_direction(txn: Transaction, commit: bool) -> NoReturn:
 
 def fence(txn: Transaction, server_version: int, now_ms: int, new_producer_id: Callable[[], int]) -> Transaction:
     """Abort an open transaction at the next epoch on the broker's own account: another instance of the producer came
-    (B3), or its time is up (B13). Passes PREPARE_EPOCH_FENCE, answers the PREPARE_ABORT value."""
+    (B3), or its time is up (B13). Passes PREPARE_EPOCH_FENCE, returns the PREPARE_ABORT value."""
     _check_move(txn.state, PREPARE_EPOCH_FENCE, txn.transactional_id)
     if server_version >= TV2:
         return _prepare(txn, PREPARE_ABORT, TV2, now_ms, new_producer_id, PREPARE_EPOCH_FENCE)
@@ -501,5 +501,5 @@ def is_timed_out(txn: Transaction, now_ms: int) -> bool:
 
 
 def is_expired(txn: Transaction, now_ms: int, expiration_ms: int) -> bool:
-    """A transactional id that nobody used for `transactional.id.expiration.ms` (B7); leaves by way of DEAD."""
+    """A transactional id that was not used for `transactional.id.expiration.ms` (B7); leaves by way of DEAD."""
     return txn.state in ALLOWED_FROM[DEAD] and txn.last_update_ms <= now_ms - expiration_ms
