@@ -9,10 +9,10 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from kafka_shim.compat.comparison import unequal
 from kafka_shim.compat.scenarios.scenario_client import PATIENCE_S, Disagreement, ScenarioClient, warm_up
 from kafka_shim.targets import Power, Target, make
 from kafka_shim.targets.kafka_container import KafkaContainer
@@ -21,6 +21,7 @@ from kafka_shim.wire_client import WireClientError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from kafka_shim.compat.scenarios import Scenario
@@ -212,18 +213,9 @@ def differences(ours: Outcome, theirs: Outcome) -> list[Difference]:
         if mine[0] != other[0]:
             return [*found, Difference(number, "order of steps", "", mine[0], other[0])]
         for part, one, two in (("request", mine[1], other[1]), ("answer", mine[2], other[2])):
-            found += [Difference(number, mine[0], f" {part}{path}", a, b) for path, a, b in _unequal(one, two)]
+            found += [Difference(number, mine[0], f" {part}{path}", a, b) for path, a, b in unequal(one, two)]
     if len(ours.steps) != len(theirs.steps):
         found.append(
             Difference(min(len(ours.steps), len(theirs.steps)), "steps", "", len(ours.steps), len(theirs.steps))
         )
     return found
-
-
-def _unequal(one: Any, two: Any, path: str = "") -> list[tuple[str, Any, Any]]:
-    if isinstance(one, Mapping) and isinstance(two, Mapping):
-        keys = [*one, *(key for key in two if key not in one)]
-        return [row for key in keys for row in _unequal(one.get(key), two.get(key), f"{path}.{key}")]
-    if isinstance(one, list) and isinstance(two, list) and len(one) == len(two):
-        return [row for at, (a, b) in enumerate(zip(one, two, strict=True)) for row in _unequal(a, b, f"{path}[{at}]")]
-    return [] if one == two else [(path, one, two)]

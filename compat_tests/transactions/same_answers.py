@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 from kafka_shim.cext.batch import scan_all
+from kafka_shim.compat.comparison import lines
 from kafka_shim.targets.requests import create_topic, make
 from kafka_shim.tests.txn.raw import Client
 from kafka_shim.wire_client import Connection
@@ -227,9 +228,8 @@ def compare(ours: str, theirs: str, topic: str, seed: int, steps: int, *, marker
             number, request = chance.randrange(PRODUCERS), random_request(chance, markers=markers)
             sent.append((number, request))
             told = [{"answer": side.send(number, request), **side.seen(number)} for side in sides]
-            for what, one in told[0].items():
-                other = told[1][what]
-                assert one == other, f"seed {seed}, {what} after {sent[-6:]}:\n  ours {one}\ntheirs {other}"
+            found = lines(*told)
+            assert not found, "\n".join([f"seed {seed}, after {sent[-6:]}:", *found])
             if told[0]["transaction"][0].startswith("Prepare"):
                 break
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from kafka_shim.compat.comparison import lines
 from kafka_shim.protocol.message import Message
 from kafka_shim.wire_client import Connection, WireClientError
 
@@ -22,20 +23,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, str):
         return re.sub(r"within \[-?\d+, \d+\]", "within what is allowed now", value)
     return value
-
-
-def differences(ours: Any, theirs: Any, path: str = "") -> list[str]:
-    """Where two plain answers differ, a line each."""
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        return [line for key in ours for line in differences(ours[key], theirs.get(key), f"{path}.{key}")]
-    if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        pairs = zip(ours, theirs, strict=True)
-        return [line for one, other in pairs for line in differences(one, other, f"{path}[{_name(one)}]")]
-    return [] if ours == theirs else [f"{path}: shim {ours!r}, kafka {theirs!r}"]
-
-
-def _name(value: Any) -> str:
-    return str(value.get("name", "")) if isinstance(value, dict) else ""
 
 
 class Pair:
@@ -60,7 +47,7 @@ class Pair:
         for version in versions:
             self.shim, ours = self._answer(self.shim, 0, messages[0], version)
             self.kafka, theirs = self._answer(self.kafka, 1, messages[1], version)
-            found += [f"v{version} {line}" for line in differences(ours, theirs)]
+            found += [f"v{version} {line}" for line in lines(ours, theirs)]
         return found
 
     def _answer(self, connection: Connection, side: int, message: Message, version: int) -> tuple[Connection, Any]:

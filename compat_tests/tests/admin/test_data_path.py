@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kafka_shim.compat.tests.admin.compare import Pair, differences, plain
+from kafka_shim.compat.comparison import lines
+from kafka_shim.compat.tests.admin.compare import Pair, plain
 from kafka_shim.protocol.messages.fetch_request import FetchRequest, ForgottenTopic
 from kafka_shim.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kafka_shim.protocol.messages.offset_for_leader_epoch_request import (
@@ -213,7 +214,7 @@ def converse(connection: Connection) -> list[Any]:
 
 def test_sessions(topics: Topics) -> None:
     pairs = zip(converse(topics.shim), converse(topics.kafka), strict=True)
-    assert [(step, differences(ours, theirs)) for step, (ours, theirs) in enumerate(pairs)] == [
+    assert [(step, lines(ours, theirs)) for step, (ours, theirs) in enumerate(pairs)] == [
         (step, []) for step in range(len(SESSION))
     ]
 

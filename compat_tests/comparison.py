@@ -1,0 +1,33 @@
+"""Where two plain values part: the one comparison of answers, for transcripts, single requests and random sequences.
+
+The values are plain: dicts, lists, and what has no parts. The product's own
+comparison, `kafka_shim.wiretap.compare`, also learns ids that a broker invents, and serves recordings and the sweep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def unequal(ours: Any, theirs: Any, path: str = "") -> list[tuple[str, Any, Any]]:
+    """(path, ours, theirs) of each place; a key that only one has is a place, a list of another length is one."""
+    if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+        keys = [*ours, *(key for key in theirs if key not in ours)]
+        return [row for key in keys for row in unequal(ours.get(key), theirs.get(key), f"{path}.{key}")]
+    if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        pairs = enumerate(zip(ours, theirs, strict=True))
+        return [row for at, (one, other) in pairs for row in unequal(one, other, f"{path}[{_name(one) or at}]")]
+    return [] if ours == theirs else [(path, ours, theirs)]
+
+
+def lines(ours: Any, theirs: Any) -> list[str]:
+    """The same as a line each."""
+    return [f"{path}: ours {one!r}, theirs {other!r}" for path, one, other in unequal(ours, theirs)]
+
+
+def _name(value: Any) -> str:
+    return str(value.get("name", "")) if isinstance(value, Mapping) else ""
