@@ -9,7 +9,6 @@ from contextlib import closing
 
 import pytest
 
-from kafka_shim.compat.targets import Target, make
 from kafka_shim.compat.tests.admin.compare import Pair
 from kafka_shim.compat.tests.admin.test_same_answers import OWN
 from kafka_shim.config import (
@@ -25,6 +24,7 @@ from kafka_shim.config import (
 from kafka_shim.protocol.messages import create_topics_request as create
 from kafka_shim.protocol.messages import describe_configs_request as describe
 from kafka_shim.protocol.messages import incremental_alter_configs_request as alter
+from kafka_shim.targets import Target, make
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
