@@ -19,6 +19,16 @@ def append(fd: int, buffers: Sequence[Buffer]) -> int:
 def read(fd: int, position: int, size_bytes: int) -> bytes:
     """Up to `size_bytes` from `position`; less only at the end of the file. The file's own position does not move."""
 
+class Mapping(Buffer):
+    """Bytes of a file, read-only, in memory that the page cache holds. Unlike an `mmap.mmap` it keeps no descriptor.
+
+    It lives as long as anything refers to it or its bytes. `position` is a multiple of the page size. Raises OSError
+    (ENOMEM: the process has too many mappings)."""
+
+    def __init__(self, fd: int, position: int, size_bytes: int) -> None: ...
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
 def find_batch(fd: int, position: int, end_position: int, offset: int) -> tuple[int, int, int, int] | None:
     """(position, size_bytes, base_offset, last_offset) of the first batch whose last offset is >= `offset`.
 

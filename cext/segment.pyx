@@ -1,7 +1,7 @@
 """One .log file and its indexes: bytes and positions. Contracts are in segment.pyi."""
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
 from libc.errno cimport EINTR, errno
@@ -28,6 +28,13 @@ from kafka_shim.cext.bigendian cimport load_i32, load_i64, load_u32
 from kafka_shim.cext.crc32c cimport crc32c_update
 
 from kafka_shim.cext.batch import Verdict as _Verdict
+
+cdef extern from "<sys/mman.h>" nogil:
+    int PROT_READ
+    int MAP_SHARED
+    void* MAP_FAILED
+    void* mmap(void* address, size_t length, int protection, int flags, int fd, off_t offset)
+    int munmap(void* address, size_t length)
 
 cdef extern from "<sys/uio.h>" nogil:
     cdef struct iovec:
@@ -59,6 +66,33 @@ cdef ssize_t _pread(int fd, void* target, size_t size, int64_t position) noexcep
             break
         done += <size_t>got
     return <ssize_t>done
+
+
+# ---- Mapping ----
+
+cdef class Mapping:
+    cdef void* _data
+    cdef size_t _size_bytes
+
+    def __cinit__(self, int fd, int64_t position, Py_ssize_t size_bytes):
+        cdef void* data
+        if size_bytes <= 0 or position < 0:
+            raise ValueError(f"cannot map {size_bytes} bytes at {position}")
+        data = mmap(NULL, <size_t>size_bytes, PROT_READ, MAP_SHARED, fd, <off_t>position)
+        if data == MAP_FAILED:
+            PyErr_SetFromErrno(OSError)
+        self._data = data
+        self._size_bytes = <size_t>size_bytes
+
+    def __dealloc__(self):
+        if self._data != NULL:
+            munmap(self._data, self._size_bytes)
+
+    def __len__(self):
+        return <Py_ssize_t>self._size_bytes
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        PyBuffer_FillInfo(view, self, self._data, <Py_ssize_t>self._size_bytes, 1, flags)
 
 
 # ---- Append ----

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 
+from kafka_shim.acceptor import Acceptor, ConnectionBudget, budget_line
 from kafka_shim.api.fetch_sessions import FetchSessionCache
 from kafka_shim.broker import Broker
 from kafka_shim.clock import RealClock
@@ -19,6 +20,7 @@ from kafka_shim.metadata.store import MetadataStore
 from kafka_shim.metrics import Metrics
 from kafka_shim.network_send import SendMemory
 from kafka_shim.storage.logs import Logs
+from kafka_shim.storage.open_files import raise_limit
 from kafka_shim.txn.coordinator import TransactionCoordinator
 from kafka_shim.txn.producer_ids import ProducerIds
 
@@ -52,7 +54,7 @@ class Server:
         broker.receive_memory = ReceiveMemory(config.queued_max_request_bytes)
         broker.send_memory = SendMemory()
         self._registry = Registry(broker)
-        self._servers: list[asyncio.Server] = []
+        self._acceptors: list[Acceptor] = []
 
     # --- start
 
@@ -63,6 +65,7 @@ class Server:
         broker = self.broker
         config = broker.config
         broker.listeners = listeners_of(config)
+        raise_limit()
         for warning in config.warnings:
             logger.warning("%s", warning)
         broker.logs = logs = Logs(config, broker.clock, broker.faults)
@@ -76,9 +79,9 @@ class Server:
             metadata.create_missing_logs()
             self._start_coordinators(undo)
             logs.run_periodically()
-            await self._listen()
+            self._listen()
         except BaseException:
-            await self._close_listeners()
+            self._close_listeners()
             for step in reversed(undo):
                 step()
             raise
@@ -110,10 +113,12 @@ class Server:
         broker.transactions.start()
         undo.append(broker.transactions.stop)
 
-    async def _listen(self) -> None:
-        loop = asyncio.get_running_loop()
+    def _listen(self) -> None:
         broker = self.broker
         config = broker.config
+        files = broker.logs.home.files
+        budget = ConnectionBudget(broker, files, self._registry)
+        logger.info("%s", budget_line(files, budget))
         sockets = []
         try:
             for listener in broker.listeners:
@@ -131,17 +136,19 @@ class Server:
                 ]
             )
             for listener, sock in zip(broker.listeners, sockets, strict=True):
-                self._servers.append(await loop.create_server(self._factory(listener), sock=sock))
+                self._acceptors.append(Acceptor(listener, sock, self._factory(listener), budget))
+            for acceptor in self._acceptors:
+                acceptor.start()
         except BaseException:
             for sock in sockets:
                 sock.close()
             raise
 
-    def _factory(self, listener: Listener) -> type[Connection]:
+    def _factory(self, listener: Listener) -> Callable[[], Connection]:
         def connect() -> Connection:
             return Connection(self._dispatcher, listener, self.broker.receive_memory, self._registry)
 
-        return connect  # type: ignore[return-value]
+        return connect
 
     @property
     def ready_line(self) -> str:
@@ -159,7 +166,8 @@ class Server:
         broker.stopping = True
         if broker.faults.armed:
             broker.faults.reach("server.stopping")
-        await self._close_listeners()
+        self._close_listeners()
+        await asyncio.sleep(0)  # what was accepted becomes a connection, which `_drain` closes
         self._registry.stop()
         for waiter in list(broker.parked):
             waiter.wake()
@@ -169,11 +177,10 @@ class Server:
         broker.metadata.stop()
         broker.logs.stop()
 
-    async def _close_listeners(self) -> None:
-        for server in self._servers:
-            server.close()
-        self._servers.clear()
-        await asyncio.sleep(0)
+    def _close_listeners(self) -> None:
+        for acceptor in self._acceptors:
+            acceptor.close()
+        self._acceptors.clear()
 
     async def _drain(self) -> None:
         connections = self._registry.connections

@@ -19,30 +19,29 @@ from kafka_shim.protocol.messages.describe_log_dirs_response import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.broker import Context
-    from kafka_shim.storage.logs import DirStatus
+    from kafka_shim.storage.log_dirs import DirStatus
 
 KEY, MIN, MAX = 35, 1, 5
 REQUEST, RESPONSE = DescribeLogDirsRequest, DescribeLogDirsResponse
 
 
-def handle(context: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+async def handle(context: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     wanted = None
     if request.topics is not None:
         wanted = {(topic.topic, partition) for topic in request.topics for partition in topic.partitions}
     logs = context.broker.logs
-    response = DescribeLogDirsResponse(results=[_describe(status, wanted) for status in logs.describe_dirs()])
+    response = DescribeLogDirsResponse(results=[_describe(status) for status in await logs.describe_dirs(wanted)])
     response.results += [
         DescribeLogDirsResult(log_dir=path, error_code=ErrorCode.KAFKA_STORAGE_ERROR) for path in logs.failed_dirs
     ]
     return response
 
 
-def _describe(status: DirStatus, wanted: set[tuple[str, int]] | None) -> DescribeLogDirsResult:
+def _describe(status: DirStatus) -> DescribeLogDirsResult:
     topics: dict[str, DescribeLogDirsTopic] = {}
     for topic, partition, size_bytes, _ in status.partitions:
-        if wanted is None or (topic, partition) in wanted:
-            entry = topics.setdefault(topic, DescribeLogDirsTopic(name=topic))
-            entry.partitions.append(DescribeLogDirsPartition(partition_index=partition, partition_size=size_bytes))
+        entry = topics.setdefault(topic, DescribeLogDirsTopic(name=topic))
+        entry.partitions.append(DescribeLogDirsPartition(partition_index=partition, partition_size=size_bytes))
     return DescribeLogDirsResult(
         log_dir=status.path,
         topics=list(topics.values()),

@@ -157,7 +157,7 @@ class MetadataStore:
         ]
         if homeless and failed:
             logger.error("%d partitions are offline until %s can be used again", len(homeless), ", ".join(failed))
-            self._logs.miss(homeless)
+            self._logs.mark_absent(homeless)
             return
         if homeless:
             ids = ", ".join(uuid_text(one) for one in sorted(lost))
@@ -394,7 +394,7 @@ class MetadataStore:
     async def logs_settled(self) -> None:
         """Returns when the directories of logs that were made or deleted `later` are what they should be; others get
         their turn meanwhile. KafkaError KAFKA_STORAGE_ERROR as from `_create_logs`."""
-        await self._logs.settle()
+        await self._logs.finish_changes()
 
     def _create_logs(self, topic: Topic, partitions: Sequence[Partition], *, later: bool = False) -> list[KafkaError]:
         """Make the logs that are missing. What a disk refuses is answered: the topic exists all the same, and the next
@@ -407,7 +407,7 @@ class MetadataStore:
             if self.node_id in partition.replicas and not self._logs.has(topic.name, partition.partition)
         ]
         if later:
-            self._logs.promise((topic.name, partition.partition) for partition in missing)
+            self._logs.create_later((topic.name, partition.partition) for partition in missing)
             return failures
         for partition in missing:
             try:

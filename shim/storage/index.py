@@ -6,16 +6,20 @@ extra write."""
 
 from __future__ import annotations
 
-import mmap
+import errno
 import os
 from bisect import bisect_left
+from contextlib import suppress
 from struct import Struct
+from struct import error as StructError
 
-from kafka_shim.cext.segment import lookup_offset, lookup_time
+from kafka_shim.cext.segment import Mapping, lookup_offset, lookup_time
+from kafka_shim.storage.open_files import OpenFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Self
 
 OFFSET_ENTRY = Struct(">ii")  # offset relative to the segment's base, position in the .log file
 TIME_ENTRY = Struct(">qi")  # timestamp, relative offset of the batch that has it
@@ -26,16 +30,26 @@ MAX_RELATIVE_OFFSET = 0x7FFFFFFF
 class IndexFile:
     """Entries of one fixed size: a part in the file (`stored_bytes`), mapped when searched, and a tail in memory."""
 
-    __slots__ = ("_map", "file_bytes", "path", "stored_bytes", "tail")
+    __slots__ = ("_files", "_map", "file_bytes", "path", "stored_bytes", "tail")
     entry: Struct
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, files: OpenFiles | None = None) -> None:
+        """`files`: the budget that the mapping belongs to; none for a tool that looks at one file."""
         self.path = path
+        self._files = files or OpenFiles(1)
         self.tail = bytearray()
         self.stored_bytes = 0
         # What the file holds, preallocation included; -1: there is no file.
         self.file_bytes = -1
-        self._map: mmap.mmap | None = None
+        self._map: Mapping | None = None
+
+    @classmethod
+    def empty(cls, path: str, files: OpenFiles) -> Self:
+        """An index without entries; what its file holds is cut at the first `store`."""
+        index = cls(path, files)
+        with suppress(FileNotFoundError):
+            index.file_bytes = os.stat(path).st_size
+        return index
 
     def _attach(self) -> bool:
         """Take all that the file holds for entries; False when there is no file."""
@@ -58,18 +72,28 @@ class IndexFile:
         position = number * self.entry.size
         if position >= self.stored_bytes:
             return self.entry.unpack_from(self.tail, position - self.stored_bytes)
-        return self.entry.unpack_from(self.stored(), position)
+        mapped = self._map
+        if mapped is not None and position < len(mapped):
+            return self.entry.unpack_from(mapped, position)
+        return self._read(position)
 
-    def stored(self) -> mmap.mmap | bytes:
+    def _read(self, position: int) -> tuple[int, ...]:
+        # One entry, as retention asks of every segment: not worth a mapping.
+        fd = self._files.open_briefly(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return self.entry.unpack(os.pread(fd, self.entry.size, position))
+        except StructError as err:
+            raise OSError(errno.EIO, f"{self.path} is shorter than it was") from err
+        finally:
+            os.close(fd)
+
+    def stored(self) -> Mapping | bytes:
         """The part in the file, for searching."""
         if not self.stored_bytes:
             return b""
         if self._map is None or len(self._map) < self.stored_bytes:
-            fd = os.open(self.path, os.O_RDONLY)
-            try:
-                self._map = mmap.mmap(fd, self.stored_bytes, access=mmap.ACCESS_READ)
-            finally:
-                os.close(fd)
+            self.close_file()
+            self._map = self._files.map(self.path, self.stored_bytes, self)
         return self._map
 
     def add(self, first: int, second: int) -> None:
@@ -84,7 +108,7 @@ class IndexFile:
         end_bytes = self.stored_bytes + len(self.tail)
         if not self.tail and self.file_bytes == end_bytes:
             return
-        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o644)
+        fd = self._files.open_briefly(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC)
         try:
             if self.tail and os.pwrite(fd, self.tail, self.stored_bytes) != len(self.tail):
                 raise OSError(28, os.strerror(28), self.path)
@@ -97,6 +121,7 @@ class IndexFile:
 
     def first_where(self, is_beyond: Callable[[tuple[int, ...]], bool]) -> int:
         """The number of the first entry that `is_beyond` a point, by bisection: none is before it, all are after it."""
+        self.stored()  # many entries are looked at
         return bisect_left(range(self.count), True, key=lambda number: is_beyond(self.at(number)))
 
     def keep(self, count: int) -> None:
@@ -107,7 +132,7 @@ class IndexFile:
             return
         self.tail = bytearray()
         self.stored_bytes = size_bytes
-        self._map = None
+        self.close_file()
         os.truncate(self.path, size_bytes)
         self.file_bytes = size_bytes
 
@@ -115,11 +140,13 @@ class IndexFile:
         """Drop all entries; the file, when there is one, is cut at the next `store`."""
         self.tail = bytearray()
         self.stored_bytes = 0
-        self._map = None
+        self.close_file()
 
-    def drop_map(self) -> None:
+    def close_file(self) -> None:
         """Give the mapping back; the next search maps again."""
-        self._map = None
+        if self._map is not None:
+            self._map = None
+            self._files.closed(self)
 
 
 class OffsetIndex(IndexFile):
@@ -174,6 +201,8 @@ class TimeIndex(IndexFile):
         if not self._attach():
             return False
         # A zero timestamp after the first entry is preallocation.
+        if not self.stored_bytes or not _is_preallocated(self.at(self.count - 1)):
+            return True
         self.stored_bytes = self.first_where(_is_preallocated) * self.entry.size
         return True
 

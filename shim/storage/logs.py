@@ -1,4 +1,5 @@
-"""All partitions of this broker in its data directories: lock, identity, recovery, placement, deletion, clean stop."""
+"""All partitions of this broker in its data directories: recovery, placement, deletion, clean stop (Kafka:
+LogManager)."""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ from kafka_shim.storage.data_dir import (
     METADATA_TOPIC,
     PARTITION_METADATA,
     DataDir,
-    random_uuid_text,
     read_topic_id,
     uuid_text,
 )
 from kafka_shim.storage.home import Home, nothing
 from kafka_shim.storage.log import PartitionLog
+from kafka_shim.storage.log_dirs import DirStatus, LogDirs
 from kafka_shim.storage.open_files import OUT_OF_RESOURCES
 from kafka_shim.storage.results import StorageError
 
@@ -43,7 +44,7 @@ SLICE = 20
 
 
 class Logs:
-    """The partitions by (topic, partition). Event-loop thread only; made by `server`, stopped by it.
+    """Kafka's LogManager: the partitions by (topic, partition). Event-loop thread only; `server` makes and stops it.
 
     Order of a start: `Logs(...)`; `open_dirs()` locks the directories and reads or writes `meta.properties`;
     `open_metadata_log()`; the metadata store replays it; `start(lookup)` finds the partitions; `run_periodically()`
@@ -58,9 +59,7 @@ class Logs:
         self.home = Home(config, clock, faults)
         self.home.start_offset_raised = self._start_offset_raised
         # of this life
-        # Those of `log.dirs` that can be used, and the paths of the others, which failed at this start.
-        self.dirs: list[DataDir] = [DataDir(path) for path in config.log_dirs]
-        self.failed_dirs: list[str] = []
+        self.log_dirs = LogDirs(config)
         self.cluster_id = ""
         self.broker_epoch = -1
         self.metadata_log: PartitionLog | None = None
@@ -70,8 +69,8 @@ class Logs:
         self._logs: dict[Partition, PartitionLog] = {}
         self._unused: dict[Partition, DataDir] = {}
         # The value is why the last attempt to make the directory failed, None before the first.
-        self._promised: dict[Partition, KafkaError | None] = {}
-        self._doomed: dict[Partition, tuple[DataDir, PartitionLog | None, int]] = {}
+        self._to_create: dict[Partition, KafkaError | None] = {}
+        self._to_retire: dict[Partition, tuple[DataDir, PartitionLog | None, int]] = {}
         self._dir_of: dict[PartitionLog, DataDir] = {}
         # Partitions that exist and are in none of the directories that can be used.
         self._absent: set[Partition] = set()
@@ -88,80 +87,25 @@ class Logs:
 
     # --- start
 
-    def open_dirs(self, cluster_id: str | None = None) -> str:
-        """Lock every `log.dirs` entry, read `meta.properties`, or write it in an empty directory with `cluster_id`
-        (default: a fresh random one). Answers the cluster id. An entry that cannot be used is left out (`failed_dirs`),
-        as Kafka does, unless it is to hold the metadata log. Raises StorageError (a clear sentence) for that, and for a
-        directory in use by another process, or of another cluster or node."""
-        locked = []
-        try:
-            for data_dir in list(self.dirs):
-                if self._works(data_dir, data_dir.lock):
-                    locked.append(data_dir)  # noqa: PERF401 what was locked when one raises must be known
-            self.cluster_id = self._settle_identity(cluster_id)
-            for data_dir in list(self.dirs):
-                self._works(data_dir, data_dir.read_state)
-        except StorageError:
-            for data_dir in locked:
-                data_dir.unlock()
-            raise
-        return self.cluster_id
+    @property
+    def dirs(self) -> list[DataDir]:
+        """Those of `log.dirs` that can be used."""
+        return self.log_dirs.live
 
-    def _works(self, data_dir: DataDir, step: Callable[[], object]) -> bool:
-        """Take a step of the start in one directory; when the disk refuses it, go on without the directory."""
-        try:
-            step()
-        except OSError as err:
-            if err.errno in OUT_OF_RESOURCES:
-                raise StorageError(
-                    f"{data_dir.path}: {err.strerror}: raise the limit of open files (ulimit -n)"
-                ) from err
-            reason = f"the data directory {data_dir.path} cannot be used: {err.strerror or err}"
-            if data_dir.path == self._metadata_path():
-                raise StorageError(reason) from err
-            logger.error("%s; going on without it", reason)  # noqa: TRY400 the reason says it all
-            data_dir.unlock()
-            self.dirs.remove(data_dir)
-            self.failed_dirs.append(data_dir.path)
-            return False
-        return True
-
-    def _settle_identity(self, wanted: str | None) -> str:
-        for data_dir in list(self.dirs):
-            self._works(data_dir, data_dir.read_meta)
-        metas = [(data_dir, data_dir.meta) for data_dir in self.dirs]
-        found = {meta["cluster.id"]: data_dir for data_dir, meta in metas if "cluster.id" in meta}
-        if len(found) > 1:
-            raise StorageError(
-                "the data directories belong to different clusters: "
-                + ", ".join(f"{data_dir.path} to {cluster}" for cluster, data_dir in found.items())
-            )
-        cluster_id = next(iter(found), None) or wanted or random_uuid_text()
-        if wanted is not None and wanted != cluster_id:
-            raise StorageError(f"{self.dirs[0].path} belongs to the cluster {cluster_id}, not to {wanted}")
-        for data_dir, meta in metas:
-            node_id = meta.get("node.id", str(self.node_id))
-            if node_id != str(self.node_id):
-                raise StorageError(
-                    f"{data_dir.path} belongs to node {node_id}, this is node {self.node_id}: set node.id={node_id}"
-                )
-            if "cluster.id" not in meta or not data_dir.directory_id:
-                self._works(data_dir, partial(data_dir.write_meta, cluster_id, self.node_id))
-        return cluster_id
+    @property
+    def failed_dirs(self) -> list[str]:
+        """The paths of those that could not be used at this start."""
+        return self.log_dirs.failed
 
     @property
     def metadata_dir(self) -> DataDir:
-        """The directory of the metadata log: `metadata.log.dir`, or the first of `log.dirs`."""
-        path = self._metadata_path()
-        return next(data_dir for data_dir in self.dirs if data_dir.path == path)
+        """The directory of the metadata log."""
+        return self.log_dirs.metadata_dir
 
-    def _metadata_path(self) -> str:
-        config = self.config
-        paths = [os.path.abspath(path) for path in config.log_dirs]
-        path = paths[0] if config.metadata_log_dir is None else os.path.abspath(config.metadata_log_dir)
-        if path not in paths:
-            raise StorageError(f"metadata.log.dir {config.metadata_log_dir} is not one of log.dirs")
-        return path
+    def open_dirs(self, cluster_id: str | None = None) -> str:
+        """`LogDirs.open`: lock the directories and learn the cluster id, or write `cluster_id` into empty ones."""
+        self.cluster_id = self.log_dirs.open(cluster_id)
+        return self.cluster_id
 
     def open_metadata_log(self) -> PartitionLog:
         """`__cluster_metadata-0` in `metadata.log.dir` (default: the first log dir), recovered; made when missing."""
@@ -194,7 +138,7 @@ class Logs:
         is read until a partition is used; after a crash every partition is recovered here."""
         self._lookup = lookup
         for data_dir in list(self.dirs):
-            self._works(data_dir, partial(self._scan, data_dir, lookup))
+            self.log_dirs.usable_after(data_dir, partial(self._scan, data_dir, lookup))
         for data_dir in self.dirs:
             if not data_dir.was_clean and data_dir.partitions:
                 logger.info("%s: no clean stop, recovering %d partitions", data_dir.path, len(data_dir.partitions))
@@ -312,8 +256,8 @@ class Logs:
     def _first_use(self, partition: Partition) -> PartitionLog | None:
         if partition in self._unused:
             return self._load(partition)
-        if partition in self._promised:
-            return self._keep_promise(partition)
+        if partition in self._to_create:
+            return self._create_now(partition)
         return None
 
     def all(self) -> Iterator[PartitionLog]:
@@ -333,7 +277,7 @@ class Logs:
 
     def names(self) -> list[Partition]:
         """Every partition that is here, online or not; loads nothing."""
-        return [*self._logs, *self._unused, *self._promised]
+        return [*self._logs, *self._unused, *self._to_create]
 
     @property
     def offline_count(self) -> int:
@@ -360,7 +304,7 @@ class Logs:
         failed = self._not_loaded.get((topic, partition))
         return failed is not None and failed.errno in OUT_OF_RESOURCES
 
-    def miss(self, partitions: Iterable[Partition]) -> None:
+    def mark_absent(self, partitions: Iterable[Partition]) -> None:
         """These exist and are not here: they are in one of `failed_dirs`, and offline until it is back."""
         self._absent.update(partitions)
 
@@ -376,7 +320,7 @@ class Logs:
     def has(self, topic: str, partition: int) -> bool:
         """Whether the partition is here, online or not, or in a directory that failed; loads nothing."""
         key = (topic, partition)
-        return key in self._logs or key in self._unused or key in self._promised or key in self._absent
+        return key in self._logs or key in self._unused or key in self._to_create or key in self._absent
 
     def create(
         self, topic: str, topic_id: bytes, partition: int, config: TopicConfig, leader_epoch: int = 0
@@ -389,8 +333,8 @@ class Logs:
 
     def _make(self, key: Partition, topic_id: bytes, config: TopicConfig, leader_epoch: int) -> PartitionLog:
         topic, partition = key
-        if key in self._doomed:
-            self._bury(key)  # an older topic of this name
+        if key in self._to_retire:
+            self._retire_directory(key)  # an older topic of this name
         data_dir = min(self.dirs, key=_partition_count)  # the first of equals
         path = data_dir.partition_path(topic, partition)
         log = PartitionLog(self.home, path, topic, topic_id, partition, config)
@@ -405,11 +349,11 @@ class Logs:
         except OSError as err:
             _remove_empty(path)
             error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.name} cannot be made: {err}")
-            if self._promised.get(key) is None:  # one line, whatever the number of requests
+            if self._to_create.get(key) is None:  # one line, whatever the number of requests
                 logger.warning("%s; its next use tries again", error.message)
-            self._promised[key] = error
+            self._to_create[key] = error
             raise error from err
-        self._promised.pop(key, None)
+        self._to_create.pop(key, None)
         data_dir.partitions.add(key)
         self._logs[key] = log
         self._dir_of[log] = data_dir
@@ -427,20 +371,22 @@ class Logs:
                 data_dir.cleaner_offsets.pop(key, None)
                 data_dir.write_offsets(checkpoint.CLEANER_OFFSETS, data_dir.cleaner_offsets, sync=True)
 
-    def promise(self, partitions: Iterable[Partition]) -> None:
-        """These exist from now on; their directories are made at their first use, or by `settle`. Of a crash
+    def create_later(self, partitions: Iterable[Partition]) -> None:
+        """These exist from now on; their directories are made at their first use, or by `finish_changes`. Of a crash
         before that the next start makes up for them, as for those whose directories a crash prevented."""
-        self._promised.update(dict.fromkeys(partitions))
+        self._to_create.update(dict.fromkeys(partitions))
 
-    async def settle(self) -> None:
-        """Returns when the partitions promised so far have their directories and those of deleted ones are renamed; the
-        loop gets its turn after every `SLICE`. Raises KafkaError KAFKA_STORAGE_ERROR when a directory could not be
-        made; its next use tries again."""
+    async def finish_changes(self) -> None:
+        """Make the directories of the partitions of `create_later` so far, and rename those of deleted ones; the loop
+        gets its turn after every `SLICE`. Raises KafkaError KAFKA_STORAGE_ERROR if a directory could not be made; its
+        next use tries again."""
         from asyncio import sleep
 
         failure: KafkaError | None = None
-        work: list[tuple[Callable[[Partition], object], Partition]] = [(self._bury, one) for one in self._doomed]
-        work += [(self._keep_promise, one) for one, failed in self._promised.items() if failed is None]
+        work: list[tuple[Callable[[Partition], object], Partition]] = [
+            (self._retire_directory, one) for one in self._to_retire
+        ]
+        work += [(self._create_now, one) for one, failed in self._to_create.items() if failed is None]
         for at in range(0, len(work), SLICE):
             for step, partition in work[at : at + SLICE]:
                 try:
@@ -451,21 +397,22 @@ class Logs:
         if failure is not None:
             raise failure
 
-    def _keep_promise(self, partition: Partition) -> PartitionLog | None:
-        if partition not in self._promised:  # somebody used it first, or it was deleted
+    def _create_now(self, partition: Partition) -> PartitionLog | None:
+        if partition not in self._to_create:  # somebody used it first, or it was deleted
             return self._logs.get(partition)
         facts = self._lookup(*partition) if self._lookup is not None else None
         if facts is None:
-            del self._promised[partition]
+            del self._to_create[partition]
             return None
         return self._make(partition, *facts)
 
     def delete(self, topic: str, partition: int, *, later: bool = False) -> None:
-        """Close the log, wake its readers, rename its directory to `-delete` (`later`: `settle` does); files go after
-        `file.delete.delay.ms`. The name is free at once. A partition that is not here is no error."""
+        """Close the log, wake its readers, rename its directory to `-delete` (`later`: `finish_changes` does so); its
+        files are removed after `file.delete.delay.ms`. The name is free at once. A partition that is not here is no
+        error."""
         key = (topic, partition)
         self._absent.discard(key)
-        self._promised.pop(key, None)
+        self._to_create.pop(key, None)
         self._not_loaded.pop(key, None)
         log = self._logs.pop(key, None)
         data_dir = self._dir_of.pop(log, None) if log is not None else self._unused.pop(key, None)
@@ -483,16 +430,16 @@ class Logs:
         data_dir.start_offsets.pop(key, None)
         data_dir.recovery_points.pop(key, None)
         data_dir.cleaner_offsets.pop(key, None)
-        self._doomed[key] = data_dir, log, delay_ms
+        self._to_retire[key] = data_dir, log, delay_ms
         if not later:
-            self._bury(key)
+            self._retire_directory(key)
 
-    def _bury(self, partition: Partition) -> None:
+    def _retire_directory(self, partition: Partition) -> None:
         """Rename the directory of a deleted partition, and have it removed in a while."""
-        doomed = self._doomed.pop(partition, None)
-        if doomed is None:  # a new topic of this name came first
+        deleted = self._to_retire.pop(partition, None)
+        if deleted is None:  # a new topic of this name came first
             return
-        data_dir, log, delay_ms = doomed
+        data_dir, log, delay_ms = deleted
         path = data_dir.partition_path(*partition)
         retired = f"{data_dir.path}/{names.retired_name(*partition, names.DELETE_DIR)}"
         try:
@@ -646,8 +593,8 @@ class Logs:
         self._timers.clear()
         self.home.flush_wished = nothing
         self.cleaner.stop()
-        for partition in list(self._doomed):
-            self._bury(partition)
+        for partition in list(self._to_retire):
+            self._retire_directory(partition)
         self.home.cancel_removals()
         logs = [*self._logs.values()] if self.metadata_log is None else [*self._logs.values(), self.metadata_log]
         unsynced: list[str] = []
@@ -695,36 +642,36 @@ class Logs:
 
     # --- describe
 
-    def describe_dirs(self) -> list[DirStatus]:
-        """For DescribeLogDirs: per directory that can be used its path, bytes, and its partitions' sizes."""
-        for _ in self.all():  # sizes are known once loaded
-            pass
-        return [
-            DirStatus(
-                data_dir,
-                [
-                    (*key, log.size_bytes, log.is_offline)
-                    for key, log in self._logs.items()
-                    if self._dir_of[log] is data_dir
-                ],
-            )
-            for data_dir in self.dirs
-        ]
+    async def describe_dirs(self, wanted: set[Partition] | None = None) -> list[DirStatus]:
+        """For DescribeLogDirs: per directory that can be used its path, bytes, and the sizes of its partitions, or of
+        those `wanted`. Loads nothing: the files of a partition that nobody has used are asked for their sizes. The loop
+        gets its turn after every `SLICE`."""
+        from asyncio import sleep
+
+        found: dict[DataDir, list[tuple[str, int, int, bool]]] = {data_dir: [] for data_dir in self.dirs}
+        keys = [key for key in (*self._logs, *self._unused) if wanted is None or key in wanted]
+        for at in range(0, len(keys), SLICE):
+            for key in keys[at : at + SLICE]:
+                log = self._logs.get(key)
+                if log is not None:
+                    found[self._dir_of[log]].append((*key, log.size_bytes, log.is_offline))
+                    continue
+                data_dir = self._unused.get(key)
+                if data_dir is not None:  # else it was deleted meanwhile
+                    found[data_dir].append((*key, _stored_bytes(data_dir.partition_path(*key)), self.is_offline(*key)))
+            await sleep(0)
+        return [DirStatus(data_dir, partitions) for data_dir, partitions in found.items()]
 
 
 FLUSH_CHECK_MS = 1000
 
 
-class DirStatus:
-    """One directory as DescribeLogDirs shows it: `partitions` are (topic, partition, size_bytes, is_offline)."""
-
-    __slots__ = ("directory_id", "partitions", "path", "total_bytes", "usable_bytes")
-
-    def __init__(self, data_dir: DataDir, partitions: list[tuple[str, int, int, bool]]) -> None:
-        self.path = data_dir.path
-        self.directory_id = data_dir.directory_id
-        self.total_bytes, self.usable_bytes = data_dir.free_bytes()
-        self.partitions = partitions
+def _stored_bytes(path: str) -> int:
+    """Of the .log files of a partition; 0 when they cannot be asked."""
+    try:
+        return sum(recovery.list_files(path).values())
+    except OSError:
+        return 0
 
 
 def _partition_count(data_dir: DataDir) -> int:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import os
 
 from kafka_shim.cext.batch import BatchError, Verdict, scan
 from kafka_shim.cext.records import find_timestamp
-from kafka_shim.cext.segment import Walk, whole_batches
-from kafka_shim.cext.segment import read as read_bytes
+from kafka_shim.cext.segment import whole_batches
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import names
 from kafka_shim.storage.file_records import FileRecords
@@ -20,10 +18,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.cext.batch import Batch
+    from kafka_shim.cext.segment import Walk
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.storage.segments import Segment
 
 logger = logging.getLogger(__name__)
+
+# What a replay reads before its reader sees it.
+REPLAY_BYTES = 1 << 20
 
 
 def read(
@@ -179,9 +181,9 @@ def max_timestamp(log: PartitionLog, isolation_level: int) -> FoundOffset:
 
 
 def batches(log: PartitionLog, start_offset: int) -> Iterator[tuple[Any, Batch]]:
-    """Every stored batch from the one that holds `start_offset`, with its bytes. Whoever reads may pause: a segment is
-    read through a descriptor of its own, and the next is looked for by offset, since meanwhile segments give theirs up,
-    and compaction or retention put others in their place."""
+    """Every stored batch from the one that holds `start_offset`, with its bytes. The reader may pause at each, so
+    `REPLAY_BYTES` are read at once, and what follows is looked for by offset: meanwhile segments give their descriptors
+    up, and compaction or retention put others in their place."""
     offset = start_offset
     seen: set[Segment] = set()
     while True:
@@ -191,19 +193,23 @@ def batches(log: PartitionLog, start_offset: int) -> Iterator[tuple[Any, Batch]]
         if number == len(log.segments):
             return
         segment = log.segments[number]
-        seen.add(segment)
         found = segment.find(offset) if segment.size_bytes else None
         if found is None:
+            seen.add(segment)
             continue
-        fd = os.dup(segment.fd)
-        try:
-            walk = Walk(fd, found[0], segment.size_bytes, False, segment.base_offset)
-            for batch in walk:
-                offset = batch.next_offset
-                yield read_bytes(fd, batch.position, batch.size_bytes), batch
-        finally:
-            os.close(fd)
-        if walk.verdict != Verdict.OK:
+        read: list[tuple[Any, Batch]] = []
+        read_bytes = 0
+        walk = segment.walk(found[0])
+        for batch in walk:
+            read.append((segment.read(batch.position, batch.size_bytes), batch))
+            offset = batch.next_offset
+            read_bytes += batch.size_bytes
+            if read_bytes >= REPLAY_BYTES:
+                break
+        else:
+            seen.add(segment)
+        yield from read
+        if segment in seen and walk.verdict != Verdict.OK:
             path = segment.path(names.LOG)
             logger.error("%s: %s is corrupt at position %d: %s", log.name, path, walk.position, walk.verdict.name)
 

@@ -72,7 +72,7 @@ class _Loader:
             logger.warning("%s: leader epochs are read from the batches: %s", log.name, err)
         self.snapshots = sorted(names.offset_of(name) for name in files if name.endswith(names.SNAPSHOT))
         self.recover_segments(files)
-        self.settle_offsets()
+        self.load_offsets()
         self.drop_stray_snapshots()
         self.load_producers()
 
@@ -90,7 +90,11 @@ class _Loader:
                 logger.warning("%s: segment %d after a cut is removed", log.name, segment.base_offset)
                 segment.remove()
                 log.segments.remove(segment)
-            elif number >= torn_from or names.file_name(segment.base_offset, names.INDEX) not in files:
+            elif (
+                number >= torn_from
+                or names.file_name(segment.base_offset, names.INDEX) not in files
+                or (not self.start.clean and segment.has_damaged_index())
+            ):
                 cut_bytes = self.recover_segment(number, segment)
                 segment.close_file()
                 if cut_bytes:
@@ -122,7 +126,7 @@ class _Loader:
 
     # --- offsets
 
-    def settle_offsets(self) -> None:
+    def load_offsets(self) -> None:
         """Log end and start, at least one segment, epochs inside them."""
         log, start = self.log, self.start
         end_offset = log.segments[-1].read_next_offset() if log.segments else start.start_offset

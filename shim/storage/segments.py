@@ -106,8 +106,11 @@ class Segment:
     def offset_index(self) -> OffsetIndex:
         """Loaded at its first use; empty when its file is missing."""
         if self._offset_index is None:
-            index = OffsetIndex(self.path(names.INDEX))
+            index = OffsetIndex(self.path(names.INDEX), self._files)
             index.load()
+            last_offset, last_position = index.at(index.count - 1) if index.count else (0, 0)
+            if last_offset < 0 or not 0 <= last_position <= self.size_bytes:
+                raise OSError(errno.EIO, "the index is damaged", index.path)
             self._offset_index = index
         return self._offset_index
 
@@ -115,7 +118,7 @@ class Segment:
     def time_index(self) -> TimeIndex:
         """Loaded at its first use; empty when its file is missing."""
         if self._time_index is None:
-            index = TimeIndex(self.path(names.TIME_INDEX))
+            index = TimeIndex(self.path(names.TIME_INDEX), self._files)
             index.load()
             self._time_index = index
         return self._time_index
@@ -124,8 +127,17 @@ class Segment:
     def txn_index(self) -> TxnIndex:
         """Loaded at its first use; empty when its file is missing."""
         if self._txn_index is None:
-            self._txn_index = TxnIndex(self.path(names.TXN_INDEX))
+            self._txn_index = TxnIndex(self.path(names.TXN_INDEX), self._files)
         return self._txn_index
+
+    def has_damaged_index(self) -> bool:
+        """Whether one of its indexes cannot be what this segment's log needs. Raises OSError of the system's."""
+        try:
+            return self.offset_index.count < 0 or self.time_index.last[1] < 0 or len(self.txn_index) < 0
+        except OSError as err:
+            if err.errno != errno.EIO:
+                raise
+            return True
 
     def attach(self, size_bytes: int) -> None:
         """The .log file exists with this size; facts that are not known yet are read when they are asked for."""
@@ -134,11 +146,12 @@ class Segment:
             self.max_timestamp_ms = None
 
     def close_file(self) -> None:
-        """Give the descriptor back; the next use opens it again."""
-        if self._fd >= 0:
+        """Give the descriptor back; the next use opens it again. It stays while answers send a file that may be
+        unlinked."""
+        if self._fd >= 0 and not (self._is_abandoned and self._retained):
             os.close(self._fd)
             self._fd = -1
-        self._files.closed(self)
+            self._files.closed(self)
 
     def store_indexes(self) -> None:
         """Hand all index entries to the operating system; the last time entry is the segment's maximum, as in Kafka."""
@@ -155,7 +168,7 @@ class Segment:
         if self._offset_index is not None or self._time_index is not None or self._has_unstored_facts():
             self.store_indexes()
         self.close_file()
-        self._offset_index = self._time_index = self._txn_index = None
+        self._drop_indexes()
 
     def _has_unstored_facts(self) -> bool:
         # A segment that was only found at the start has none, unless an older life left it without an index: Kafka
@@ -168,12 +181,18 @@ class Segment:
         """Give everything back, storing nothing (an offline or deleted partition). The descriptor stays with the
         answers that still send the file's bytes, which may be unlinked by then."""
         self._is_abandoned = True
-        self._offset_index = self._time_index = self._txn_index = None
+        self._drop_indexes()
         if self._retained:
             with suppress(OSError):  # those answers end with their connections, as in Kafka
                 _ = self.fd
         else:
             self.close_file()
+
+    def _drop_indexes(self) -> None:
+        for index in (self._offset_index, self._time_index):
+            if index is not None:
+                index.close_file()
+        self._offset_index = self._time_index = self._txn_index = None
 
     def retain(self) -> None:
         """An answer shows bytes of the file: keep them readable until `release`."""
@@ -267,13 +286,13 @@ class Segment:
         before."""
         # Whatever may fail comes before the write: behind it nothing may keep the batch from counting.
         position = self.size_bytes
-        fd = self.fd
         known_ms = self.max_timestamp_ms
         if known_ms is None:
             known_ms = self.max_timestamp()[0]
         must_index = self.bytes_since_index > interval_bytes
         if must_index:
             self.offset_index, self.time_index.last  # noqa: B018  (loads them)
+        fd = self.fd  # last: what was opened before may have closed it, to stay within the budget
         try:
             append(fd, buffers)
         except BaseException:
@@ -321,6 +340,7 @@ class Segment:
     def walk(self, position: int = 0, *, check_crc: bool = False, next_offset: int | None = None) -> Walk:
         """Its batches from `position`, which must be the start of one."""
         start = self.base_offset if next_offset is None else next_offset
+        self._files.keep(self)
         return Walk(self.fd, position, self.size_bytes, check_crc, start)
 
     def max_timestamp(self) -> tuple[int, int]:
@@ -356,9 +376,12 @@ class Segment:
         """Scan everything with its checksums, cut the file at the first bad batch, make the indexes anew. `on_batch`
         sees every good batch, before any later one is read. Answers the bytes that were cut. Raises OSError."""
         self._limits_of = None
-        self.offset_index.reset()
-        self.time_index.reset()
-        self.txn_index.truncate_to(self.base_offset)
+        # What they held counts for nothing, damaged or not.
+        self._offset_index = OffsetIndex.empty(self.path(names.INDEX), self._files)
+        self._time_index = TimeIndex.empty(self.path(names.TIME_INDEX), self._files)
+        self._txn_index = None
+        with suppress(FileNotFoundError):
+            os.unlink(self.path(names.TXN_INDEX))
         self.max_timestamp_ms, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
         self.bytes_since_index = 0
         last_entry = 0

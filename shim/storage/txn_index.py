@@ -6,10 +6,13 @@ int64. The last offsets ascend; first offsets need not."""
 
 from __future__ import annotations
 
+import errno
 import os
 from array import array
 from bisect import bisect_left
 from struct import Struct
+
+from kafka_shim.storage.open_files import OpenFiles
 
 ENTRY = Struct(">hqqqq")
 VERSION = 0
@@ -18,10 +21,12 @@ VERSION = 0
 class TxnIndex:
     """Read whole at its first use; written through at each append; no file exists before the first entry."""
 
-    __slots__ = ("first_offsets", "last_offsets", "last_stable_offsets", "path", "producer_ids")
+    __slots__ = ("_files", "first_offsets", "last_offsets", "last_stable_offsets", "path", "producer_ids")
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, files: OpenFiles | None = None) -> None:
+        """`files`: the budget of the broker; none for a tool that looks at one file."""
         self.path = path
+        self._files = files or OpenFiles(1)
         self.producer_ids = array("q")
         self.first_offsets = array("q")
         self.last_offsets = array("q")
@@ -30,14 +35,15 @@ class TxnIndex:
 
     def _load(self) -> None:
         try:
-            with open(self.path, "rb") as file:
-                content = file.read()
+            fd = self._files.open_briefly(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return
+        with open(fd, "rb") as file:
+            content = file.read()
         whole = len(content) - len(content) % ENTRY.size
         for version, producer_id, first, last, stable in ENTRY.iter_unpack(content[:whole]):
             if version != VERSION:
-                raise ValueError(f"{self.path}: aborted transaction of version {version}, expected {VERSION}")
+                raise OSError(errno.EIO, f"aborted transaction of version {version}, expected {VERSION}", self.path)
             self._add(producer_id, first, last, stable)
 
     def _add(self, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int) -> None:
@@ -55,7 +61,7 @@ class TxnIndex:
             raise ValueError(f"{self.path}: {last_offset} is not above the last offset {self.last_offsets[-1]}")
         entry = ENTRY.pack(VERSION, producer_id, first_offset, last_offset, last_stable_offset)
         position = len(self) * ENTRY.size
-        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o644)
+        fd = self._files.open_briefly(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC)
         try:
             if os.pwrite(fd, entry, position) != len(entry):
                 os.ftruncate(fd, position)

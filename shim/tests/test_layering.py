@@ -25,6 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("memory_pool", "network_send"),
     ("connection",),
     ("listeners",),
+    ("acceptor",),
     ("server",),
     ("serve", "memory_dir", "embedded", "pytest_plugin", "cli", "commands", "__main__", "__init__"),
 )

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_shim.errors import ErrorCode
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.storage import names
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, put, records, refused
 
 
@@ -70,7 +71,7 @@ def test_append_that_cannot_read_its_index_leaves_no_bytes(
     disk.stop()
     log = disk.open()  # its greatest timestamp is in the time index alone
     with monkeypatch.context() as patch:
-        patch.setattr("kafka_shim.storage.index.IndexFile.stored", no_descriptor_left)
+        patch.setattr("kafka_shim.storage.index.IndexFile._read", no_descriptor_left)
         for _ in range(3):
             with refused(ErrorCode.KAFKA_STORAGE_ERROR):
                 put(log, b"refused")
@@ -233,6 +234,40 @@ def test_aborted_data_is_not_shown_when_its_index_cannot_be_opened(
     assert log.read(0, 100, isolation_level=1).aborted == [(1, 0)]
 
 
+DAMAGED = [names.INDEX, names.TIME_INDEX, names.TXN_INDEX]
+
+
+@pytest.mark.parametrize("suffix", DAMAGED)
+@pytest.mark.parametrize("content", [b"\xff" * 408, b"\x7f" * 408, b"\x01" * 408, b"\0" * 408, b"\xff" * 7, b""])
+def test_damaged_index_costs_its_partition_alone_and_is_made_anew(
+    make_disk: Callable[..., Disk], suffix: str, content: bytes
+) -> None:
+    disk = make_disk({"segment.bytes": "1048576", "index.interval.bytes": "1000"})
+    log = disk.open()
+    put(log, b"a", pid=1, seq=0, txn=True)
+    log.append_marker(1, 0, 0, False, 1, NOW_MS)
+    while len(log.segments) < 3:
+        put(log, b"z" * 300_000)
+    everything = records(log, isolation=1)
+    disk.stop()
+    (disk.partition / f"{0:020d}{suffix}").write_bytes(content)
+    log = disk.open()
+    for attempt in (
+        lambda: records(log, isolation=1),
+        lambda: log.offset_for_timestamp(NOW_MS),
+        lambda: log.read(2, 100, isolation_level=1),
+        log.max_timestamp,
+        lambda: disk.logs.retain(NOW_MS),
+    ):
+        with contextlib.suppress(KafkaError):  # nothing else: one partition must not fail a whole Fetch
+            attempt()
+    was_offline = log.is_offline
+    disk.stop()
+    log = disk.open()
+    if was_offline:
+        assert records(log, isolation=1) == everything
+
+
 # --- fsync
 
 
@@ -309,7 +344,7 @@ def test_process_out_of_descriptors_keeps_its_partitions(make_disk: Callable[...
             while True:
                 taken.append(os.dup(0))
         put(others[-1], b"a")  # segments give descriptors up
-        for segment in list(disk.logs.home.files._segments):
+        for segment in list(disk.logs.home.files._holders):
             segment.close_file()
         with contextlib.suppress(OSError):
             while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import os
@@ -19,7 +20,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.faults import Faults
 from kafka_shim.storage import checkpoint, names
 from kafka_shim.storage.data_dir import DataDir, read_topic_id, uuid_text
-from kafka_shim.storage.logs import Logs
+from kafka_shim.storage.logs import SLICE, Logs
 from kafka_shim.storage.results import StorageError
 from kafka_shim.tests import descriptors
 from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, put, records, refused
@@ -150,7 +151,7 @@ def test_partitions_go_to_the_emptiest_directory_and_are_found_again(tmp_path: P
     start(logs, config)
     assert [records(logs.get("t", partition)) for partition in range(7)] == [[(0, b"%d" % n)] for n in range(7)]
     assert logs.directory_id("t", 0) == logs.dirs[0].directory_id
-    assert sum(len(status.partitions) for status in logs.describe_dirs()) == 7
+    assert sum(len(status.partitions) for status in asyncio.run(logs.describe_dirs())) == 7
     logs.stop()
 
 
@@ -529,17 +530,17 @@ def test_partition_made_without_descriptors_is_made_at_its_next_use(make_disk: C
     logs.stop()
 
 
-def test_promised_partition_made_without_descriptors_is_not_forgotten(make_disk: Callable[..., Disk]) -> None:
+def test_to_create_partition_made_without_descriptors_is_not_forgotten(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk()
     logs, _ = stored_logs(disk)
-    logs.promise([("u", 0), ("u", 1)])
+    logs.create_later([("u", 0), ("u", 1)])
     with descriptors.none_left():
         with refused(ErrorCode.KAFKA_STORAGE_ERROR):
             logs.get("u", 0)
 
         with refused(ErrorCode.KAFKA_STORAGE_ERROR):
-            drive(logs.settle())
-    drive(logs.settle())
+            drive(logs.finish_changes())
+    drive(logs.finish_changes())
     assert [put(logs.get("u", number), b"a").base_offset for number in range(2)] == [0, 0]
     logs.stop()
 
@@ -574,3 +575,26 @@ def test_start_without_descriptors_is_refused_and_no_directory_is_given_up(tmp_p
     with descriptors.none_left(), pytest.raises(StorageError, match="raise the limit of open files"):
         logs.open_dirs()
     assert logs.failed_dirs == []
+
+
+def test_describing_many_partitions_loads_none_and_leaves_the_loop_to_others(tmp_path: Path) -> None:
+    logs, config = make_logs(tmp_path)
+    start(logs, config)
+    for partition in range(300):
+        logs.create("t", TOPIC_ID, partition, config)
+    size_bytes = put(logs.get("t", 7), b"a").size_bytes
+    logs.stop()
+    logs, config = make_logs(tmp_path)
+    start(logs, config)
+    describing = logs.describe_dirs()
+    turns = 0
+    with pytest.raises(StopIteration) as answer:
+        while True:
+            describing.send(None)
+            turns += 1
+    (status,) = answer.value.value
+    assert turns == 300 // SLICE
+    assert len(status.partitions) == 300
+    assert {partition: size for _, partition, size, _ in status.partitions if size} == {7: size_bytes}
+    assert logs.loaded() == []
+    logs.stop()

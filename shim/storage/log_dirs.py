@@ -1,0 +1,118 @@
+"""The directories of `log.dirs`, opened together: locks, one identity, which of them can be used (Kafka: LogManager,
+MetaPropertiesEnsemble)."""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import partial
+
+from kafka_shim.storage.data_dir import DataDir, random_uuid_text
+from kafka_shim.storage.open_files import OUT_OF_RESOURCES
+from kafka_shim.storage.results import StorageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kafka_shim.config import BrokerConfig
+
+logger = logging.getLogger(__name__)
+
+
+class LogDirs:
+    """Owned by `Logs`, which opens them first and unlocks them last."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self._config = config
+        # Those that can be used, and the paths of the others, which failed at this start.
+        self.live: list[DataDir] = [DataDir(path) for path in config.log_dirs]
+        self.failed: list[str] = []
+
+    def open(self, cluster_id: str | None = None) -> str:
+        """Lock every `log.dirs` entry, read `meta.properties`, or write it in an empty directory with `cluster_id`
+        (default: a fresh random one). Returns the cluster id. An entry that cannot be used is left out (`failed`), as
+        Kafka does, unless it is to hold the metadata log. Raises StorageError for that, and for a directory in use by
+        another process, or of another cluster or node."""
+        locked = []
+        try:
+            for data_dir in list(self.live):
+                if self.usable_after(data_dir, data_dir.lock):
+                    locked.append(data_dir)  # noqa: PERF401 what was locked when one raises must be known
+            found = self._load_identity(cluster_id)
+            for data_dir in list(self.live):
+                self.usable_after(data_dir, data_dir.read_state)
+        except StorageError:
+            for data_dir in locked:
+                data_dir.unlock()
+            raise
+        return found
+
+    def usable_after(self, data_dir: DataDir, step: Callable[[], object]) -> bool:
+        """Take a step of the start in one directory; if the disk refuses it, go on without the directory."""
+        try:
+            step()
+        except OSError as err:
+            if err.errno in OUT_OF_RESOURCES:
+                raise StorageError(
+                    f"{data_dir.path}: {err.strerror}: raise the limit of open files (ulimit -n)"
+                ) from err
+            reason = f"the data directory {data_dir.path} cannot be used: {err.strerror or err}"
+            if data_dir.path == self._metadata_path():
+                raise StorageError(reason) from err
+            logger.error("%s; going on without it", reason)  # noqa: TRY400 the reason says it all
+            data_dir.unlock()
+            self.live.remove(data_dir)
+            self.failed.append(data_dir.path)
+            return False
+        return True
+
+    def _load_identity(self, wanted: str | None) -> str:
+        for data_dir in list(self.live):
+            self.usable_after(data_dir, data_dir.read_meta)
+        metas = [(data_dir, data_dir.meta) for data_dir in self.live]
+        found = {meta["cluster.id"]: data_dir for data_dir, meta in metas if "cluster.id" in meta}
+        if len(found) > 1:
+            raise StorageError(
+                "the data directories belong to different clusters: "
+                + ", ".join(f"{data_dir.path} to {cluster}" for cluster, data_dir in found.items())
+            )
+        cluster_id = next(iter(found), None) or wanted or random_uuid_text()
+        if wanted is not None and wanted != cluster_id:
+            raise StorageError(f"{self.live[0].path} belongs to the cluster {cluster_id}, not to {wanted}")
+        own_id = self._config.node_id
+        for data_dir, meta in metas:
+            node_id = meta.get("node.id", str(own_id))
+            if node_id != str(own_id):
+                raise StorageError(
+                    f"{data_dir.path} belongs to node {node_id}, this is node {own_id}: set node.id={node_id}"
+                )
+            if "cluster.id" not in meta or not data_dir.directory_id:
+                self.usable_after(data_dir, partial(data_dir.write_meta, cluster_id, self._config.node_id))
+        return cluster_id
+
+    @property
+    def metadata_dir(self) -> DataDir:
+        """The directory of the metadata log: `metadata.log.dir`, or the first of `log.dirs`."""
+        path = self._metadata_path()
+        return next(data_dir for data_dir in self.live if data_dir.path == path)
+
+    def _metadata_path(self) -> str:
+        config = self._config
+        paths = [os.path.abspath(path) for path in config.log_dirs]
+        path = paths[0] if config.metadata_log_dir is None else os.path.abspath(config.metadata_log_dir)
+        if path not in paths:
+            raise StorageError(f"metadata.log.dir {config.metadata_log_dir} is not one of log.dirs")
+        return path
+
+
+class DirStatus:
+    """One directory as DescribeLogDirs shows it: `partitions` are (topic, partition, size_bytes, is_offline)."""
+
+    __slots__ = ("directory_id", "partitions", "path", "total_bytes", "usable_bytes")
+
+    def __init__(self, data_dir: DataDir, partitions: list[tuple[str, int, int, bool]]) -> None:
+        self.path = data_dir.path
+        self.directory_id = data_dir.directory_id
+        self.total_bytes, self.usable_bytes = data_dir.free_bytes()
+        self.partitions = partitions

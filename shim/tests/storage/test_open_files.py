@@ -1,0 +1,184 @@
+"""The budget of a broker's files: what is closed beyond it, and what a process that has none left can still do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kafka_shim.cext.segment import Mapping
+from kafka_shim.clock import VirtualClock
+from kafka_shim.config import BrokerConfig, TopicConfig
+from kafka_shim.faults import Faults
+from kafka_shim.storage.index import IndexFile
+from kafka_shim.storage.logs import Logs
+from kafka_shim.storage.open_files import MOST_FILES, OpenFiles, most_partition_files
+from kafka_shim.tests import descriptors
+from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, put, records
+
+SEGMENTS = 60
+
+
+def descriptors_in(directory: Path) -> list[str]:
+    """The files below a directory that this process holds by descriptor."""
+    found = []
+    for entry in os.scandir("/proc/self/fd"):
+        try:
+            target = os.readlink(entry.path)
+        except FileNotFoundError:
+            continue
+        if target.startswith(f"{directory}/") and not target.endswith(".lock"):
+            found.append(target)
+    return found
+
+
+def mappings_of(directory: Path) -> list[str]:
+    return [line for line in Path("/proc/self/maps").read_text().splitlines() if f"{directory}/" in line]
+
+
+@pytest.fixture
+def closed_segments(make_disk: Callable[..., Disk]) -> Disk:
+    """t-0 with many closed segments, in a life that has used none of them."""
+    disk = make_disk({"segment.bytes": "1048576", "index.interval.bytes": "1000"})
+    log = disk.open()
+    while len(log.segments) < SEGMENTS:
+        put(log, b"z" * 300_000)
+    disk.stop()
+    return disk
+
+
+def test_reading_every_segment_once_leaves_no_more_than_the_budget_open(closed_segments: Disk) -> None:
+    log = closed_segments.open()
+    files = closed_segments.logs.home.files
+    files.limit = 16
+    assert len(records(log)) == log.log_end_offset
+    assert log.offset_for_timestamp(NOW_MS).offset == 0
+    assert len(files) <= 16
+    held = len(descriptors_in(closed_segments.path)) + len(mappings_of(closed_segments.path))
+    assert 0 < held <= 16
+    assert len(records(log)) == log.log_end_offset, "what was closed is opened again"
+
+
+def test_index_that_is_searched_holds_no_descriptor(closed_segments: Disk) -> None:
+    log = closed_segments.open()
+    for segment in log.segments[:-1]:
+        segment.offset_index.lookup(1)
+        segment.time_index.lookup(NOW_MS)
+    assert [name for name in descriptors_in(closed_segments.path) if "index" in name] == []
+    assert len(mappings_of(closed_segments.path)) >= 1
+
+
+def test_retention_opens_nothing_for_good(closed_segments: Disk) -> None:
+    closed_segments.open()
+    closed_segments.logs.retain(NOW_MS)
+    assert descriptors_in(closed_segments.path) == []
+    assert mappings_of(closed_segments.path) == []
+
+
+def test_everything_given_back_is_no_longer_counted(closed_segments: Disk) -> None:
+    log = closed_segments.open()
+    records(log)
+    files = closed_segments.logs.home.files
+    assert files.descriptors > 0
+    closed_segments.logs.delete("t", 0)
+    assert (len(files), files.descriptors) == (0, 0)
+    assert mappings_of(closed_segments.path) == []
+
+
+def test_process_without_descriptors_reads_on_with_those_that_others_give_up(closed_segments: Disk) -> None:
+    log = closed_segments.open()
+    for segment in log.segments[:10]:
+        segment.fd  # noqa: B018
+    with descriptors.none_left():
+        assert len(records(log)) == log.log_end_offset
+
+
+def test_walk_goes_on_while_others_want_descriptors(closed_segments: Disk) -> None:
+    log = closed_segments.open()
+    closed_segments.logs.home.files.limit = 16
+    for segment in log.segments[:16]:
+        segment.fd  # noqa: B018
+    walk = log.segments[0].walk()  # of the one that was opened first
+    offsets = [next(walk).base_offset]
+    with descriptors.none_left():
+        log.segments[20].fd  # noqa: B018  (half of the others give theirs up)
+    offsets += [batch.base_offset for batch in walk]
+    assert offsets == list(range(log.segments[1].base_offset))
+
+
+def test_append_opens_its_file_behind_everything_that_may_close_it(
+    closed_segments: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = closed_segments.open()
+    active = log.active
+    active.bytes_since_index = 1 << 20
+    read = IndexFile._read
+
+    def read_and_make_room(index: IndexFile, position: int) -> tuple[int, ...]:
+        active.close_file()
+        return read(index, position)
+
+    monkeypatch.setattr(IndexFile, "_read", read_and_make_room)
+    offset = put(log, b"a").base_offset
+    assert records(log, offset) == [(offset, b"a")]
+    assert active.size_bytes == os.stat(active.path(".log")).st_size
+
+
+def test_replay_that_pauses_holds_no_descriptor(closed_segments: Disk) -> None:
+    log = closed_segments.open()
+    offsets = []
+    for _, batch in log.batches():
+        offsets.append(batch.base_offset)
+        for segment in log.segments:
+            segment.close_file()
+        assert descriptors_in(closed_segments.path) == []
+    assert offsets == list(range(log.log_end_offset))
+
+
+def test_share_of_partitions_grows_with_the_limit() -> None:
+    assert [most_partition_files(limit) for limit in (64, 256, 1024, 20_000, 1 << 20)] == [
+        16,
+        112,
+        496,
+        9984,
+        MOST_FILES,
+    ]
+
+
+def test_mapping_shows_the_file_and_keeps_no_descriptor(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(bytes(range(100)))
+    before = len(os.listdir("/proc/self/fd"))
+    with open(path, "rb") as file:
+        mapping = Mapping(file.fileno(), 0, 100)
+    view = memoryview(mapping)[10:20]
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert (len(mapping), bytes(view), view.readonly) == (100, bytes(range(10, 20)), True)
+    del mapping
+    assert bytes(view) == bytes(range(10, 20)), "the view keeps it"
+    del view
+    assert mappings_of(tmp_path) == []
+
+
+@pytest.mark.parametrize(("position", "size_bytes"), [(0, 0), (0, -1), (-4096, 10)])
+def test_mapping_of_nothing_is_refused(tmp_path: Path, position: int, size_bytes: int) -> None:
+    (tmp_path / "f").write_bytes(b"x")
+    with open(tmp_path / "f", "rb") as file, pytest.raises(ValueError, match="cannot map"):
+        Mapping(file.fileno(), position, size_bytes)
+
+
+def test_many_partitions_stay_within_the_budget(tmp_path: Path) -> None:
+    config = BrokerConfig(log_dirs=(str(tmp_path),))
+    logs = Logs(config, VirtualClock(NOW_MS), Faults())
+    logs.home.files = OpenFiles(16)
+    logs.open_dirs()
+    logs.start(lambda topic, partition: (TOPIC_ID, TopicConfig(config), 0))
+    every = [logs.create("t", TOPIC_ID, number, TopicConfig(config)) for number in range(200)]
+    for _ in range(2):
+        for log in every:
+            put(log, b"a")
+            assert log.read(0, 100).records
+    assert len(descriptors_in(tmp_path)) <= 16
+    logs.stop()

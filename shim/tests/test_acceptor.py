@@ -1,0 +1,158 @@
+"""Connections that ask for more descriptors than there are: partitions keep theirs, the log says so in one line."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import resource
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from kafka_shim.acceptor import REFUSAL_LOG_MS, ConnectionBudget
+from kafka_shim.broker import Listener
+from kafka_shim.clock import VirtualClock
+from kafka_shim.embedded import Broker
+from kafka_shim.metrics import Metrics
+from kafka_shim.storage.open_files import SPARE, OpenFiles
+from kafka_shim.tests import descriptors
+from kafka_shim.tests.produced import batch, fetch, make_topic, produce
+from kafka_shim.wire_client import Connection
+
+LIMIT = 256
+PARTITIONS = 40
+
+
+@contextlib.contextmanager
+def limited(path: Path, limit: int) -> Iterator[tuple[str, Path]]:
+    """A broker in a process that may have `limit` open files: (its address, its log)."""
+
+    def lower() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit // 2, limit))
+
+    log = path / "log"
+    arguments = ["serve", "--listen", "127.0.0.1:0", "--data-dir", str(path / "data")]
+    with log.open("w") as stderr:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "kafka_shim", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            preexec_fn=lower,  # noqa: PLW1509
+        )
+        try:
+            ready = re.match(r"ready PLAINTEXT://(\S+) ", child.stdout.readline())
+            assert ready is not None, log.read_text()
+            yield ready[1], log
+            child.terminate()
+            assert child.wait(60) == 0
+        finally:
+            child.kill()
+            child.communicate()
+
+
+def flood(address: str, count: int) -> list[socket.socket]:
+    host, port = address.rsplit(":", 1)
+    return [socket.create_connection((host, int(port)), timeout=60) for _ in range(count)]
+
+
+def is_refused(sock: socket.socket) -> bool:
+    """Whether the other side closed it; one that stays open says nothing."""
+    sock.setblocking(False)
+    try:
+        return sock.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        return True
+
+
+def test_connections_without_end_take_nothing_from_partitions(tmp_path: Path) -> None:
+    with limited(tmp_path, LIMIT) as (address, log), Connection(address, timeout_s=60) as client:
+        make_topic(client, "t", PARTITIONS)
+        for partition in range(PARTITIONS):
+            assert produce(client, "t", partition, batch(b"a")).base_offset == 0
+        crowd = flood(address, 2 * LIMIT)
+        try:
+            for partition in range(PARTITIONS):
+                assert produce(client, "t", partition, batch(b"b")).base_offset == 1
+                assert fetch(client, "t", partition, 0).high_watermark == 2
+            make_topic(client, "u", PARTITIONS)
+            for partition in range(PARTITIONS):
+                assert produce(client, "u", partition, batch(b"a")).base_offset == 0
+            refused = sum(map(is_refused, crowd))
+        finally:
+            for sock in crowd:
+                sock.close()
+        text = log.read_text()
+        stated = re.search(r"the limit is (\d+), of which partitions may hold (\d+) and connections (\d+)", text)
+        assert stated is not None
+        limit, partitions, connections = map(int, stated.groups())
+        assert limit == LIMIT, "the soft limit was raised to the hard one"
+        assert partitions + connections < LIMIT
+        assert refused >= 2 * LIMIT - connections
+        assert text.count(" refused ") == 1
+    assert "Too many open files" not in log.read_text()
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+
+
+def test_limit_that_leaves_no_room_is_refused_in_one_line(tmp_path: Path) -> None:
+    def lower() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (48, 48))
+
+    done = subprocess.run(
+        [sys.executable, "-m", "kafka_shim", "serve", "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        preexec_fn=lower,
+    )
+    assert done.returncode != 0
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("kafka-shim:")]
+    assert "raise it (ulimit -n)" in line
+    assert "Traceback" not in done.stderr
+
+
+def test_room_that_others_took_is_not_given_to_connections() -> None:
+    """The process holds descriptors that the broker does not know of: numbers are given out from below."""
+    broker = SimpleNamespace(metrics=Metrics(), clock=VirtualClock())
+    budget = ConnectionBudget(broker, OpenFiles(100), SimpleNamespace(connections=set()))
+    assert budget.has_room(50)
+    assert budget.has_room(budget.process_limit - 100 - SPARE)
+    assert not budget.has_room(budget.process_limit - 100)
+    budget.pending = budget.most_connections
+    assert not budget.has_room(50)
+
+
+def test_refusals_are_one_line_in_ten_seconds(caplog: pytest.LogCaptureFixture) -> None:
+    broker = SimpleNamespace(metrics=Metrics(), clock=VirtualClock())
+    budget = ConnectionBudget(broker, OpenFiles(100), SimpleNamespace(connections=set()))
+    listener = Listener("PLAINTEXT", "127.0.0.1", 9092, "PLAINTEXT")
+    for _ in range(5):
+        budget.refused(listener)
+    broker.clock.advance(REFUSAL_LOG_MS)
+    budget.refused(listener)
+    assert re.findall(r"refused (\d+) connections on PLAINTEXT://127.0.0.1:9092", caplog.text) == ["1", "5"]
+    assert broker.metrics.connections_refused == 6
+
+
+def test_connection_that_the_last_descriptors_are_gone_for_is_refused_and_the_rest_goes_on(loop_factory) -> None:
+    with (
+        Broker(loop_factory=loop_factory, num_partitions=1) as broker,
+        Connection(broker.bootstrap_servers, timeout_s=60) as client,
+    ):
+        make_topic(client, "t", 1)
+        assert produce(client, "t", 0, batch(b"a")).base_offset == 0
+        with descriptors.none_left(1):
+            (sock,) = flood(broker.bootstrap_servers, 1)
+            with sock:
+                assert sock.recv(1) == b""
+        assert produce(client, "t", 0, batch(b"a")).base_offset == 1
+        with Connection(broker.bootstrap_servers, timeout_s=60) as another:
+            assert fetch(another, "t", 0, 0).high_watermark == 2
