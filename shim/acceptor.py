@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from kafka_shim.broker import Broker, Listener
+    from kafka_shim.broker import Broker
     from kafka_shim.connection import Connection, Registry
+    from kafka_shim.session import Listener
 
 logger = logging.getLogger("kafka_shim.server")
 

@@ -15,19 +15,19 @@ import asyncio
 import logging
 from struct import Struct
 
-from kafka_shim.broker import Session
 from kafka_shim.errors import DisconnectError
 from kafka_shim.memory_pool import LARGE_BYTES
 from kafka_shim.network_send import NetworkSend, shows_files
+from kafka_shim.session import Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-    from kafka_shim.broker import Listener
     from kafka_shim.dispatch import Dispatcher
     from kafka_shim.memory_pool import ReceiveMemory
+    from kafka_shim.session import Listener
 
     Parts = list[Any]
 

@@ -3,6 +3,8 @@
 | what is wrong | outcome |
 | --- | --- |
 | ApiVersions of an unknown version | answered in version 0 with UNSUPPORTED_VERSION |
+| a request before authentication that is not part of it | the connection is closed, one log line |
+| an operation on the cluster that the client may not carry out | the API's answer with CLUSTER_AUTHORIZATION_FAILED |
 | unknown API, version outside the range, a body that cannot be read | the connection is closed, one log line |
 | KafkaError out of a handler | the API's answer with that error (`shim/api/failures.py`) |
 | any other exception | a bug: logged with its traceback, answered as UNKNOWN_SERVER_ERROR |
@@ -13,9 +15,10 @@ from __future__ import annotations
 import logging
 
 from kafka_shim.api import TABLE, Api
-from kafka_shim.broker import Context
+from kafka_shim.authorization import require_on_cluster
 from kafka_shim.cext.headers import RequestHeaderParser
 from kafka_shim.cext.messages import decode_prefix, encode_response_frame
+from kafka_shim.context import Context
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome, wait_for
 from kafka_shim.protocol.api_keys import API_KEYS
@@ -25,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any
 
-    from kafka_shim.broker import Broker, Session
+    from kafka_shim.broker import Broker
+    from kafka_shim.session import Session
 
     Parts = list[Any]
 
@@ -87,6 +91,8 @@ class Dispatcher:
             if api_key == API_VERSIONS:
                 return Reply(_unsupported_api_versions(correlation_id))
             raise DisconnectError(f"{api.name} version {version} is not served")
+        if not (session.is_authenticated or api.before_authentication):
+            raise DisconnectError(f"{api.name} before authentication")
         if not api.is_loaded:
             api.load()
         faults = broker.faults
@@ -103,6 +109,8 @@ class Dispatcher:
         requests = broker.metrics.requests
         requests[api_key] = requests.get(api_key, 0) + 1
         try:
+            if api.cluster_operations:
+                require_on_cluster(context, *api.cluster_operations)
             if faults.armed:
                 if faults.holds(RECEIVED):
                     held = self._held(context, api, request)

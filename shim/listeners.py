@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import socket
 
-from kafka_shim.broker import Listener
 from kafka_shim.config import ConfigError
+from kafka_shim.session import Listener
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -28,9 +28,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kafka_shim.broker import Listener
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
+    from kafka_shim.session import Listener
 
 logger = logging.getLogger("kafka_shim.server")
 

@@ -16,82 +16,136 @@ when its client is gone.
 
 from __future__ import annotations
 
+from enum import Enum
 from importlib import import_module
+
+from kafka_shim.security.acl import AclOperation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
     from kafka_shim.protocol.message import Message
 
-# key, name, advertised first version, last version, first version that is served
-ROWS = (
-    (0, "produce", 0, 13, 3),  # advertised from 0 for librdkafka before 2.x, as Kafka does (KAFKA-18659)
-    (1, "fetch", 4, 18, 4),
-    (2, "list_offsets", 1, 11, 1),
-    (3, "metadata", 0, 13, 0),
-    (8, "offset_commit", 2, 10, 2),
-    (9, "offset_fetch", 1, 10, 1),
-    (10, "find_coordinator", 0, 6, 0),
-    (11, "join_group", 0, 9, 0),
-    (12, "heartbeat", 0, 4, 0),
-    (13, "leave_group", 0, 5, 0),
-    (14, "sync_group", 0, 5, 0),
-    (15, "describe_groups", 0, 6, 0),
-    (16, "list_groups", 0, 5, 0),
-    (17, "sasl_handshake", 0, 1, 0),
-    (18, "api_versions", 0, 4, 0),
-    (19, "create_topics", 2, 7, 2),
-    (20, "delete_topics", 1, 6, 1),
-    (21, "delete_records", 0, 2, 0),
-    (22, "init_producer_id", 0, 5, 0),  # version 6 is unstable in 4.3.1 (B25)
-    (23, "offset_for_leader_epoch", 2, 4, 2),
-    (24, "add_partitions_to_txn", 0, 5, 0),
-    (25, "add_offsets_to_txn", 0, 4, 0),
-    (26, "end_txn", 0, 5, 0),
-    (27, "write_txn_markers", 1, 2, 1),
-    (28, "txn_offset_commit", 0, 5, 0),
-    (32, "describe_configs", 1, 4, 1),
-    (33, "alter_configs", 0, 2, 0),
-    (35, "describe_log_dirs", 1, 5, 1),
-    (36, "sasl_authenticate", 0, 2, 0),
-    (37, "create_partitions", 0, 3, 0),
-    (42, "delete_groups", 0, 2, 0),
-    (43, "elect_leaders", 0, 2, 0),
-    (44, "incremental_alter_configs", 0, 1, 0),
-    (45, "alter_partition_reassignments", 0, 1, 0),
-    (46, "list_partition_reassignments", 0, 0, 0),
-    (47, "offset_delete", 0, 0, 0),
-    (55, "describe_quorum", 0, 2, 0),
-    (57, "update_features", 0, 2, 0),
-    (60, "describe_cluster", 0, 2, 0),
-    (61, "describe_producers", 0, 0, 0),
-    (65, "describe_transactions", 0, 0, 0),
-    (66, "list_transactions", 0, 2, 0),
-    (68, "consumer_group_heartbeat", 0, 1, 0),
-    (69, "consumer_group_describe", 0, 1, 0),
-    (74, "list_config_resources", 0, 1, 0),
-    (75, "describe_topic_partitions", 0, 0, 0),
+
+class ThrottleClass(Enum):
+    """Which quota of Kafka's an API counts against, besides the share of time that all but the exempt have."""
+
+    REQUEST = "request_percentage"
+    PRODUCE = "producer_byte_rate"
+    FETCH = "consumer_byte_rate"
+    CONTROLLER_MUTATION = "controller_mutation_rate"
+    EXEMPT = "exempt"
+
+
+T, Op = ThrottleClass, AclOperation
+# Served on a connection that has not authenticated yet, or not.
+EARLY, LATER = True, False
+
+# key, name, advertised first version, last version, first version that is served; which throttle; operations on the
+# cluster of which the client needs one (handlers ask for what else they need); whether served before authentication
+ROWS: tuple[tuple[int, str, int, int, int, ThrottleClass, tuple[AclOperation, ...], bool], ...] = (
+    (
+        0,
+        "produce",
+        0,
+        13,
+        3,
+        T.PRODUCE,
+        (),
+        LATER,
+    ),  # advertised from 0 for librdkafka before 2.x, as Kafka does (KAFKA-18659)
+    (1, "fetch", 4, 18, 4, T.FETCH, (), LATER),
+    (2, "list_offsets", 1, 11, 1, T.REQUEST, (), LATER),
+    (3, "metadata", 0, 13, 0, T.REQUEST, (), LATER),
+    (8, "offset_commit", 2, 10, 2, T.REQUEST, (), LATER),
+    (9, "offset_fetch", 1, 10, 1, T.REQUEST, (), LATER),
+    (10, "find_coordinator", 0, 6, 0, T.REQUEST, (), LATER),
+    (11, "join_group", 0, 9, 0, T.REQUEST, (), LATER),
+    (12, "heartbeat", 0, 4, 0, T.REQUEST, (), LATER),
+    (13, "leave_group", 0, 5, 0, T.REQUEST, (), LATER),
+    (14, "sync_group", 0, 5, 0, T.REQUEST, (), LATER),
+    (15, "describe_groups", 0, 6, 0, T.REQUEST, (), LATER),
+    (16, "list_groups", 0, 5, 0, T.REQUEST, (), LATER),
+    (17, "sasl_handshake", 0, 1, 0, T.REQUEST, (), EARLY),
+    (18, "api_versions", 0, 4, 0, T.REQUEST, (), EARLY),
+    (19, "create_topics", 2, 7, 2, T.CONTROLLER_MUTATION, (), LATER),
+    (20, "delete_topics", 1, 6, 1, T.CONTROLLER_MUTATION, (), LATER),
+    (21, "delete_records", 0, 2, 0, T.REQUEST, (), LATER),
+    (22, "init_producer_id", 0, 5, 0, T.REQUEST, (), LATER),  # version 6 is unstable in 4.3.1 (B25)
+    (23, "offset_for_leader_epoch", 2, 4, 2, T.REQUEST, (), LATER),
+    (24, "add_partitions_to_txn", 0, 5, 0, T.REQUEST, (), LATER),
+    (25, "add_offsets_to_txn", 0, 4, 0, T.REQUEST, (), LATER),
+    (26, "end_txn", 0, 5, 0, T.REQUEST, (), LATER),
+    (27, "write_txn_markers", 1, 2, 1, T.EXEMPT, (Op.ALTER, Op.CLUSTER_ACTION), LATER),
+    (28, "txn_offset_commit", 0, 5, 0, T.REQUEST, (), LATER),
+    (32, "describe_configs", 1, 4, 1, T.REQUEST, (), LATER),
+    (33, "alter_configs", 0, 2, 0, T.REQUEST, (), LATER),
+    (35, "describe_log_dirs", 1, 5, 1, T.REQUEST, (Op.DESCRIBE,), LATER),
+    (36, "sasl_authenticate", 0, 2, 0, T.REQUEST, (), EARLY),
+    (37, "create_partitions", 0, 3, 0, T.CONTROLLER_MUTATION, (), LATER),
+    (42, "delete_groups", 0, 2, 0, T.REQUEST, (), LATER),
+    (43, "elect_leaders", 0, 2, 0, T.REQUEST, (Op.ALTER,), LATER),
+    (44, "incremental_alter_configs", 0, 1, 0, T.REQUEST, (), LATER),
+    (45, "alter_partition_reassignments", 0, 1, 0, T.REQUEST, (Op.ALTER,), LATER),
+    (46, "list_partition_reassignments", 0, 0, 0, T.REQUEST, (Op.DESCRIBE,), LATER),
+    (47, "offset_delete", 0, 0, 0, T.REQUEST, (), LATER),
+    (55, "describe_quorum", 0, 2, 0, T.REQUEST, (Op.DESCRIBE,), LATER),
+    (57, "update_features", 0, 2, 0, T.REQUEST, (Op.ALTER,), LATER),
+    (60, "describe_cluster", 0, 2, 0, T.REQUEST, (), LATER),
+    (61, "describe_producers", 0, 0, 0, T.REQUEST, (), LATER),
+    (65, "describe_transactions", 0, 0, 0, T.REQUEST, (), LATER),
+    (66, "list_transactions", 0, 2, 0, T.REQUEST, (), LATER),
+    (68, "consumer_group_heartbeat", 0, 1, 0, T.REQUEST, (), LATER),
+    (69, "consumer_group_describe", 0, 1, 0, T.REQUEST, (), LATER),
+    (74, "list_config_resources", 0, 1, 0, T.REQUEST, (Op.DESCRIBE_CONFIGS,), LATER),
+    (75, "describe_topic_partitions", 0, 0, 0, T.REQUEST, (), LATER),
 )
 
 
 class Api:
     """One row. The handler's module is imported on the first request for it: start-up does not pay for it."""
 
-    __slots__ = ("advertised_min", "first", "handle", "is_abandonable", "key", "last", "name", "request", "response")
+    __slots__ = (
+        "advertised_min",
+        "before_authentication",
+        "cluster_operations",
+        "first",
+        "handle",
+        "is_abandonable",
+        "key",
+        "last",
+        "name",
+        "request",
+        "response",
+        "throttle",
+    )
 
     handle: Callable[[Context, Any], Any]
     request: type[Message]
     response: type[Message]
 
-    def __init__(self, key: int, name: str, advertised_min: int, last: int, first: int) -> None:
+    def __init__(
+        self,
+        key: int,
+        name: str,
+        advertised_min: int,
+        last: int,
+        first: int,
+        throttle: ThrottleClass,
+        cluster_operations: tuple[AclOperation, ...],
+        before_authentication: bool,
+    ) -> None:
         self.key = key
         self.name = name
         self.advertised_min = advertised_min
         self.last = last
         self.first = first
+        self.throttle = throttle
+        self.cluster_operations = cluster_operations
+        self.before_authentication = before_authentication
         # Loaded when there is a request class.
         self.handle = _not_loaded
         self.is_abandonable = False

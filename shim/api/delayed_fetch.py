@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.api.fetch_reads import FetchReads, PartitionRead
     from kafka_shim.api.fetch_sessions import FetchContext
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
     from kafka_shim.protocol.messages.fetch_request import FetchRequest
 
 

@@ -6,13 +6,15 @@ Which partitions are read, and in which order, is the fetch context's matter: `F
 from __future__ import annotations
 
 from kafka_shim.api.partitions import check_leader_epoch
+from kafka_shim.authorization import is_authorized, may_on_cluster
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.fetch_response import AbortedTransaction, EpochEndOffset, PartitionData
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.api.fetch_sessions import CachedPartition, FetchContext, Key
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
     from kafka_shim.protocol.messages.fetch_request import FetchRequest
     from kafka_shim.storage.log import PartitionLog
 
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
 COPY_BYTES = 64 * 1024
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 # Found before a log is asked: these answers come last, and have an empty list of aborted transactions, others a null.
-UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+UNKNOWN = frozenset(
+    {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+)
 
 
 class PartitionRead:
@@ -108,6 +112,8 @@ def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, rea
     topic = asked.topic
     if topic.__class__ is bytes:
         topic = broker.metadata.topic_by_id(topic).name
+    if broker.authorizer is not None:
+        _require_read(context, request, topic)  # type: ignore[arg-type]
     entry.log = log = broker.logs.get(topic, asked.partition)  # type: ignore[arg-type]
     entry.end_offset = log.log_end_offset
     entry.start_offset = log.log_start_offset
@@ -139,6 +145,16 @@ def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, rea
             for producer_id, first_offset in fetched.aborted
         ]
     return fetched.size_bytes
+
+
+def _require_read(context: Context, request: FetchRequest, topic: str) -> None:
+    """Raises TOPIC_AUTHORIZATION_FAILED; a follower needs an operation on the cluster instead."""
+    if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
+        may_read = may_on_cluster(context, AclOperation.CLUSTER_ACTION)
+    else:
+        may_read = is_authorized(context, AclOperation.READ, ResourceType.TOPIC, topic)
+    if not may_read:
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def _fail(answer: PartitionData, code: ErrorCode, version: int) -> None:

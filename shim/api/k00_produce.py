@@ -14,6 +14,7 @@ import logging
 
 from kafka_shim.api.produce_append import PartitionBatch, append
 from kafka_shim.api.transactional_produce import admit_and_append, is_transactional
+from kafka_shim.authorization import require
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 from kafka_shim.metadata.store import INTERNAL_TOPICS
 from kafka_shim.protocol.messages.produce_request import ProduceRequest
@@ -22,13 +23,14 @@ from kafka_shim.protocol.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
     from kafka_shim.storage.log import PartitionLog
 
 logger = logging.getLogger("kafka_shim.request")
@@ -48,6 +50,7 @@ def handle(context: Context, request: ProduceRequest) -> ProduceResponse | Corou
     if request.transactional_id is None:
         logger.info("Produce of client %r refused: a transactional batch without a transactional id", context.client_id)
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None)
+    require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     return admit_and_append(context, request, response, batches, transactional)
 
 
@@ -103,6 +106,8 @@ def _locate(context: Context, request: ProduceRequest) -> tuple[ProduceResponse,
 def _find(context: Context, topic: str | bytes, partition: int) -> PartitionLog:
     broker = context.broker
     name = topic if isinstance(topic, str) else broker.metadata.topic_by_id(topic).name
+    if broker.authorizer is not None:
+        require(context, AclOperation.WRITE, ResourceType.TOPIC, name)
     log = broker.logs.get(name, partition)
     if name in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")

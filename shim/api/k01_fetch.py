@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.api.fetch_reads import FetchReads, PartitionRead
     from kafka_shim.api.fetch_sessions import FetchContext
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 1, 4, 18
 REQUEST, RESPONSE = FetchRequest, FetchResponse

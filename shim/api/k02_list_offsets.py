@@ -11,6 +11,7 @@ v10 a timeout for tiered look-ups, which nothing here waits for.
 from __future__ import annotations
 
 from kafka_shim.api.partitions import check_leader_epoch
+from kafka_shim.authorization import authorized
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
 from kafka_shim.protocol.messages.list_offsets_response import (
@@ -18,10 +19,14 @@ from kafka_shim.protocol.messages.list_offsets_response import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from collections.abc import Iterable
+
+    from kafka_shim.context import Context
+    from kafka_shim.protocol.messages.list_offsets_request import ListOffsetsTopic
     from kafka_shim.storage.results import FoundOffset
 
 KEY, MIN, MAX = 2, 1, 11
@@ -43,12 +48,18 @@ def handle(context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse
     if request.topics and request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
     response = ListOffsetsResponse()
+    allowed = authorized(
+        context, AclOperation.DESCRIBE, ResourceType.TOPIC, dict.fromkeys(topic.name for topic in request.topics)
+    )
+    denied = [topic for topic in request.topics if topic.name not in allowed]
     seen: dict[tuple[str, int], int] = {}
     for topic in request.topics:
         for asked in topic.partitions:
             key = (topic.name, asked.partition_index)
             seen[key] = seen.get(key, 0) + 1
     for topic in request.topics:
+        if topic.name not in allowed:
+            continue
         answers = []
         for asked in topic.partitions:
             count = seen.pop((topic.name, asked.partition_index), 0)
@@ -70,23 +81,26 @@ def handle(context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse
                 if context.api_version >= 4:
                     answer.leader_epoch = found.leader_epoch
         response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    response.topics += _failed(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     return response
 
 
 def failed(request: ListOffsetsRequest, version: int, code: ErrorCode, message: str | None) -> ListOffsetsResponse:
     """The error in every partition, with nothing found."""
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[
-                    ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=code)
-                    for asked in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    return ListOffsetsResponse(topics=_failed(request.topics, code))
+
+
+def _failed(topics: Iterable[ListOffsetsTopic], code: ErrorCode) -> list[ListOffsetsTopicResponse]:
+    return [
+        ListOffsetsTopicResponse(
+            name=topic.name,
+            partitions=[
+                ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=code)
+                for asked in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]
 
 
 def _find(context: Context, topic: str, asked: ListOffsetsPartition, isolation_level: int) -> FoundOffset | None:

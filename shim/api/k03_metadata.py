@@ -11,7 +11,12 @@ flexible. v10 topic ids. v13 a top-level error.
 
 from __future__ import annotations
 
-from kafka_shim.api.partitions import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, NO_OPERATIONS, led_by
+from kafka_shim.api.partitions import (
+    NO_OPERATIONS,
+    cluster_operations,
+    led_by,
+)
+from kafka_shim.authorization import authorized, authorized_operations, may_on_cluster
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.store import INTERNAL_TOPICS
 from kafka_shim.metadata.topics import check_name
@@ -23,12 +28,13 @@ from kafka_shim.protocol.messages.metadata_response import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
     from kafka_shim.metadata.image import Partition, Topic
 
 KEY, MIN, MAX = 3, 0, 13
@@ -47,7 +53,9 @@ def handle(context: Context, request: MetadataRequest) -> MetadataResponse:
     )
     asked = request.topics
     if asked is None or (version == 0 and not asked):
-        response.topics = [_describe(context, topic) for topic in broker.metadata.image.topics.values()]
+        topics = broker.metadata.image.topics
+        described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topics)
+        response.topics = [_describe(context, topic) for topic in topics.values() if topic.name in described]
     else:
         _check_names(request, version)
         ids = {topic.topic_id: None for topic in asked if topic.topic_id != ZERO_UUID}
@@ -55,13 +63,15 @@ def handle(context: Context, request: MetadataRequest) -> MetadataResponse:
             response.topics = _by_id(context, ids)
         else:
             creates = request.allow_auto_topic_creation and broker.config.auto_create_topics_enable
-            names = {topic.name: None for topic in asked}
-            response.topics = [_by_name(context, name or "", creates) for name in names]
+            response.topics = _by_names(context, [topic.name or "" for topic in asked], creates)
     if request.include_cluster_authorized_operations and 8 <= version <= 10:
-        response.cluster_authorized_operations = ALL_CLUSTER_OPERATIONS
-    operations = ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else NO_OPERATIONS
+        response.cluster_authorized_operations = cluster_operations(context)
+    shows_operations = request.include_topic_authorized_operations
     for topic in response.topics:
         # These are shared from answer to answer; each is encoded before the next is made.
+        operations = NO_OPERATIONS
+        if shows_operations and topic.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            operations = authorized_operations(context, ResourceType.TOPIC, topic.name or "")
         topic.topic_authorized_operations = operations
     return response
 
@@ -89,11 +99,38 @@ def _check_names(request: MetadataRequest, version: int) -> None:
 
 def _by_id(context: Context, ids: Iterable[bytes]) -> list[MetadataResponseTopic]:
     known = context.broker.metadata.image.topics_by_id
-    return [
-        _describe(context, known[topic_id])
-        if topic_id in known
-        else MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
-        for topic_id in ids
+    names = [known[topic_id].name for topic_id in ids if topic_id in known]
+    described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    answers = []
+    for topic_id in ids:
+        topic = known.get(topic_id)
+        if topic is not None and topic.name in described:
+            answers.append(_describe(context, topic))
+        else:
+            code = ErrorCode.UNKNOWN_TOPIC_ID if topic is None else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            answers.append(MetadataResponseTopic(error_code=code, name=None, topic_id=topic_id))
+    return answers
+
+
+def _by_names(context: Context, asked: Iterable[str], creates: bool) -> list[MetadataResponseTopic]:
+    """Each name once: what may be described, then what may not be created, then what may not be described. Whether a
+    topic that may not be described exists is not told."""
+    names = dict.fromkeys(asked)
+    described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    existing = context.broker.metadata.image.topics
+    new = [name for name in names if name in described and name not in existing] if creates else []
+    denied = set[str]()
+    if new and not may_on_cluster(context, AclOperation.CREATE):
+        denied = set(new).difference(authorized(context, AclOperation.CREATE, ResourceType.TOPIC, new))
+    answers = [_by_name(context, name, creates) for name in names if name in described and name not in denied]
+    refused = [*denied, *(name for name in names if name not in described)]
+    return answers + [
+        MetadataResponseTopic(
+            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            name=name,
+            is_internal=name in denied and name in INTERNAL_TOPICS,
+        )
+        for name in refused
     ]
 
 

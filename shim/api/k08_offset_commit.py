@@ -8,6 +8,7 @@ topics by id: UNKNOWN_TOPIC_ID.
 
 from __future__ import annotations
 
+from kafka_shim.authorization import authorized, require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
@@ -16,12 +17,13 @@ from kafka_shim.protocol.messages.offset_commit_response import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
     from kafka_shim.metadata.image import Image
     from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequestPartition
 
@@ -32,8 +34,16 @@ FIRST_WITH_IDS = 10
 
 
 def handle(context: Context, request: OffsetCommitRequest) -> OffsetCommitResponse | Outcome[OffsetCommitResponse]:
+    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     by_id = context.api_version >= FIRST_WITH_IDS
-    refused, request.topics = _split(context.broker.metadata.image, request.topics, by_id)
+    image = context.broker.metadata.image
+    if by_id:
+        for asked in request.topics:
+            named = image.topics_by_id.get(bytes(asked.topic_id))
+            asked.name = "" if named is None else named.name
+    names = dict.fromkeys(asked.name for asked in request.topics if asked.name or not by_id)
+    allowed = authorized(context, AclOperation.READ, ResourceType.TOPIC, names)
+    refused, request.topics = _split(image, request.topics, by_id, allowed)
     if not request.topics:
         return OffsetCommitResponse(topics=refused)
     try:
@@ -55,16 +65,21 @@ def handle(context: Context, request: OffsetCommitRequest) -> OffsetCommitRespon
 
 
 def _split(
-    image: Image, topics: Iterable[OffsetCommitRequestTopic], by_id: bool
+    image: Image, topics: Iterable[OffsetCommitRequestTopic], by_id: bool, allowed: Collection[str]
 ) -> tuple[list[OffsetCommitResponseTopic], list[OffsetCommitRequestTopic]]:
-    """(answers for what does not exist, what does)."""
+    """(answers for what is not authorised or does not exist, what else there is)."""
     refused: list[OffsetCommitResponseTopic] = []
     known: list[OffsetCommitRequestTopic] = []
     for topic in topics:
         found = image.topics_by_id.get(bytes(topic.topic_id)) if by_id else image.topics.get(topic.name)
         if found is None:
             code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if not by_id and topic.name not in allowed:
+                code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             refused.append(_refusal(topic, topic.partitions, code))
+            continue
+        if found.name not in allowed:
+            refused.append(_refusal(topic, topic.partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             continue
         topic.name, topic.topic_id = found.name, found.topic_id
         count = len(found.partitions)

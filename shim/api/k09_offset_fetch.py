@@ -8,6 +8,7 @@ UNKNOWN_MEMBER_ID. v10 names topics by id: UNKNOWN_TOPIC_ID; all-topics answers 
 
 from __future__ import annotations
 
+from kafka_shim.authorization import authorized, is_authorized
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.message import ZERO_UUID
 from kafka_shim.protocol.messages.offset_fetch_request import (
@@ -23,10 +24,11 @@ from kafka_shim.protocol.messages.offset_fetch_response import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
     from kafka_shim.metadata.image import Image
 
 KEY, MIN, MAX = 9, 1, 10
@@ -73,18 +75,32 @@ def _fetch(context: Context, group: OffsetFetchRequestGroup, require_stable: boo
     broker = context.broker
     image = broker.metadata.image
     by_id = context.api_version >= FIRST_WITH_IDS
+    if not is_authorized(context, AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id):
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     unknown: list[OffsetFetchRequestTopics] = []
-    if by_id and group.topics is not None:
-        unknown = _name_topics(image, group)
+    denied: list[OffsetFetchRequestTopics] = []
+    if group.topics is not None:
+        if by_id:
+            unknown = _name_topics(image, group)
+        names = dict.fromkeys(topic.name for topic in group.topics)
+        allowed = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+        denied = [topic for topic in group.topics if topic.name not in allowed]
+        if denied:
+            group.topics = [topic for topic in group.topics if topic.name in allowed]
     try:
         answer = broker.groups.offsets.fetch(group, require_stable)
     except KafkaError as error:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error.code)
+    if group.topics is None:
+        names = dict.fromkeys(topic.name for topic in answer.topics)
+        allowed = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+        answer.topics = [topic for topic in answer.topics if topic.name in allowed]
     if by_id and group.topics is None:
         answer.topics = [topic for topic in answer.topics if topic.name in image.topics]
         for topic in answer.topics:
             topic.topic_id = image.topics[topic.name].topic_id
     answer.topics += _errors(unknown, ErrorCode.UNKNOWN_TOPIC_ID)
+    answer.topics += _errors(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     return answer
 
 

@@ -9,21 +9,24 @@ several keys at once (KIP-699). v5 is for clients that know TRANSACTION_ABORTABL
 
 from __future__ import annotations
 
+from kafka_shim.authorization import require, require_on_cluster
 from kafka_shim.errors import MALFORMED_REQUEST, ErrorCode, KafkaError
 from kafka_shim.java_hash import internal_partition
 from kafka_shim.metadata.store import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kafka_shim.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 10, 0, 6
 REQUEST, RESPONSE = FindCoordinatorRequest, FindCoordinatorResponse
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 _TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTIONS_TOPIC}
+_RESOURCES = {GROUP: ResourceType.GROUP, TRANSACTION: ResourceType.TRANSACTIONAL_ID}
 FIRST_WITH_KEYS = 4
 FIRST_WITH_SHARE = 6
 
@@ -65,6 +68,11 @@ def failed(
 
 def _check(context: Context, key_type: int, key: str) -> None:
     broker = context.broker
+    if key_type == SHARE:
+        if context.api_version >= FIRST_WITH_SHARE:
+            require_on_cluster(context, AclOperation.CLUSTER_ACTION)
+    else:
+        require(context, AclOperation.DESCRIBE, _RESOURCES[key_type], key)
     name = _TOPICS.get(key_type)
     if name is not None:
         topic = broker.metadata.ensure_internal_topic(name)

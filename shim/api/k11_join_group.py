@@ -8,17 +8,19 @@ v8 the client's reason (KIP-800), which only logs would show. v9 SkipAssignment 
 
 from __future__ import annotations
 
+from kafka_shim.authorization import require
 from kafka_shim.group.client import Client
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
 from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 11, 0, 9
 REQUEST, RESPONSE = JoinGroupRequest, JoinGroupResponse
@@ -29,6 +31,7 @@ FIRST_WITH_NULL_PROTOCOL = 7
 def handle(
     context: Context, request: JoinGroupRequest
 ) -> Outcome[JoinGroupResponse] | Coroutine[Any, Any, Outcome[JoinGroupResponse]]:
+    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     client = Client(context.client_id or "", f"/{context.peer_host}")
     outcome = context.broker.groups.classic.join_group(request, context.api_version, client)
     if isinstance(outcome, Outcome):

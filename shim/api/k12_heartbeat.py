@@ -5,12 +5,14 @@ A classic member is alive. REBALANCE_IN_PROGRESS tells it to join again. v3 stat
 
 from __future__ import annotations
 
+from kafka_shim.authorization import require
 from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
 from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
     from kafka_shim.outcome import Outcome
 
 KEY, MIN, MAX = 12, 0, 4
@@ -18,4 +20,5 @@ REQUEST, RESPONSE = HeartbeatRequest, HeartbeatResponse
 
 
 def handle(context: Context, request: HeartbeatRequest) -> Outcome[HeartbeatResponse]:
+    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     return context.broker.groups.classic.heartbeat(request)

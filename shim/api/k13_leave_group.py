@@ -6,13 +6,15 @@ member, and its code is the answer's. v4 is flexible. v5 carries a reason (KIP-8
 
 from __future__ import annotations
 
+from kafka_shim.authorization import require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from kafka_shim.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
     from kafka_shim.outcome import Outcome
 
 KEY, MIN, MAX = 13, 0, 5
@@ -22,6 +24,7 @@ FIRST_WITH_MEMBERS = 3
 
 
 def handle(context: Context, request: LeaveGroupRequest) -> LeaveGroupResponse | Outcome[LeaveGroupResponse]:
+    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     has_members = context.api_version >= FIRST_WITH_MEMBERS
     if not has_members:
         request.members = [MemberIdentity(member_id=request.member_id)]

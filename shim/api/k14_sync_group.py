@@ -7,17 +7,19 @@ INCONSISTENT_GROUP_PROTOCOL.
 
 from __future__ import annotations
 
+from kafka_shim.authorization import require
 from kafka_shim.errors import ErrorCode
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.sync_group_request import SyncGroupRequest
 from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 14, 0, 5
 REQUEST, RESPONSE = SyncGroupRequest, SyncGroupResponse
@@ -30,4 +32,5 @@ def handle(
 ) -> Outcome[SyncGroupResponse] | Coroutine[Any, Any, Outcome[SyncGroupResponse]]:
     if context.api_version >= FIRST_WITH_PROTOCOL and None in (request.protocol_type, request.protocol_name):
         return Outcome(SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     return context.broker.groups.classic.sync_group(request)

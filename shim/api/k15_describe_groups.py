@@ -7,21 +7,21 @@ v4 static members. v5 is flexible.
 
 from __future__ import annotations
 
+from kafka_shim.authorization import authorized_operations, require
 from kafka_shim.errors import KafkaError
 from kafka_shim.group.describe import described_classic
 from kafka_shim.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kafka_shim.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 15, 0, 6
 REQUEST, RESPONSE = DescribeGroupsRequest, DescribeGroupsResponse
 
 FIRST_WITH_OPERATIONS = 3
-# READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: what may be done to a group (bits of AclOperation).
-GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 
 
 def handle(context: Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
@@ -30,13 +30,14 @@ def handle(context: Context, request: DescribeGroupsRequest) -> DescribeGroupsRe
     if version >= FIRST_WITH_OPERATIONS and request.include_authorized_operations:
         for group in described:
             if not group.error_code:
-                group.authorized_operations = GROUP_OPERATIONS
+                group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group.group_id)
     return DescribeGroupsResponse(groups=described)
 
 
 def _described(context: Context, group_id: str) -> DescribedGroup:
     try:
+        require(context, AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
         group = context.broker.groups.find(group_id)
-    except KafkaError as error:  # it is being read
+    except KafkaError as error:  # not authorised, or it is being read
         return DescribedGroup(group_id=group_id, error_code=error.code)
     return described_classic(group_id, group, context.api_version)

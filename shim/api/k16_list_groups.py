@@ -6,13 +6,15 @@ by them (KIP-848).
 
 from __future__ import annotations
 
+from kafka_shim.authorization import authorized, may_on_cluster
 from kafka_shim.group.describe import listed
 from kafka_shim.protocol.messages.list_groups_request import ListGroupsRequest
 from kafka_shim.protocol.messages.list_groups_response import ListGroupsResponse
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 16, 0, 5
 REQUEST, RESPONSE = ListGroupsRequest, ListGroupsResponse
@@ -20,4 +22,8 @@ REQUEST, RESPONSE = ListGroupsRequest, ListGroupsResponse
 
 def handle(context: Context, request: ListGroupsRequest) -> ListGroupsResponse:
     groups = context.broker.groups.all_groups()
+    if not may_on_cluster(context, AclOperation.DESCRIBE):
+        names = [group.group_id for group in groups]
+        described = authorized(context, AclOperation.DESCRIBE, ResourceType.GROUP, names)
+        groups = [group for group in groups if group.group_id in described]
     return ListGroupsResponse(groups=listed(groups, request.states_filter, request.types_filter))

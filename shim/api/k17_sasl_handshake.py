@@ -12,7 +12,7 @@ from kafka_shim.protocol.messages.sasl_handshake_response import SaslHandshakeRe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 17, 0, 1
 REQUEST, RESPONSE = SaslHandshakeRequest, SaslHandshakeResponse

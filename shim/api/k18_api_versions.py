@@ -22,7 +22,7 @@ from kafka_shim.protocol.messages.api_versions_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 18, 0, 4
 REQUEST, RESPONSE = ApiVersionsRequest, ApiVersionsResponse

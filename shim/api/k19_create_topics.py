@@ -4,13 +4,14 @@ Each topic succeeds or fails by itself; all that succeed are one batch of the me
 v5 answers with the effective options, v7 with the topic id. `validate_only` answers the same and changes nothing.
 Names that come twice, and `__cluster_metadata`, are INVALID_REQUEST. A timeout that is over when the request comes (0
 or less) is REQUEST_TIMED_OUT for every topic, and nothing is done; any other is long enough, for nothing waits.
-Not implemented: authorisation, the partition mutation quota, `create.topic.policy.class.name`.
+Not implemented: the partition mutation quota, `create.topic.policy.class.name`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
+from kafka_shim.authorization import authorized, may_on_cluster
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata import topics
 from kafka_shim.metadata.config_entries import effective_topic_entries
@@ -23,12 +24,13 @@ from kafka_shim.protocol.messages.create_topics_response import (
     CreatableTopicResult,
     CreateTopicsResponse,
 )
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
     from kafka_shim.metadata.store import MetadataStore
 
 KEY, MIN, MAX = 19, 2, 7
@@ -42,6 +44,12 @@ async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopics
     names = Counter(topic.name for topic in request.topics)
     accepted = [topic for topic in request.topics if names[topic.name] == 1 and topic.name != METADATA_TOPIC]
     metadata = context.broker.metadata
+    allowed = {topic.name for topic in accepted}
+    shown = authorized(context, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, allowed)
+    denied = set[str]()
+    if not may_on_cluster(context, AclOperation.CREATE):
+        denied = allowed.difference(authorized(context, AclOperation.CREATE, ResourceType.TOPIC, allowed))
+        accepted = [topic for topic in accepted if topic.name not in denied]
     counts = [len(topic.assignments) or topic.num_partitions for topic in accepted]
     topics.check_request_size(counts, context.broker.config.num_partitions)
     new = []
@@ -52,7 +60,8 @@ async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopics
             response.topics.append(_failed(topic.name, err.code, err.message))
         else:
             new.append((topic.name, replicas, options))
-            response.topics.append(_created(metadata, topic.name, replicas, options))
+            created = _created(metadata, topic.name, replicas, options)
+            response.topics.append(created if topic.name in shown else _without_configs(created))
     if new and not request.validate_only:
         made = {topic.name: topic.topic_id for topic in metadata.create_topics(new, later=True)}
         for result in response.topics:
@@ -65,6 +74,8 @@ async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopics
         elif name == METADATA_TOPIC:
             reason = f"Creation of internal topic {METADATA_TOPIC} is prohibited."
             response.topics.append(_failed(name, ErrorCode.INVALID_REQUEST, reason))
+        elif name in denied:
+            response.topics.append(_failed(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed."))
     return response
 
 
@@ -96,6 +107,14 @@ def _created(
             for entry in effective_topic_entries(metadata, options)
         ],
     )
+
+
+def _without_configs(created: CreatableTopicResult) -> CreatableTopicResult:
+    """For a client that may create the topic and not see its options."""
+    created.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    created.num_partitions = created.replication_factor = -1
+    created.configs = []
+    return created
 
 
 def failed(request: CreateTopicsRequest, version: int, code: ErrorCode, message: str | None) -> CreateTopicsResponse:

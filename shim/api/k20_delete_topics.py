@@ -3,21 +3,28 @@
 By name, from v6 also by topic id. Synchronous: when the answer is out, the names are free and the ids unknown.
 v5 adds the error message. With `delete.topic.enable=false`: TOPIC_DELETION_DISABLED (below v3 INVALID_REQUEST).
 A timeout of 0 or less is REQUEST_TIMED_OUT, and nothing is done. Kafka shuffles the answers; here they are in order.
-Not implemented: authorisation, the partition mutation quota.
+Not implemented: the partition mutation quota.
 """
 
 from __future__ import annotations
 
+from kafka_shim.authorization import authorized, may_on_cluster
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.topics import UNKNOWN_TOPIC_ID_MESSAGE, UNKNOWN_TOPIC_MESSAGE
 from kafka_shim.protocol.message import ZERO_UUID
 from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kafka_shim.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from collections.abc import Collection, Iterator
+
+    from kafka_shim.context import Context
     from kafka_shim.metadata.image import Image
+
+    # A topic as it was asked for: by its name or by its id; and the topic to delete, or why not.
+    Resolved = tuple[str | None, bytes, str | KafkaError]
 
 KEY, MIN, MAX = 20, 1, 6
 REQUEST, RESPONSE = DeleteTopicsRequest, DeleteTopicsResponse
@@ -34,14 +41,14 @@ async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopics
         disabled = _deletion_disabled(context.api_version)
         response.responses = [_failed(name, topic_id, disabled) for name, topic_id in wanted]
         return response
-    for name, topic_id, outcome in _resolve(metadata.image, wanted):
+    for name, topic_id, outcome in _authorized(context, _resolve(metadata.image, wanted)):
         if isinstance(outcome, KafkaError):
             response.responses.append(_failed(name, topic_id, outcome))
             continue
         try:
             metadata.delete_topic(outcome, later=True)
         except KafkaError as err:
-            response.responses.append(_failed(name, topic_id, err))
+            response.responses.append(_failed(outcome, topic_id, err))
         else:
             response.responses.append(DeletableTopicResult(name=outcome, topic_id=topic_id))
     await metadata.logs_settled()
@@ -49,9 +56,34 @@ async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopics
     return response
 
 
-def _resolve(image: Image, wanted: list[tuple[str | None, bytes]]) -> list[tuple[str | None, bytes, str | KafkaError]]:
-    """(name, id, topic to delete or why not) for each different topic asked for, as ControllerApis.deleteTopics."""
-    answers: list[tuple[str | None, bytes, str | KafkaError]] = []
+def _authorized(context: Context, resolved: list[Resolved]) -> Iterator[Resolved]:
+    """What the client may not do becomes TOPIC_AUTHORIZATION_FAILED; it learns of no topic that it may not describe, by
+    its name or by its id."""
+    names = {outcome if isinstance(outcome, str) else name for name, _, outcome in resolved}
+    known = {name for name in names if name is not None}
+    if may_on_cluster(context, AclOperation.DELETE):
+        described: Collection[str] = known
+        deleted: Collection[str] = known
+    else:
+        described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, known)
+        deleted = authorized(context, AclOperation.DELETE, ResourceType.TOPIC, known)
+    denied = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    for name, topic_id, outcome in resolved:
+        if isinstance(outcome, KafkaError):
+            hides = outcome.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and name not in described
+            yield name, topic_id, denied if hides else outcome
+        elif outcome in deleted:
+            yield name, topic_id, outcome
+        elif name is None:  # asked for by its id
+            yield outcome if outcome in described else None, topic_id, denied
+        else:
+            yield name, ZERO_UUID, denied
+
+
+def _resolve(image: Image, wanted: list[tuple[str | None, bytes]]) -> list[Resolved]:
+    """(name, id, topic to delete or why not) for each different topic asked for, as ControllerApis.deleteTopics; no
+    name where it was asked for by its id."""
+    answers: list[Resolved] = []
     names: dict[str, bool] = {}  # True: asked for more than once
     ids: dict[bytes, bool] = {}
     for name, topic_id in wanted:
@@ -87,7 +119,7 @@ def _resolve(image: Image, wanted: list[tuple[str | None, bytes]]) -> list[tuple
             answers.append((name, topic.topic_id, _invalid(reason)))
         else:
             by_id[topic.topic_id] = name
-    return answers + [(name, topic_id, name) for topic_id, name in by_id.items()]
+    return answers + [(None if topic_id in ids else name, topic_id, name) for topic_id, name in by_id.items()]
 
 
 def _deletion_disabled(version: int) -> KafkaError:

@@ -2,11 +2,12 @@
 
 Raises the log start offset of partitions; -1 means the high watermark. With one replica the low watermark is the log
 start offset, so nothing waits and the timeout is not used. Internal topics: INVALID_TOPIC_EXCEPTION; a compacted topic
-without deletion: POLICY_VIOLATION; beyond the high watermark: OFFSET_OUT_OF_RANGE. Not implemented: authorisation.
+without deletion: POLICY_VIOLATION; beyond the high watermark: OFFSET_OUT_OF_RANGE.
 """
 
 from __future__ import annotations
 
+from kafka_shim.authorization import authorized
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.store import INTERNAL_TOPICS
 from kafka_shim.protocol.messages.delete_records_request import DeleteRecordsRequest
@@ -15,10 +16,12 @@ from kafka_shim.protocol.messages.delete_records_response import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Broker, Context
+    from kafka_shim.broker import Broker
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 21, 0, 2
 REQUEST, RESPONSE = DeleteRecordsRequest, DeleteRecordsResponse
@@ -33,6 +36,7 @@ def handle(context: Context, request: DeleteRecordsRequest) -> DeleteRecordsResp
         offsets = wanted.setdefault(topic.name, {})
         offsets.update((partition.partition_index, partition.offset) for partition in topic.partitions)
     response = DeleteRecordsResponse()
+    allowed = authorized(context, AclOperation.DELETE, ResourceType.TOPIC, wanted)
     for name, offsets in wanted.items():
         if not offsets:
             continue
@@ -41,7 +45,7 @@ def handle(context: Context, request: DeleteRecordsRequest) -> DeleteRecordsResp
         for index, offset in offsets.items():
             answer = DeleteRecordsPartitionResult(partition_index=index)
             try:
-                answer.low_watermark = _delete(context.broker, name, index, offset)
+                answer.low_watermark = _delete(context.broker, name, index, offset, name in allowed)
             except KafkaError as err:
                 answer.low_watermark = NO_LOW_WATERMARK
                 answer.error_code = err.code
@@ -49,7 +53,9 @@ def handle(context: Context, request: DeleteRecordsRequest) -> DeleteRecordsResp
     return response
 
 
-def _delete(broker: Broker, topic: str, partition: int, offset: int) -> int:
+def _delete(broker: Broker, topic: str, partition: int, offset: int, is_allowed: bool) -> int:
+    if not is_allowed:
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if broker.metadata.image.partition(topic, partition) is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if topic in INTERNAL_TOPICS:

@@ -12,14 +12,16 @@ ADR 0012).
 
 from __future__ import annotations
 
+from kafka_shim.authorization import may_on_any, may_on_cluster, require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kafka_shim.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
     from kafka_shim.outcome import Flushes
 
 KEY, MIN, MAX = 22, 0, 5
@@ -32,6 +34,7 @@ RESOLVE_TAG = 20022
 def handle(
     context: Context, request: InitProducerIdRequest
 ) -> InitProducerIdResponse | Outcome[InitProducerIdResponse]:
+    _authorize(context, request.transactional_id)
     transactions = context.broker.transactions
     resolved: Flushes = ()
     try:
@@ -48,6 +51,15 @@ def handle(
     producer_id, producer_epoch = outcome.response
     response = InitProducerIdResponse(producer_id=producer_id, producer_epoch=producer_epoch)
     return Outcome(response, [*resolved, *outcome.flushes])
+
+
+def _authorize(context: Context, transactional_id: str | None) -> None:
+    if transactional_id is not None:
+        require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+    elif not may_on_cluster(context, AclOperation.IDEMPOTENT_WRITE) and not may_on_any(
+        context, AclOperation.WRITE, ResourceType.TOPIC
+    ):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 
 def _held(context: Context, request: InitProducerIdRequest) -> tuple[int, int] | None:

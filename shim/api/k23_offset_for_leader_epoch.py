@@ -8,17 +8,21 @@ so. v3 replica id (ignored: nobody follows). v4 is flexible.
 from __future__ import annotations
 
 from kafka_shim.api.partitions import check_leader_epoch
-from kafka_shim.errors import KafkaError
+from kafka_shim.authorization import authorized, may_on_cluster
+from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
 from kafka_shim.protocol.messages.offset_for_leader_epoch_response import (
     EpochEndOffset,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from collections.abc import Collection
+
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 23, 2, 4
 REQUEST, RESPONSE = OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
@@ -26,7 +30,14 @@ REQUEST, RESPONSE = OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
 def handle(context: Context, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
     response = OffsetForLeaderEpochResponse()
+    allowed: Collection[str] = dict.fromkeys(topic.topic for topic in request.topics)
+    if not may_on_cluster(context, AclOperation.CLUSTER_ACTION):
+        allowed = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, allowed)
+    denied = []
     for topic in request.topics:
+        if topic.topic not in allowed:
+            denied.append(topic)
+            continue
         answers = []
         for asked in topic.partitions:
             answer = EpochEndOffset(partition=asked.partition)
@@ -38,4 +49,12 @@ def handle(context: Context, request: OffsetForLeaderEpochRequest) -> OffsetForL
             except KafkaError as error:
                 answer.error_code = error.code
         response.topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=answers))
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    response.topics += [
+        OffsetForLeaderTopicResult(
+            topic=topic.topic,
+            partitions=[EpochEndOffset(partition=asked.partition, error_code=code) for asked in topic.partitions],
+        )
+        for topic in denied
+    ]
     return response

@@ -9,7 +9,9 @@ TRANSACTION_ABORTABLE. What v4 and up begin is a transaction of level 2.
 
 from __future__ import annotations
 
+from kafka_shim.authorization import authorized, is_authorized, require_on_cluster
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.store import INTERNAL_TOPICS
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
@@ -21,23 +23,27 @@ from kafka_shim.protocol.messages.add_partitions_to_txn_response import (
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
 )
+from kafka_shim.security.acl import AclOperation, ResourceType
 from kafka_shim.txn.state import TV0, TV2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
     from kafka_shim.outcome import Flush
     from kafka_shim.txn.state import TopicPartition
 
 KEY, MIN, MAX = 24, 0, 5
 REQUEST, RESPONSE = AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
+FIRST_OF_BROKERS = 4
+
 
 def handle(context: Context, request: AddPartitionsToTxnRequest) -> Outcome[AddPartitionsToTxnResponse]:
     flushes: list[Flush] = []
-    if context.api_version >= 4:
+    if context.api_version >= FIRST_OF_BROKERS:
+        require_on_cluster(context, AclOperation.CLUSTER_ACTION)
         results = [
             AddPartitionsToTxnResult(
                 transactional_id=transaction.transactional_id, topic_results=_add(context, transaction, TV2, flushes)
@@ -60,20 +66,29 @@ def _add(
 ) -> list[AddPartitionsToTxnTopicResult]:
     image = context.broker.metadata.image
     partitions = frozenset((topic.name, partition) for topic in transaction.topics for partition in topic.partitions)
-    unknown = {partition for partition in partitions if image.partition(*partition) is None}
+    names = {topic.name for topic in transaction.topics}
+    allowed: Collection[str] = names
+    if context.api_version < FIRST_OF_BROKERS:
+        if not is_authorized(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id):
+            return _results(transaction, lambda partition: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        # No client adds an internal topic by its name; AddOffsetsToTxn adds the group's partition.
+        allowed = authorized(context, AclOperation.WRITE, ResourceType.TOPIC, names - INTERNAL_TOPICS)
+    codes = {
+        partition: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if partition[0] in allowed
+        else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        for partition in partitions
+        if partition[0] not in allowed or image.partition(*partition) is None
+    }
     transactions = context.broker.transactions
     producer = transaction.transactional_id, transaction.producer_id, transaction.producer_epoch
-    if unknown:
-        topic, index = min(unknown)
-        reason = f"{len(unknown)} of {len(partitions)} partitions do not exist, the first is {topic}-{index}"
-        refusal = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, reason)
-        transactions.note_refusal("AddPartitionsToTxn", producer[0], refusal, producer[1:])
-        return _results(
-            transaction,
-            lambda partition: (
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition in unknown else ErrorCode.OPERATION_NOT_ATTEMPTED
-            ),
-        )
+    if codes:
+        topic, index = min(codes)
+        code = codes[topic, index]
+        why = "do not exist" if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else "are refused"
+        reason = f"{len(codes)} of {len(partitions)} partitions {why}, the first is {topic}-{index}"
+        transactions.note_refusal("AddPartitionsToTxn", producer[0], KafkaError(code, reason), producer[1:])
+        return _results(transaction, lambda partition: codes.get(partition, ErrorCode.OPERATION_NOT_ATTEMPTED))
     try:
         if not transaction.verify_only:
             flushes += transactions.add_partitions(*producer, partitions, client_version)

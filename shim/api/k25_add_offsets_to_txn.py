@@ -8,15 +8,17 @@ TRANSACTION_ABORTABLE.
 
 from __future__ import annotations
 
+from kafka_shim.authorization import require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from kafka_shim.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
+from kafka_shim.security.acl import AclOperation, ResourceType
 from kafka_shim.txn.state import TV0
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 25, 0, 4
 REQUEST, RESPONSE = AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -29,6 +31,8 @@ def handle(
 ) -> AddOffsetsToTxnResponse | Outcome[AddOffsetsToTxnResponse]:
     partition = OFFSETS_TOPIC, context.broker.groups.partition_for(request.group_id)
     try:
+        require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+        require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
         flushes = context.broker.transactions.add_partitions(
             request.transactional_id,
             request.producer_id,

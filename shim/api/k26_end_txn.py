@@ -9,10 +9,12 @@ TRANSACTION_ABORTABLE. v5 is level 2 (KIP-890): the epoch is bumped by each end 
 
 from __future__ import annotations
 
+from kafka_shim.authorization import require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.end_txn_request import EndTxnRequest
 from kafka_shim.protocol.messages.end_txn_response import EndTxnResponse
+from kafka_shim.security.acl import AclOperation, ResourceType
 from kafka_shim.txn.state import TV0, TV2
 
 TYPE_CHECKING = False
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 26, 0, 5
 REQUEST, RESPONSE = EndTxnRequest, EndTxnResponse
@@ -30,6 +32,7 @@ def handle(
     context: Context, request: EndTxnRequest
 ) -> EndTxnResponse | Outcome[EndTxnResponse] | Coroutine[Any, Any, EndTxnResponse]:
     transactions = context.broker.transactions
+    require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     if transactions.must_wait(request.transactional_id):
         return _handle_stepwise(context, request)
     try:

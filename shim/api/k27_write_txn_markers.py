@@ -19,7 +19,8 @@ from kafka_shim.protocol.messages.write_txn_markers_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Broker, Context
+    from kafka_shim.broker import Broker
+    from kafka_shim.context import Context
     from kafka_shim.outcome import Flush
 
 KEY, MIN, MAX = 27, 1, 2

@@ -9,6 +9,7 @@ TRANSACTION_ABORTABLE where older ones answer INVALID_TXN_STATE; v5 adds the par
 
 from __future__ import annotations
 
+from kafka_shim.authorization import authorized, require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome, wait_for
 from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
@@ -17,6 +18,7 @@ from kafka_shim.protocol.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from kafka_shim.security.acl import AclOperation, ResourceType
 from kafka_shim.txn import admission
 
 TYPE_CHECKING = False
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
     from typing import Any
 
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
     from kafka_shim.outcome import Flushes
     from kafka_shim.storage.verification import Verification
     from kafka_shim.txn.admission import Admission
@@ -48,6 +50,8 @@ _AS_COORDINATOR_ERROR = {
 
 
 def handle(context: Context, request: TxnOffsetCommitRequest) -> Answer | Coroutine[Any, Any, Answer]:
+    require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     unknown, request.topics = _split(context, request.topics)
     if unknown:
         _explain(context, request, unknown)
@@ -135,12 +139,17 @@ def _admit(context: Context, request: TxnOffsetCommitRequest) -> tuple[Admission
 
 
 def _split(
-    context: Context, topics: Iterable[TxnOffsetCommitRequestTopic]
+    context: Context, topics: list[TxnOffsetCommitRequestTopic]
 ) -> tuple[list[TxnOffsetCommitResponseTopic], list[TxnOffsetCommitRequestTopic]]:
-    """The answers for partitions that do not exist, and the topics with those that do."""
+    """The answers for what is not authorised or does not exist, and the topics with what else there is."""
     image = context.broker.metadata.image
+    names = dict.fromkeys(topic.name for topic in topics)
+    allowed = authorized(context, AclOperation.READ, ResourceType.TOPIC, names)
     unknown, known = [], []
     for topic in topics:
+        if topic.name not in allowed:
+            unknown += _failed([topic], ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            continue
         if not topic.partitions:
             # Nothing is asked of it, and it must not draw the group into the transaction.
             if topic.name not in image.topics:

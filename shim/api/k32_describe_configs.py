@@ -3,12 +3,13 @@
 Options of topics, of this broker, of all brokers (name ""), of its loggers, of groups and of client metrics; all, or
 those named. v1 adds synonyms, v3 types and documentation (the words are the shim's own). Passwords have no value. A
 topic that does not exist is UNKNOWN_TOPIC_OR_PARTITION; a group or a subscription need not exist. An unknown type of
-resource fails the request with INVALID_REQUEST. Not implemented: authorisation.
+resource fails the request with INVALID_REQUEST.
 """
 
 from __future__ import annotations
 
 from kafka_shim.api.broker_loggers import level_name, loggers
+from kafka_shim.authorization import require, require_on_cluster
 from kafka_shim.errors import MALFORMED_REQUEST, ErrorCode, KafkaError
 from kafka_shim.metadata import config_entries
 from kafka_shim.metadata.config_entries import FROM_LOGGER, Entry
@@ -27,12 +28,13 @@ from kafka_shim.protocol.messages.describe_configs_response import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from kafka_shim.security.acl import DENIED, AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 32, 1, 4
 REQUEST, RESPONSE = DescribeConfigsRequest, DescribeConfigsResponse
@@ -43,7 +45,22 @@ _TYPES = (RESOURCE_TOPIC, RESOURCE_BROKER, RESOURCE_BROKER_LOGGER, RESOURCE_CLIE
 def handle(context: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     if any(resource.resource_type not in _TYPES for resource in request.resources):
         raise KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED_REQUEST)
-    return DescribeConfigsResponse(results=[_describe(context, request, one) for one in request.resources])
+    results = [_describe(context, request, one) for one in request.resources]
+    # Kafka lists what is not authorised last.
+    return DescribeConfigsResponse(results=sorted(results, key=_is_denied))
+
+
+def _is_denied(result: DescribeConfigsResult) -> bool:
+    return result.error_code in DENIED.values()
+
+
+def _authorize(context: Context, kind: int, name: str) -> None:
+    if kind == RESOURCE_TOPIC:
+        require(context, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name)
+    elif kind == RESOURCE_GROUP:
+        require(context, AclOperation.DESCRIBE_CONFIGS, ResourceType.GROUP, name)
+    else:
+        require_on_cluster(context, AclOperation.DESCRIBE_CONFIGS)
 
 
 def _describe(
@@ -52,6 +69,7 @@ def _describe(
     result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
     wanted = set(resource.configuration_keys or ())
     try:
+        _authorize(context, resource.resource_type, resource.resource_name)
         result.configs = [
             _entry(entry, request)
             for entry in _entries(context, resource.resource_type, resource.resource_name)

@@ -1,13 +1,14 @@
 """AlterConfigs (key 33), versions 0-2: the old form, which replaces all options of a resource.
 
 Options that are not named fall back to their defaults. Topics, brokers, groups, client metrics; not loggers. Each
-resource succeeds or fails by itself. v2 is flexible. Not implemented: authorisation, `alter.config.policy`.
+resource succeeds or fails by itself. v2 is flexible. Not implemented: `alter.config.policy`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
+from kafka_shim.api.partitions import require_alter_configs
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.configs import decide_replacement
 from kafka_shim.protocol.messages.alter_configs_request import AlterConfigsRequest
@@ -17,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 33, 0, 2
 REQUEST, RESPONSE = AlterConfigsRequest, AlterConfigsResponse
@@ -37,6 +38,7 @@ async def handle(context: Context, request: AlterConfigsRequest) -> AlterConfigs
             answer.error_message = "Each resource must appear at most once."
             continue
         try:
+            require_alter_configs(context, kind, name)
             records += decide_replacement(metadata, kind, name, [(one.name, one.value) for one in resource.configs])
         except KafkaError as err:
             answer.error_code = err.code

@@ -2,7 +2,7 @@
 
 Per data directory: its partitions with their sizes (all, or those asked for), and the bytes of its file system (v4).
 v3 adds a top-level error, v5 whether the directory is cordoned (never here). Nothing is in motion between directories:
-no future replicas, no lag. A directory that failed at the start is KAFKA_STORAGE_ERROR. Not implemented: authorisation.
+no future replicas, no lag. A directory that failed at the start is KAFKA_STORAGE_ERROR.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafka_shim.protocol.messages.describe_log_dirs_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
     from kafka_shim.storage.log_dirs import DirStatus
 
 KEY, MIN, MAX = 35, 1, 5

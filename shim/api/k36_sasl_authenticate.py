@@ -11,7 +11,7 @@ from kafka_shim.protocol.messages.sasl_authenticate_response import SaslAuthenti
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 36, 0, 2
 REQUEST, RESPONSE = SaslAuthenticateRequest, SaslAuthenticateResponse

@@ -2,23 +2,25 @@
 
 Grows topics; each succeeds or fails by itself. `validate_only` changes nothing. A name that comes twice is
 INVALID_REQUEST. A timeout of 0 or less is REQUEST_TIMED_OUT, and nothing is done.
-Not implemented: authorisation, the partition mutation quota.
+Not implemented: the partition mutation quota.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
+from kafka_shim.authorization import authorized
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.create_partitions_request import CreatePartitionsRequest
 from kafka_shim.protocol.messages.create_partitions_response import (
     CreatePartitionsResponse,
     CreatePartitionsTopicResult,
 )
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 37, 0, 3
 REQUEST, RESPONSE = CreatePartitionsRequest, CreatePartitionsResponse
@@ -37,11 +39,16 @@ async def handle(context: Context, request: CreatePartitionsRequest) -> CreatePa
         for name, times in names.items()
         if times > 1
     ]
+    once = [name for name, times in names.items() if times == 1]
+    allowed = authorized(context, AclOperation.ALTER, ResourceType.TOPIC, once)
     for topic in request.topics:
         if names[topic.name] > 1:
             continue
         result = CreatePartitionsTopicResult(name=topic.name)
         response.results.append(result)
+        if topic.name not in allowed:
+            result.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            continue
         assignments = None if topic.assignments is None else [one.broker_ids for one in topic.assignments]
         try:
             metadata.create_partitions(

@@ -6,14 +6,16 @@ flexible.
 
 from __future__ import annotations
 
+from kafka_shim.authorization import require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kafka_shim.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
     from kafka_shim.outcome import Flush
 
 KEY, MIN, MAX = 42, 0, 2
@@ -26,6 +28,7 @@ def handle(context: Context, request: DeleteGroupsRequest) -> Outcome[DeleteGrou
     for group_id in dict.fromkeys(request.groups_names):
         code = ErrorCode.NONE
         try:
+            require(context, AclOperation.DELETE, ResourceType.GROUP, group_id)
             flushes += context.broker.groups.delete_group(group_id)
         except KafkaError as error:
             code = error.code

@@ -2,7 +2,7 @@
 
 The one replica leads already, so each partition asked for is ELECTION_NOT_NEEDED, unless it does not exist. Null asks
 for all partitions; then those that need no election are left out, as in Kafka. v1 adds the type of election (0
-preferred, 1 unclean) and a top-level error. Not implemented: authorisation.
+preferred, 1 unclean) and a top-level error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kafka_shim.protocol.messages.elect_leaders_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
     from kafka_shim.metadata.image import Image
 
 KEY, MIN, MAX = 43, 0, 2

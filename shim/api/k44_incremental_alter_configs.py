@@ -2,7 +2,7 @@
 
 Set, delete, append to and subtract from options of topics, brokers, groups and client metrics, and set levels of the
 broker's loggers. Each resource succeeds or fails by itself, as a whole; a resource that comes twice is INVALID_REQUEST.
-A change is in force when the answer leaves. v1 is flexible. Not implemented: authorisation, `alter.config.policy`.
+A change is in force when the answer leaves. v1 is flexible. Not implemented: `alter.config.policy`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 
 from kafka_shim.api.broker_loggers import alter
+from kafka_shim.api.partitions import require_alter_configs
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.configs import decide_incremental
 from kafka_shim.metadata.image import RESOURCE_BROKER_LOGGER
@@ -26,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 44, 0, 1
 REQUEST, RESPONSE = IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
@@ -46,6 +47,7 @@ async def handle(context: Context, request: IncrementalAlterConfigsRequest) -> I
             answer.error_message = "Each resource must appear at most once."
             continue
         try:
+            require_alter_configs(context, resource.resource_type, resource.resource_name)
             records += _decide(context, resource, request.validate_only)
         except KafkaError as err:
             answer.error_code = err.code

@@ -3,7 +3,7 @@
 With one broker there is one place for a replica: a target of this broker is what is already there and succeeds, any
 other is INVALID_REPLICA_ASSIGNMENT, and to cancel is NO_REASSIGNMENT_IN_PROGRESS. v1 may forbid another replication
 factor.
-Not implemented: authorisation.
+
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kafka_shim.protocol.messages.alter_partition_reassignments_response import 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 45, 0, 1
 REQUEST, RESPONSE = AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse

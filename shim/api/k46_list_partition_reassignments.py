@@ -1,7 +1,7 @@
 """ListPartitionReassignments (key 46), version 0.
 
 Nothing is ever on its way between brokers here; a directory that Kafka left in the middle of one shows it.
-Not implemented: authorisation.
+
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kafka_shim.protocol.messages.list_partition_reassignments_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 46, 0, 0
 REQUEST, RESPONSE = ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse

@@ -6,6 +6,7 @@ members of an unknown kind is refused as a whole with NON_EMPTY_GROUP. Unknown p
 
 from __future__ import annotations
 
+from kafka_shim.authorization import authorized, require
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestTopic
 from kafka_shim.protocol.messages.offset_delete_response import (
@@ -13,10 +14,11 @@ from kafka_shim.protocol.messages.offset_delete_response import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
     from kafka_shim.outcome import Outcome
 
 KEY, MIN, MAX = 47, 0, 0
@@ -24,20 +26,24 @@ REQUEST, RESPONSE = OffsetDeleteRequest, OffsetDeleteResponse
 
 
 def handle(context: Context, request: OffsetDeleteRequest) -> Outcome[OffsetDeleteResponse]:
+    require(context, AclOperation.DELETE, ResourceType.GROUP, request.group_id)
+    names = dict.fromkeys(topic.name for topic in request.topics)
+    allowed = authorized(context, AclOperation.READ, ResourceType.TOPIC, names)
     image = context.broker.metadata.image
     refused: dict[str, OffsetDeleteResponseTopic] = {}
     known = []
     for topic in request.topics:
         exist = []
         for partition in topic.partitions:
-            if image.partition(topic.name, partition.partition_index) is not None:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if topic.name not in allowed:
+                code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif image.partition(topic.name, partition.partition_index) is not None:
                 exist.append(partition)
                 continue
             answer = refused.setdefault(topic.name, OffsetDeleteResponseTopic(name=topic.name))
             answer.partitions.append(
-                OffsetDeleteResponsePartition(
-                    partition_index=partition.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                )
+                OffsetDeleteResponsePartition(partition_index=partition.partition_index, error_code=code)
             )
         if exist:
             known.append(OffsetDeleteRequestTopic(name=topic.name, partitions=exist))

@@ -2,7 +2,7 @@
 
 The quorum of `__cluster_metadata` is this node alone: leader, only voter, up to date by definition. v1 adds the times,
 v2 directory ids, listeners of the voters and error messages. Any other partition is UNKNOWN_TOPIC_OR_PARTITION.
-Not implemented: authorisation.
+
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kafka_shim.protocol.messages.describe_quorum_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 55, 0, 2
 REQUEST, RESPONSE = DescribeQuorumRequest, DescribeQuorumResponse

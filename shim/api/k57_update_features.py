@@ -2,7 +2,7 @@
 
 Finalises levels of features: all or none. v0 has `allow_downgrade`, v1 the type of upgrade and `validate_only`; v2 has
 no answer per feature any more. A level that cannot be set is INVALID_UPDATE_VERSION for the whole request.
-Not implemented: authorisation.
+
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kafka_shim.protocol.messages.update_features_response import UpdatableFeatu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 57, 0, 2
 REQUEST, RESPONSE = UpdateFeaturesRequest, UpdateFeaturesResponse

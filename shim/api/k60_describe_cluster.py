@@ -6,14 +6,14 @@ The brokers, the controller and the cluster id. All versions are flexible. v1 th
 
 from __future__ import annotations
 
-from kafka_shim.api.partitions import ALL_CLUSTER_OPERATIONS
+from kafka_shim.api.partitions import cluster_operations
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kafka_shim.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 60, 0, 2
 REQUEST, RESPONSE = DescribeClusterRequest, DescribeClusterResponse
@@ -39,5 +39,5 @@ def handle(context: Context, request: DescribeClusterRequest) -> DescribeCluster
         ],
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = ALL_CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = cluster_operations(context)
     return response

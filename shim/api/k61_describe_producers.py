@@ -7,6 +7,7 @@ INVALID_TOPIC_EXCEPTION.
 
 from __future__ import annotations
 
+from kafka_shim.authorization import require
 from kafka_shim.errors import KafkaError
 from kafka_shim.metadata.topics import check_name
 from kafka_shim.protocol.messages.describe_producers_request import DescribeProducersRequest
@@ -16,10 +17,11 @@ from kafka_shim.protocol.messages.describe_producers_response import (
     ProducerState,
     TopicResponse,
 )
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Broker, Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 61, 0, 0
 REQUEST, RESPONSE = DescribeProducersRequest, DescribeProducersResponse
@@ -30,20 +32,21 @@ def handle(context: Context, request: DescribeProducersRequest) -> DescribeProdu
         topics=[
             TopicResponse(
                 name=topic.name,
-                partitions=[_describe(context.broker, topic.name, partition) for partition in topic.partition_indexes],
+                partitions=[_describe(context, topic.name, partition) for partition in topic.partition_indexes],
             )
             for topic in request.topics
         ]
     )
 
 
-def _describe(broker: Broker, topic: str, partition: int) -> PartitionResponse:
+def _describe(context: Context, topic: str, partition: int) -> PartitionResponse:
     try:
         check_name(topic)
     except KafkaError as error:
         return PartitionResponse(partition_index=partition, error_code=error.code, error_message=error.message)
     try:
-        log = broker.logs.get(topic, partition)
+        require(context, AclOperation.READ, ResourceType.TOPIC, topic)
+        log = context.broker.logs.get(topic, partition)
     except KafkaError as error:
         return PartitionResponse(partition_index=partition, error_code=error.code)
     return PartitionResponse(

@@ -8,18 +8,20 @@ same number: lines of UTF-8 (ADR 0012). Kafka's clients never send it, and Kafka
 
 from __future__ import annotations
 
-from kafka_shim.errors import KafkaError
+from kafka_shim.authorization import authorized, require
+from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 from kafka_shim.protocol.messages.describe_transactions_response import (
     DescribeTransactionsResponse,
     TopicData,
     TransactionState,
 )
+from kafka_shim.security.acl import AclOperation, ResourceType
 from kafka_shim.txn.state import STATE_NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
     from kafka_shim.txn.coordinator import TransactionCoordinator
 
 KEY, MIN, MAX = 65, 0, 0
@@ -31,21 +33,27 @@ EXPLAIN_TAG = 20065
 
 def handle(context: Context, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
     transactions = context.broker.transactions
-    states = [_describe(transactions, name) for name in request.transactional_ids]
+    states = [_describe(context, transactions, name) for name in request.transactional_ids]
     if request.unknown_tags and EXPLAIN_TAG in request.unknown_tags:
         for found in states:
+            if found.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+                continue
             lines = transactions.explanations.lines(found.transactional_id)
             found.unknown_tags = {EXPLAIN_TAG: "\n".join(lines).encode()}
     return DescribeTransactionsResponse(transaction_states=states)
 
 
-def _describe(transactions: TransactionCoordinator, transactional_id: str) -> TransactionState:
+def _describe(context: Context, transactions: TransactionCoordinator, transactional_id: str) -> TransactionState:
     try:
+        require(context, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         txn = transactions.describe(transactional_id)
     except KafkaError as error:
         return TransactionState(transactional_id=transactional_id, error_code=error.code)
+    described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, {topic for topic, _ in txn.partitions})
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(txn.partitions):
+        if topic not in described:
+            continue
         topics.setdefault(topic, []).append(partition)
     return TransactionState(
         transactional_id=transactional_id,

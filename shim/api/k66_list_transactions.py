@@ -9,15 +9,17 @@ v2 adds a pattern in RE2 syntax for the whole id (KIP-1152); a bad one is INVALI
 
 from __future__ import annotations
 
+from kafka_shim.authorization import authorized
 from kafka_shim.protocol.messages.list_transactions_request import ListTransactionsRequest
 from kafka_shim.protocol.messages.list_transactions_response import ListTransactionsResponse, TransactionState
+from kafka_shim.security.acl import AclOperation, ResourceType
 from kafka_shim.txn.state import STATE_NAMES, STATES_BY_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 66, 0, 2
 REQUEST, RESPONSE = ListTransactionsRequest, ListTransactionsResponse
@@ -28,6 +30,8 @@ def handle(context: Context, request: ListTransactionsRequest) -> ListTransactio
     producer_ids = set(request.producer_id_filters)
     least_ms = request.duration_filter
     matches = _matcher(request.transactional_id_pattern)
+    names = {txn.transactional_id for txn in context.broker.transactions.transactions()}
+    described = authorized(context, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, names)
     now_ms = context.broker.clock.now_ms()
     return ListTransactionsResponse(
         unknown_state_filters=[name for name in request.state_filters if name not in STATES_BY_NAME],
@@ -38,7 +42,8 @@ def handle(context: Context, request: ListTransactionsRequest) -> ListTransactio
                 transaction_state=STATE_NAMES[txn.state],
             )
             for txn in context.broker.transactions.transactions()
-            if (not producer_ids or txn.producer_id in producer_ids)
+            if txn.transactional_id in described
+            and (not producer_ids or txn.producer_id in producer_ids)
             and (not request.state_filters or txn.state in states)
             and (least_ms < 0 or now_ms - txn.start_ms > least_ms)
             and matches(txn.transactional_id)

@@ -8,14 +8,17 @@ is 0.
 
 from __future__ import annotations
 
+from kafka_shim.authorization import authorized, require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.client import Client
 from kafka_shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kafka_shim.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Broker, Context
+    from kafka_shim.broker import Broker
+    from kafka_shim.context import Context
     from kafka_shim.outcome import Outcome
 
 KEY, MIN, MAX = 68, 0, 1
@@ -24,6 +27,11 @@ REQUEST, RESPONSE = ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatRespons
 
 def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> Outcome[ConsumerGroupHeartbeatResponse]:
     check_protocol(context.broker)
+    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    if request.subscribed_topic_names:
+        names = set(request.subscribed_topic_names)
+        if len(authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)) < len(names):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     client = Client(context.client_id or "", f"/{context.peer_host}")
     return context.broker.groups.consumer.heartbeat(request, context.api_version, client)
 

@@ -6,16 +6,17 @@ any other. v1 tells which members use the classic protocol.
 
 from __future__ import annotations
 
-from kafka_shim.api.k15_describe_groups import GROUP_OPERATIONS
 from kafka_shim.api.k68_consumer_group_heartbeat import check_protocol
+from kafka_shim.authorization import authorized, authorized_operations, require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.describe import described_consumer
 from kafka_shim.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kafka_shim.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
     from kafka_shim.group.coordinator import GroupCoordinator
 
 KEY, MIN, MAX = 69, 0, 1
@@ -27,13 +28,37 @@ def handle(context: Context, request: ConsumerGroupDescribeRequest) -> ConsumerG
     response = ConsumerGroupDescribeResponse()
     for group_id in request.group_ids:
         try:
+            require(context, AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
             group = _described(context.broker.groups, group_id)
         except KafkaError as error:
             group = DescribedGroup(group_id=group_id, error_code=error.code)
         if request.include_authorized_operations and not group.error_code:
-            group.authorized_operations = GROUP_OPERATIONS
+            group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group_id)
         response.groups.append(group)
+    if context.broker.authorizer is not None:
+        _hide_topics(context, response)
     return response
+
+
+def _hide_topics(context: Context, response: ConsumerGroupDescribeResponse) -> None:
+    """A group with an assigned topic that the client may not describe is not described."""
+    topics = [
+        {
+            part.topic_name
+            for member in group.members
+            for assignment in (member.assignment, member.target_assignment)
+            for part in assignment.topic_partitions
+        }
+        for group in response.groups
+    ]
+    described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, set[str]().union(*topics))
+    for at, names in enumerate(topics):
+        if not names.issubset(described):
+            response.groups[at] = DescribedGroup(
+                group_id=response.groups[at].group_id,
+                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                error_message="The group has described topic(s) that the client is not authorized to describe.",
+            )
 
 
 def _described(groups: GroupCoordinator, group_id: str) -> DescribedGroup:

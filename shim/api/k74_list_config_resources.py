@@ -2,7 +2,7 @@
 
 v0 lists client metrics subscriptions only; v1 the types asked for, or all: groups, client metrics, broker loggers,
 brokers, topics. Groups and client metrics are those with stored options. A type that the version does not have is
-UNSUPPORTED_VERSION. Not implemented: authorisation.
+UNSUPPORTED_VERSION.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
 
 KEY, MIN, MAX = 74, 0, 1
 REQUEST, RESPONSE = ListConfigResourcesRequest, ListConfigResourcesResponse

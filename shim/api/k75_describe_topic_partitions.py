@@ -6,7 +6,8 @@ Topics in order of their names, page by page: at most `response_partition_limit`
 
 from __future__ import annotations
 
-from kafka_shim.api.partitions import ALL_TOPIC_OPERATIONS, led_by
+from kafka_shim.api.partitions import led_by
+from kafka_shim.authorization import authorized, authorized_operations
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.store import INTERNAL_TOPICS
 from kafka_shim.metadata.topics import check_name
@@ -17,10 +18,11 @@ from kafka_shim.protocol.messages.describe_topic_partitions_response import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
+from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
     from kafka_shim.metadata.image import Partition
 
 KEY, MIN, MAX = 75, 0, 0
@@ -41,16 +43,20 @@ def handle(context: Context, request: DescribeTopicPartitionsRequest) -> Describ
             )
         if cursor.partition_index < 0:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "DescribeTopicPartitionsRequest cursor partition must be valid")
+    described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    denied = [name for name in names if name not in described] if request.topics else []
     left = max(min(context.broker.config.max_request_partition_size_limit, request.response_partition_limit), 1)
     response = DescribeTopicPartitionsResponse()
     for name in names:
+        if name not in described:
+            continue
         if left == 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
         topic = image.topics.get(name)
         if topic is None:
             if request.topics:
-                response.topics.append(_missing(name))
+                response.topics.append(_missing(context, name))
             continue
         start = cursor.partition_index if cursor is not None and name == first_name else 0
         shown = topic.partitions[start : start + left]
@@ -60,13 +66,17 @@ def handle(context: Context, request: DescribeTopicPartitionsRequest) -> Describ
                 topic_id=topic.topic_id,
                 is_internal=name in INTERNAL_TOPICS,
                 partitions=[_describe(partition, led_by(context.broker, topic, partition)) for partition in shown],
-                topic_authorized_operations=ALL_TOPIC_OPERATIONS,
+                topic_authorized_operations=authorized_operations(context, ResourceType.TOPIC, name),
             )
         )
         left -= len(shown)
         if start + len(shown) < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=start + len(shown))
             break
+    response.topics += [
+        DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
+        for name in denied
+    ]
     return response
 
 
@@ -78,7 +88,7 @@ def failed(
     return DescribeTopicPartitionsResponse(topics=topics)
 
 
-def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
+def _missing(context: Context, name: str) -> DescribeTopicPartitionsResponseTopic:
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
         check_name(name)
@@ -88,7 +98,7 @@ def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
         error_code=code,
         name=name,
         is_internal=name in INTERNAL_TOPICS,
-        topic_authorized_operations=ALL_TOPIC_OPERATIONS,
+        topic_authorized_operations=authorized_operations(context, ResourceType.TOPIC, name),
     )
 
 

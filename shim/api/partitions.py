@@ -1,19 +1,20 @@
-"""What the data-path handlers share: from a name or an id in a request to the partition's log."""
+"""What handlers share: from a name or an id in a request to the partition's log; who may alter options."""
 
 from __future__ import annotations
 
+from kafka_shim.authorization import authorized_operations, may_on_cluster, require, require_on_cluster
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.image import RESOURCE_GROUP, RESOURCE_TOPIC
 from kafka_shim.protocol.message import ZERO_UUID
+from kafka_shim.security.acl import CLUSTER_NAME, AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.broker import Broker
+    from kafka_shim.context import Context
     from kafka_shim.metadata.image import Partition, Topic
     from kafka_shim.storage.log import PartitionLog
 
-# What AclAuthorizer-less Kafka says that anyone may do: bits of AclOperation by resource type.
-ALL_TOPIC_OPERATIONS = 0b1101_1111_1000
-ALL_CLUSTER_OPERATIONS = 0b1_1111_1010_0000
 NO_OPERATIONS = -2147483648
 
 
@@ -42,3 +43,20 @@ def check_leader_epoch(log: PartitionLog, current_leader_epoch: int) -> None:
 def led_by(broker: Broker, topic: Topic, partition: Partition) -> int:
     """The leader to tell a client: -1 for a partition that is offline, which in Kafka nobody leads."""
     return -1 if broker.logs.is_offline(topic.name, partition.partition) else partition.leader
+
+
+def cluster_operations(context: Context) -> int:
+    """What the client may do to the cluster, as bits: nothing is told to one that may not describe it."""
+    if not may_on_cluster(context, AclOperation.DESCRIBE):
+        return 0
+    return authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def require_alter_configs(context: Context, kind: int, name: str) -> None:
+    """Raises ..._AUTHORIZATION_FAILED where the client may not alter the options of this resource."""
+    if kind == RESOURCE_TOPIC:
+        require(context, AclOperation.ALTER_CONFIGS, ResourceType.TOPIC, name)
+    elif kind == RESOURCE_GROUP:
+        require(context, AclOperation.ALTER_CONFIGS, ResourceType.GROUP, name)
+    else:
+        require_on_cluster(context, AclOperation.ALTER_CONFIGS)

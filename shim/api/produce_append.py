@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
     from kafka_shim.outcome import Flush
     from kafka_shim.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
     from kafka_shim.storage.log import PartitionLog

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.api.produce_append import PartitionBatch
-    from kafka_shim.broker import Context
+    from kafka_shim.context import Context
     from kafka_shim.outcome import Flushes
     from kafka_shim.protocol.messages.produce_request import ProduceRequest
     from kafka_shim.storage.log import PartitionLog

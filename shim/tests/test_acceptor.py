@@ -15,10 +15,10 @@ from types import SimpleNamespace
 import pytest
 
 from kafka_shim.acceptor import REFUSAL_LOG_MS, ConnectionBudget
-from kafka_shim.broker import Listener
 from kafka_shim.clock import VirtualClock
 from kafka_shim.embedded import Broker
 from kafka_shim.metrics import Metrics
+from kafka_shim.session import Listener
 from kafka_shim.storage.open_files import SPARE, OpenFiles
 from kafka_shim.tests import descriptors
 from kafka_shim.tests.produced import batch, fetch, make_topic, produce

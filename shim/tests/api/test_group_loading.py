@@ -47,7 +47,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
 
 
 def handle(node: Node, module: Any, version: int, request: Any) -> Any:
-    broker = SimpleNamespace(groups=node.groups, metadata=node.metadata, config=node.config)
+    broker = SimpleNamespace(groups=node.groups, metadata=node.metadata, config=node.config, authorizer=None)
     context = SimpleNamespace(broker=broker, api_version=version)
 
     async def run() -> Any:

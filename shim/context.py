@@ -1,0 +1,58 @@
+"""What a handler knows of one request (Kafka's RequestContext)."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.broker import Broker
+    from kafka_shim.session import Listener, Session
+
+
+class Context:
+    """One request: valid from its decoding until its answer. `node_id` is here, not a constant: one process may hold
+    several nodes one day."""
+
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "broker",
+        "client_id",
+        "correlation_id",
+        "received_ms",
+        "session",
+    )
+
+    def __init__(
+        self,
+        broker: Broker,
+        session: Session,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+        client_id: str | None,
+        received_ms: int,
+    ) -> None:
+        self.broker = broker
+        self.session = session
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.received_ms = received_ms
+
+    @property
+    def node_id(self) -> int:
+        return self.broker.node_id
+
+    @property
+    def listener(self) -> Listener:
+        return self.session.listener
+
+    @property
+    def principal(self) -> str:
+        return self.session.principal
+
+    @property
+    def peer_host(self) -> str:
+        """The client's address, as groups show it after a slash."""
+        return self.session.peer_host

@@ -1,0 +1,86 @@
+"""Kafka's vocabulary of authorisation: operations, resource types, and who decides."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from kafka_shim.errors import ErrorCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from typing import Protocol
+
+    class Authorizer(Protocol):
+        """Decides who may do what. `host` is the client's address."""
+
+        def allowed(
+            self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
+        ) -> Collection[str]:
+            """Those of the names on which the principal may carry out the operation."""
+
+        def allowed_on_any(
+            self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType
+        ) -> bool:
+            """Whether there is any name of this type on which it may (Kafka's authorizeByResourceType)."""
+
+
+class AclOperation(IntEnum):
+    """Kafka's codes."""
+
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+class ResourceType(IntEnum):
+    """Kafka's codes."""
+
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+# The name of the one resource of type CLUSTER.
+CLUSTER_NAME = "kafka-cluster"
+
+_O = AclOperation
+
+# What can be done to a resource at all (AclEntry.supportedOperations).
+SUPPORTED_OPERATIONS: dict[ResourceType, tuple[AclOperation, ...]] = {
+    ResourceType.TOPIC: (
+        *(_O.READ, _O.WRITE, _O.CREATE, _O.DESCRIBE, _O.DELETE, _O.ALTER),
+        *(_O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS),
+    ),
+    ResourceType.GROUP: (_O.READ, _O.DESCRIBE, _O.DELETE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS),
+    ResourceType.CLUSTER: (
+        *(_O.CREATE, _O.CLUSTER_ACTION, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS),
+        *(_O.IDEMPOTENT_WRITE, _O.ALTER, _O.DESCRIBE),
+    ),
+    ResourceType.TRANSACTIONAL_ID: (_O.DESCRIBE, _O.WRITE, _O.TWO_PHASE_COMMIT),
+    ResourceType.DELEGATION_TOKEN: (_O.DESCRIBE,),
+    ResourceType.USER: (_O.CREATE_TOKENS, _O.DESCRIBE_TOKENS),
+}
+
+# What a client is told that may not.
+DENIED = {
+    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ResourceType.DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    ResourceType.USER: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+}

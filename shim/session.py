@@ -1,0 +1,51 @@
+"""What is known of one connection: the listener that accepted it, its two ends, and who the client is."""
+
+from __future__ import annotations
+
+
+class Listener:
+    """One listener as it is bound. `advertised_host` is None when `advertised.listeners` does not name it: then a
+    client is told the address it dialled, as this side of its connection sees it."""
+
+    __slots__ = ("advertised_host", "advertised_port", "host", "name", "port", "security_protocol")
+
+    def __init__(self, name: str, host: str, port: int, security_protocol: str = "PLAINTEXT") -> None:
+        self.name = name
+        self.host = host
+        self.port = port
+        self.security_protocol = security_protocol
+        self.advertised_host: str | None = None
+        self.advertised_port = -1
+
+
+class Session:
+    """One connection, as handlers see it. Lives as long as the connection."""
+
+    __slots__ = (
+        "client_software_name",
+        "client_software_version",
+        "is_authenticated",
+        "listener",
+        "local_host",
+        "local_port",
+        "peer_host",
+        "peer_port",
+        "principal",
+    )
+
+    def __init__(self, listener: Listener, peer: tuple[str, int], local: tuple[str, int]) -> None:
+        self.listener = listener
+        self.peer_host, self.peer_port = peer
+        self.local_host, self.local_port = local
+        self.principal = "User:ANONYMOUS"
+        # False until SASL succeeds, on listeners that want it; then only rows of `api.ROWS` that say so are served.
+        self.is_authenticated = True
+        self.client_software_name = "unknown"
+        self.client_software_version = "unknown"
+
+    def advertised(self) -> tuple[str, int]:
+        """The (host, port) to give to this client in Metadata, FindCoordinator and DescribeCluster."""
+        listener = self.listener
+        if listener.advertised_host is not None:
+            return listener.advertised_host, listener.advertised_port
+        return self.local_host, self.local_port

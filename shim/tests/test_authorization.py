@@ -1,0 +1,525 @@
+"""The one gate is asked what KafkaApis and ControllerApis of Kafka 4.3.1 ask, for every API and resource."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from kafka_shim.api import APIS, TABLE, ThrottleClass
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol import messages
+from kafka_shim.security.acl import AclOperation, ResourceType
+from kafka_shim.tests.produced import batch, fetch_request, make_topic, produce, produce_request
+from kafka_shim.wire_client import Connection, WireClientError
+
+CLUSTER = "kafka-cluster"
+TOPIC, GROUP, ID = "t", "g", "x"
+METADATA = "__cluster_metadata"
+
+# What Kafka needs for a request: operation, resource type, name.
+READ_GROUP = ("READ", "GROUP", GROUP)
+DESCRIBE_GROUP = ("DESCRIBE", "GROUP", GROUP)
+DELETE_GROUP = ("DELETE", "GROUP", GROUP)
+READ_TOPIC = ("READ", "TOPIC", TOPIC)
+WRITE_TOPIC = ("WRITE", "TOPIC", TOPIC)
+DESCRIBE_TOPIC = ("DESCRIBE", "TOPIC", TOPIC)
+WRITE_ID = ("WRITE", "TRANSACTIONAL_ID", ID)
+DESCRIBE_ID = ("DESCRIBE", "TRANSACTIONAL_ID", ID)
+
+
+def cluster(operation: str) -> tuple[str, str, str]:
+    return (operation, "CLUSTER", CLUSTER)
+
+
+def new(path: str, /, **fields: Any) -> Any:
+    """A message or a struct of one: "offset_commit_request.OffsetCommitRequest"."""
+    from importlib import import_module
+
+    module, _, cls = path.partition(".")
+    return getattr(import_module(f"{messages.__name__}.{module}"), cls)(**fields)
+
+
+def offset_commit(**fields: Any) -> Any:
+    part = new("offset_commit_request.OffsetCommitRequestPartition", partition_index=0, committed_offset=1)
+    topic = new("offset_commit_request.OffsetCommitRequestTopic", name=TOPIC, partitions=[part], **fields)
+    return new("offset_commit_request.OffsetCommitRequest", group_id=GROUP, topics=[topic])
+
+
+def txn_offset_commit() -> Any:
+    part = new("txn_offset_commit_request.TxnOffsetCommitRequestPartition", partition_index=0, committed_offset=1)
+    topic = new("txn_offset_commit_request.TxnOffsetCommitRequestTopic", name=TOPIC, partitions=[part])
+    return new(
+        "txn_offset_commit_request.TxnOffsetCommitRequest",
+        transactional_id=ID,
+        group_id=GROUP,
+        producer_id=1,
+        producer_epoch=0,
+        topics=[topic],
+    )
+
+
+def add_partitions(*topics: str) -> Any:
+    rows = [new("add_partitions_to_txn_request.AddPartitionsToTxnTopic", name=name, partitions=[0]) for name in topics]
+    return new(
+        "add_partitions_to_txn_request.AddPartitionsToTxnRequest",
+        v3_and_below_transactional_id=ID,
+        v3_and_below_producer_id=1,
+        v3_and_below_producer_epoch=0,
+        v3_and_below_topics=rows,
+    )
+
+
+def add_partitions_of_brokers() -> Any:
+    topic = new("add_partitions_to_txn_request.AddPartitionsToTxnTopic", name=TOPIC, partitions=[0])
+    transaction = new(
+        "add_partitions_to_txn_request.AddPartitionsToTxnTransaction",
+        transactional_id=ID,
+        producer_id=1,
+        producer_epoch=0,
+        topics=[topic],
+    )
+    return new("add_partitions_to_txn_request.AddPartitionsToTxnRequest", transactions=[transaction])
+
+
+def configs(message: str, resource: str, *kinds: int) -> Any:
+    names = {2: TOPIC, 32: GROUP}
+    resources = [new(f"{message}.{resource}", resource_type=kind, resource_name=names.get(kind, "1")) for kind in kinds]
+    request = {
+        "describe_configs_request": "DescribeConfigsRequest",
+        "alter_configs_request": "AlterConfigsRequest",
+        "incremental_alter_configs_request": "IncrementalAlterConfigsRequest",
+    }[message]
+    fields = {} if "describe" in message else {"validate_only": True}
+    return new(f"{message}.{request}", resources=resources, **fields)
+
+
+def member(message: str, cls: str, **fields: Any) -> Any:
+    return new(f"{message}.{cls}", group_id=GROUP, **fields)
+
+
+# (API key, version): the request, and what must be asked when all is allowed.
+CASES: dict[tuple[int, int], tuple[Callable[[], Any], set[tuple[str, str, str]]]] = {
+    (0, 9): (lambda: produce_request(TOPIC, 0, batch(b"a")), {WRITE_TOPIC}),
+    (0, 11): (
+        lambda: produce_request(
+            TOPIC,
+            0,
+            batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True),
+            transactional_id=ID,
+        ),
+        {WRITE_TOPIC, WRITE_ID},
+    ),
+    (1, 12): (lambda: fetch_request({(TOPIC, 0): 0}), {READ_TOPIC}),
+    (1, 11): (lambda: fetch_request({(TOPIC, 0): 0}, replica_id=7), {cluster("CLUSTER_ACTION")}),
+    (2, 9): (
+        lambda: new(
+            "list_offsets_request.ListOffsetsRequest",
+            topics=[
+                new(
+                    "list_offsets_request.ListOffsetsTopic",
+                    name=TOPIC,
+                    partitions=[new("list_offsets_request.ListOffsetsPartition", timestamp=-1)],
+                )
+            ],
+        ),
+        {DESCRIBE_TOPIC},
+    ),
+    (3, 12): (
+        lambda: new(
+            "metadata_request.MetadataRequest",
+            topics=[new("metadata_request.MetadataRequestTopic", name=name) for name in (TOPIC, "new")],
+        ),
+        {DESCRIBE_TOPIC, ("DESCRIBE", "TOPIC", "new"), cluster("CREATE")},
+    ),
+    (3, 8): (
+        lambda: new("metadata_request.MetadataRequest", topics=None, include_cluster_authorized_operations=True),
+        {("DESCRIBE", "TOPIC", name) for name in (TOPIC, "__consumer_offsets", "__transaction_state")}
+        | {cluster(operation.name) for operation in AclOperation if operation in (5, 7, 8, 9, 10, 11, 12)},
+    ),
+    (8, 9): (offset_commit, {READ_GROUP, READ_TOPIC}),
+    (9, 8): (
+        lambda: new(
+            "offset_fetch_request.OffsetFetchRequest",
+            groups=[
+                new(
+                    "offset_fetch_request.OffsetFetchRequestGroup",
+                    group_id=GROUP,
+                    topics=[new("offset_fetch_request.OffsetFetchRequestTopics", name=TOPIC, partition_indexes=[0])],
+                )
+            ],
+        ),
+        {DESCRIBE_GROUP, DESCRIBE_TOPIC},
+    ),
+    (9, 9): (
+        lambda: new(
+            "offset_fetch_request.OffsetFetchRequest",
+            groups=[new("offset_fetch_request.OffsetFetchRequestGroup", group_id=GROUP, topics=None)],
+        ),
+        {DESCRIBE_GROUP, DESCRIBE_TOPIC},
+    ),
+    (10, 4): (
+        lambda: new("find_coordinator_request.FindCoordinatorRequest", key_type=0, coordinator_keys=[GROUP]),
+        {DESCRIBE_GROUP},
+    ),
+    (10, 3): (lambda: new("find_coordinator_request.FindCoordinatorRequest", key_type=1, key=ID), {DESCRIBE_ID}),
+    (10, 6): (
+        lambda: new("find_coordinator_request.FindCoordinatorRequest", key_type=2, coordinator_keys=["a"]),
+        {cluster("CLUSTER_ACTION")},
+    ),
+    (11, 9): (
+        lambda: member("join_group_request", "JoinGroupRequest", session_timeout_ms=10_000, protocol_type="consumer"),
+        {READ_GROUP},
+    ),
+    (12, 4): (lambda: member("heartbeat_request", "HeartbeatRequest"), {READ_GROUP}),
+    (13, 5): (lambda: member("leave_group_request", "LeaveGroupRequest"), {READ_GROUP}),
+    (14, 4): (lambda: member("sync_group_request", "SyncGroupRequest"), {READ_GROUP}),
+    (15, 5): (
+        lambda: new("describe_groups_request.DescribeGroupsRequest", groups=[GROUP]),
+        {DESCRIBE_GROUP},
+    ),
+    (15, 6): (
+        lambda: new(
+            "describe_groups_request.DescribeGroupsRequest", groups=[GROUP], include_authorized_operations=True
+        ),
+        {
+            (operation, "GROUP", GROUP)
+            for operation in ("READ", "DELETE", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")
+        },
+    ),
+    (16, 5): (lambda: new("list_groups_request.ListGroupsRequest"), {cluster("DESCRIBE")}),
+    (17, 1): (lambda: new("sasl_handshake_request.SaslHandshakeRequest"), set()),
+    (18, 3): (
+        lambda: new("api_versions_request.ApiVersionsRequest", client_software_name="a", client_software_version="1"),
+        set(),
+    ),
+    (19, 7): (
+        lambda: new(
+            "create_topics_request.CreateTopicsRequest",
+            topics=[new("create_topics_request.CreatableTopic", name="n", num_partitions=1, replication_factor=1)],
+            timeout_ms=1000,
+            validate_only=True,
+        ),
+        {cluster("CREATE"), ("DESCRIBE_CONFIGS", "TOPIC", "n")},
+    ),
+    (20, 5): (
+        lambda: new("delete_topics_request.DeleteTopicsRequest", topic_names=["none"], timeout_ms=1000),
+        {cluster("DELETE")},
+    ),
+    (21, 2): (
+        lambda: new(
+            "delete_records_request.DeleteRecordsRequest",
+            topics=[
+                new(
+                    "delete_records_request.DeleteRecordsTopic",
+                    name=TOPIC,
+                    partitions=[new("delete_records_request.DeleteRecordsPartition", partition_index=0, offset=0)],
+                )
+            ],
+        ),
+        {("DELETE", "TOPIC", TOPIC)},
+    ),
+    (22, 4): (
+        lambda: new("init_producer_id_request.InitProducerIdRequest", transactional_id=ID, transaction_timeout_ms=1000),
+        {WRITE_ID},
+    ),
+    (22, 5): (
+        lambda: new("init_producer_id_request.InitProducerIdRequest", transactional_id=None),
+        {cluster("IDEMPOTENT_WRITE")},
+    ),
+    (23, 4): (
+        lambda: new(
+            "offset_for_leader_epoch_request.OffsetForLeaderEpochRequest",
+            topics=[
+                new(
+                    "offset_for_leader_epoch_request.OffsetForLeaderTopic",
+                    topic=TOPIC,
+                    partitions=[new("offset_for_leader_epoch_request.OffsetForLeaderPartition", partition=0)],
+                )
+            ],
+        ),
+        {cluster("CLUSTER_ACTION")},
+    ),
+    (24, 3): (lambda: add_partitions(TOPIC), {WRITE_ID, WRITE_TOPIC}),
+    (24, 4): (add_partitions_of_brokers, {cluster("CLUSTER_ACTION")}),
+    (25, 3): (
+        lambda: new("add_offsets_to_txn_request.AddOffsetsToTxnRequest", transactional_id=ID, group_id=GROUP),
+        {WRITE_ID, READ_GROUP},
+    ),
+    (26, 4): (lambda: new("end_txn_request.EndTxnRequest", transactional_id=ID), {WRITE_ID}),
+    (27, 1): (
+        lambda: new(
+            "write_txn_markers_request.WriteTxnMarkersRequest",
+            markers=[
+                new(
+                    "write_txn_markers_request.WritableTxnMarker",
+                    producer_id=1,
+                    topics=[
+                        new("write_txn_markers_request.WritableTxnMarkerTopic", name="none", partition_indexes=[0])
+                    ],
+                )
+            ],
+        ),
+        {cluster("ALTER")},
+    ),
+    (28, 4): (txn_offset_commit, {WRITE_ID, READ_GROUP, READ_TOPIC}),
+    (32, 4): (
+        lambda: configs("describe_configs_request", "DescribeConfigsResource", 2, 4, 8, 16, 32),
+        {("DESCRIBE_CONFIGS", "TOPIC", TOPIC), ("DESCRIBE_CONFIGS", "GROUP", GROUP), cluster("DESCRIBE_CONFIGS")},
+    ),
+    (33, 2): (
+        lambda: configs("alter_configs_request", "AlterConfigsResource", 2, 4, 16, 32),
+        {("ALTER_CONFIGS", "TOPIC", TOPIC), ("ALTER_CONFIGS", "GROUP", GROUP), cluster("ALTER_CONFIGS")},
+    ),
+    (35, 4): (lambda: new("describe_log_dirs_request.DescribeLogDirsRequest", topics=None), {cluster("DESCRIBE")}),
+    (36, 2): (lambda: new("sasl_authenticate_request.SaslAuthenticateRequest"), set()),
+    (37, 3): (
+        lambda: new(
+            "create_partitions_request.CreatePartitionsRequest",
+            topics=[new("create_partitions_request.CreatePartitionsTopic", name=TOPIC, count=1)],
+            timeout_ms=1000,
+        ),
+        {("ALTER", "TOPIC", TOPIC)},
+    ),
+    (42, 2): (lambda: new("delete_groups_request.DeleteGroupsRequest", groups_names=[GROUP]), {DELETE_GROUP}),
+    (43, 2): (
+        lambda: new("elect_leaders_request.ElectLeadersRequest", topic_partitions=None),
+        {cluster("ALTER")},
+    ),
+    (44, 1): (
+        lambda: configs("incremental_alter_configs_request", "AlterConfigsResource", 2, 4, 8, 16, 32),
+        {("ALTER_CONFIGS", "TOPIC", TOPIC), ("ALTER_CONFIGS", "GROUP", GROUP), cluster("ALTER_CONFIGS")},
+    ),
+    (45, 1): (
+        lambda: new("alter_partition_reassignments_request.AlterPartitionReassignmentsRequest"),
+        {cluster("ALTER")},
+    ),
+    (46, 0): (
+        lambda: new("list_partition_reassignments_request.ListPartitionReassignmentsRequest", topics=None),
+        {cluster("DESCRIBE")},
+    ),
+    (47, 0): (
+        lambda: new(
+            "offset_delete_request.OffsetDeleteRequest",
+            group_id=GROUP,
+            topics=[
+                new(
+                    "offset_delete_request.OffsetDeleteRequestTopic",
+                    name=TOPIC,
+                    partitions=[new("offset_delete_request.OffsetDeleteRequestPartition", partition_index=1)],
+                )
+            ],
+        ),
+        {DELETE_GROUP, READ_TOPIC},
+    ),
+    (55, 2): (lambda: new("describe_quorum_request.DescribeQuorumRequest"), {cluster("DESCRIBE")}),
+    (57, 2): (lambda: new("update_features_request.UpdateFeaturesRequest"), {cluster("ALTER")}),
+    (60, 1): (lambda: new("describe_cluster_request.DescribeClusterRequest"), set()),
+    (60, 2): (
+        lambda: new("describe_cluster_request.DescribeClusterRequest", include_cluster_authorized_operations=True),
+        {cluster(operation.name) for operation in AclOperation if operation in (5, 7, 8, 9, 10, 11, 12)},
+    ),
+    (61, 0): (
+        lambda: new(
+            "describe_producers_request.DescribeProducersRequest",
+            topics=[new("describe_producers_request.TopicRequest", name=TOPIC, partition_indexes=[0])],
+        ),
+        {READ_TOPIC},
+    ),
+    (65, 0): (
+        lambda: new("describe_transactions_request.DescribeTransactionsRequest", transactional_ids=[ID]),
+        {DESCRIBE_ID, DESCRIBE_TOPIC},
+    ),
+    (66, 2): (
+        lambda: new("list_transactions_request.ListTransactionsRequest", duration_filter=-1),
+        {DESCRIBE_ID},
+    ),
+    (68, 1): (
+        lambda: member(
+            "consumer_group_heartbeat_request",
+            "ConsumerGroupHeartbeatRequest",
+            member_id="m",
+            member_epoch=0,
+            rebalance_timeout_ms=1000,
+            subscribed_topic_names=[TOPIC],
+            topic_partitions=[],
+        ),
+        {READ_GROUP, DESCRIBE_TOPIC},
+    ),
+    (69, 1): (
+        lambda: new("consumer_group_describe_request.ConsumerGroupDescribeRequest", group_ids=["k"]),
+        {("DESCRIBE", "GROUP", "k"), DESCRIBE_TOPIC},
+    ),
+    (74, 1): (
+        lambda: new("list_config_resources_request.ListConfigResourcesRequest"),
+        {cluster("DESCRIBE_CONFIGS")},
+    ),
+    (75, 0): (
+        lambda: new(
+            "describe_topic_partitions_request.DescribeTopicPartitionsRequest",
+            topics=[new("describe_topic_partitions_request.TopicRequest", name=TOPIC)],
+        ),
+        {(operation.name, "TOPIC", TOPIC) for operation in AclOperation if operation in (3, 4, 5, 6, 7, 8, 10, 11)},
+    ),
+}
+
+# Where a denied operation on the cluster leaves a second question, or a second answer.
+INSTEAD = {
+    (3, 12): {("CREATE", "TOPIC", "new")},
+    (16, 5): {DESCRIBE_GROUP, ("DESCRIBE", "GROUP", "k")},
+    (19, 7): {("CREATE", "TOPIC", "n")},
+    (20, 5): {("DESCRIBE", "TOPIC", "none"), ("DELETE", "TOPIC", "none")},
+    (22, 5): {("WRITE", "TOPIC", "*any*")},
+    (23, 4): {DESCRIBE_TOPIC},
+    (27, 1): {cluster("CLUSTER_ACTION")},
+}
+# Of these no answer names what is hidden, or nothing is asked.
+SILENT = {(3, 8), (16, 5), (60, 1), (60, 2), (66, 2), (17, 1), (18, 3), (36, 2)}
+
+
+class Recorder:
+    """An authorizer that writes down what it is asked and denies what `denies` says."""
+
+    def __init__(self, denies: Callable[[AclOperation, ResourceType], bool]) -> None:
+        self.denies = denies
+        self.asked: set[tuple[str, str, str]] = set()
+
+    def allowed(
+        self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
+    ) -> set[str]:
+        assert (principal, host) == ("User:ANONYMOUS", "127.0.0.1")
+        names = set(names)
+        self.asked.update((operation.name, resource_type.name, name) for name in names)
+        return set() if self.denies(operation, resource_type) else names
+
+    def allowed_on_any(self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType) -> bool:
+        self.asked.add((operation.name, resource_type.name, "*any*"))
+        return not self.denies(operation, resource_type)
+
+
+@pytest.fixture
+def prepared(broker, client: Connection) -> Connection:
+    """A topic, a classic group with an offset, a consumer group with a member, an open transaction."""
+    make_topic(client, TOPIC)
+    for name in ("__consumer_offsets", "__transaction_state"):
+        broker.call(broker.state.metadata.ensure_internal_topic, name)
+    assert client.request(offset_commit(), 9).topics[0].partitions[0].error_code == 0
+    joining = CASES[68, 1][0]()
+    joining.group_id = "k"
+    assert client.request(joining, 1).error_code == 0
+    begin = CASES[22, 4][0]()
+    begin.transaction_timeout_ms = 60_000
+    told = client.request(begin, 4)
+    adding = add_partitions(TOPIC)
+    adding.v3_and_below_producer_id, adding.v3_and_below_producer_epoch = told.producer_id, told.producer_epoch
+    answer = client.request(adding, 3)
+    assert answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code == 0
+    return client
+
+
+def ask(broker, client: Connection, case: tuple[int, int], recorder: Recorder) -> Any:
+    broker.state.authorizer = recorder
+    try:
+        return client.request(CASES[case][0](), case[1])
+    finally:
+        broker.state.authorizer = None
+
+
+def codes_in(message: Any) -> set[int]:
+    """All error codes of an answer, at any depth."""
+    found = set[int]()
+    for row in message.FIELDS:
+        value = getattr(message, row[0])
+        if row[0].endswith("error_code"):
+            found.add(value)
+        for each in value if isinstance(value, list) else [value]:
+            if hasattr(each, "FIELDS"):
+                found |= codes_in(each)
+    return found
+
+
+AUTHORIZATION_FAILED = {code for code in ErrorCode if code.name.endswith("_AUTHORIZATION_FAILED")}
+
+
+def test_every_api_has_a_case():
+    assert {key for key, _ in CASES} == {api.key for api in APIS}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{TABLE[case[0]].name}-v{case[1]}")
+def test_what_kafka_asks_is_asked(broker, prepared: Connection, case: tuple[int, int]):
+    recorder = Recorder(lambda operation, resource_type: False)
+    answer = ask(broker, prepared, case, recorder)
+    assert recorder.asked == CASES[case][1]
+    assert not codes_in(answer) & AUTHORIZATION_FAILED
+    assert broker.state.metrics.errors_unexpected == 0
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{TABLE[case[0]].name}-v{case[1]}")
+def test_nothing_is_told_to_a_client_that_may_do_nothing(broker, prepared: Connection, case: tuple[int, int]):
+    recorder = Recorder(lambda operation, resource_type: True)
+    answer = ask(broker, prepared, case, recorder)
+    if case in SILENT:
+        assert not codes_in(answer) & AUTHORIZATION_FAILED
+    else:
+        assert codes_in(answer) & AUTHORIZATION_FAILED
+        assert codes_in(answer) <= {*AUTHORIZATION_FAILED, 0}
+    assert broker.state.metrics.errors_unexpected == 0
+
+
+@pytest.mark.parametrize("case", INSTEAD, ids=lambda case: TABLE[case[0]].name)
+def test_a_client_that_may_not_on_the_cluster_is_asked_about_names(broker, prepared, case: tuple[int, int]):
+    recorder = Recorder(lambda operation, resource_type: resource_type is ResourceType.CLUSTER)
+    ask(broker, prepared, case, recorder)
+    assert recorder.asked == CASES[case][1] | INSTEAD[case]
+
+
+def test_names_that_may_be_seen_are_answered_beside_those_that_may_not(broker, prepared: Connection):
+    """A client learns nothing of a topic that it may not describe, not even that there is none."""
+    make_topic(prepared, "other")
+    recorder = Recorder(lambda operation, resource_type: False)
+    recorder.allowed = lambda principal, host, operation, resource_type, names: {*names} & {TOPIC}  # type: ignore[method-assign]
+    broker.state.authorizer = recorder
+    names = [new("metadata_request.MetadataRequestTopic", name=name) for name in (TOPIC, "other", "none")]
+    told = prepared.request(new("metadata_request.MetadataRequest", topics=names), 12)
+    assert {(topic.name, topic.error_code, len(topic.partitions)) for topic in told.topics} == {
+        (TOPIC, 0, 2),
+        ("other", ErrorCode.TOPIC_AUTHORIZATION_FAILED, 0),
+        ("none", ErrorCode.TOPIC_AUTHORIZATION_FAILED, 0),
+    }
+    everything = prepared.request(new("metadata_request.MetadataRequest", topics=None), 12)
+    assert [topic.name for topic in everything.topics] == [TOPIC]
+    broker.state.authorizer = None
+
+
+def test_no_client_adds_an_internal_topic_to_a_transaction_by_its_name(broker, prepared: Connection):
+    """As Kafka, without any authorizer."""
+    (topic,) = prepared.request(add_partitions("__consumer_offsets"), 3).results_by_topic_v3_and_below
+    assert topic.results_by_partition[0].partition_error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_before_authentication_only_the_rows_that_say_so_are_served(broker, client: Connection):
+    assert {api.name for api in APIS if api.before_authentication} == {
+        "api_versions",
+        "sasl_handshake",
+        "sasl_authenticate",
+    }
+    client.request(CASES[18, 3][0](), 3)
+    sessions = broker.call(lambda: [each.session for each in broker._server._registry.connections])
+    for session in sessions:
+        session.is_authenticated = False
+    assert client.request(CASES[18, 3][0](), 3).error_code == 0
+    with pytest.raises(WireClientError):
+        produce(client, TOPIC, 0, batch(b"a"))
+
+
+def test_each_api_has_kafkas_throttle():
+    throttles = {api.name: api.throttle for api in APIS if api.throttle is not ThrottleClass.REQUEST}
+    assert throttles == {
+        "produce": ThrottleClass.PRODUCE,
+        "fetch": ThrottleClass.FETCH,
+        "create_topics": ThrottleClass.CONTROLLER_MUTATION,
+        "delete_topics": ThrottleClass.CONTROLLER_MUTATION,
+        "create_partitions": ThrottleClass.CONTROLLER_MUTATION,
+        "write_txn_markers": ThrottleClass.EXEMPT,
+    }
