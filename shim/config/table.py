@@ -252,7 +252,7 @@ TOPIC_OPTIONS = {
 GROUP_OPTIONS = {row[0] or "": Option(row, DOCS.get(row[0] or "", ""), row[0] in DOCS) for row in generated_rows.GROUP}
 CLIENT_METRICS_OPTIONS = {row[0] or "": Option(row, "", False) for row in generated_rows.CLIENT_METRICS}
 # Options of brokers that can only be stored, not given in server.properties (QuotaConfig.brokerQuotaConfigs).
-# `kafka-reassign-partitions --throttle` sets them. DescribeConfigs shows them as it shows unknown options.
+# `kafka-reassign-partitions --throttle` sets them. DescribeConfigs shows those that are stored.
 QUOTA_OPTIONS = {
     name: Option((name, "LONG", str(2**63 - 1), "[0,...]", "MEDIUM", CLUSTER_WIDE), "", False)
     for name in (

@@ -9,13 +9,13 @@ from kafka_shim.config import (
     BROKER_OPTIONS,
     CLIENT_METRICS_OPTIONS,
     GROUP_OPTIONS,
+    QUOTA_OPTIONS,
     READ_ONLY,
     SYNONYMS,
     TOPIC_OPTIONS,
     BrokerConfig,
     ConfigError,
     TopicConfig,
-    dynamic_option,
 )
 from kafka_shim.metadata.image import (
     RESOURCE_CLIENT_METRICS,
@@ -161,9 +161,13 @@ def _given(config: BrokerConfig) -> dict[str, str]:
 # --- synonyms
 
 
+def _broker_option(name: str) -> Option | None:
+    return BROKER_OPTIONS.get(name) or QUOTA_OPTIONS.get(name)
+
+
 def _broker_synonyms(metadata: MetadataStore, name: str) -> list[Synonym]:
     family = _FAMILIES.get(name, (name,))
-    option = BROKER_OPTIONS.get(name)
+    option = _broker_option(name)
     hidden = option is None or option.is_sensitive
     found = []
     for options, source in (
@@ -241,7 +245,7 @@ def broker_entries(metadata: MetadataStore) -> Iterable[Entry]:
     names = [name for name in {**given, **config.dynamic} if name not in BROKER_OPTIONS]
     names += [name for name, option in BROKER_OPTIONS.items() if not option.is_internal or name in given]
     for name in names:
-        option = BROKER_OPTIONS.get(name)
+        option = _broker_option(name)
         text = config.dynamic.get(name, given.get(name))
         value = option.default if option is not None else None
         if text is not None:
@@ -252,14 +256,14 @@ def broker_entries(metadata: MetadataStore) -> Iterable[Entry]:
 
 
 def _is_read_only(name: str) -> bool:
-    option = dynamic_option(name)
-    return option is None or option.name != name or option.update == READ_ONLY
+    option = _broker_option(name)
+    return option is None or option.update == READ_ONLY
 
 
 def cluster_entries(metadata: MetadataStore) -> Iterable[Entry]:
     """The options stored for all brokers."""
     for name, text in metadata.cluster_options.items():
-        option = BROKER_OPTIONS.get(name)
+        option = _broker_option(name)
         synonyms = [one for one in _broker_synonyms(metadata, name) if one.source == FROM_CLUSTER]
         entry = Entry(name, text, synonyms, option)
         entry.read_only = _is_read_only(name)

@@ -11,6 +11,7 @@ from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
@@ -142,3 +143,20 @@ def _invalid(feature: str, level: int, reason: str) -> KafkaError:
     return KafkaError(
         ErrorCode.INVALID_UPDATE_VERSION, f"Invalid update version {level} for feature {feature}. {reason}"
     )
+
+
+def record_version(record: Any, metadata_version: int) -> int:
+    """The version of a record that the finalised metadata.version writes."""
+    key = record.API_KEY
+    if key in (3, 5):
+        return partition_record_version(metadata_version)
+    if key == 0:
+        return register_broker_version(metadata_version)
+    if key == 17:
+        # The least version that holds what the record says, as in Kafka.
+        if record.cordoned_log_dirs is not None:
+            return 3
+        if record.log_dirs:
+            return 2
+        return 1 if record.in_controlled_shutdown else 0
+    return 0

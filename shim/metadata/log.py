@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from kafka_shim.cext.batch import BatchError, scan_all
+from kafka_shim.cext.batch import BatchError, scan, scan_all
 from kafka_shim.cext.records import build, iterate
 from kafka_shim.metadata.quorum_state import QuorumState, read, write
 from kafka_shim.protocol.record_frames import (
@@ -18,6 +18,7 @@ from kafka_shim.protocol.record_frames import (
     encode_metadata,
 )
 from kafka_shim.protocol.records.leader_change_message import LeaderChangeMessage, Voter
+from kafka_shim.storage.checkpoint import replace_file
 from kafka_shim.storage.results import StorageError
 
 TYPE_CHECKING = False
@@ -28,9 +29,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.metadata.replay import Replayer
+    from kafka_shim.protocol.records.voters_record import VotersRecord
     from kafka_shim.storage.log import PartitionLog
 
 SNAPSHOT_SUFFIX = ".checkpoint"
+# Of a snapshot; Kafka reads a batch as a whole, of at most 8 MiB.
+RECORDS_IN_BATCH = 1000
 
 
 class MetadataLogError(StorageError):
@@ -40,7 +44,16 @@ class MetadataLogError(StorageError):
 class MetadataLog:
     """Appends to and reads the one partition of `__cluster_metadata`. Owned by `MetadataStore`."""
 
-    __slots__ = ("_flushing", "_log", "_node_id", "_unflushed", "epoch", "kraft_version", "voters")
+    __slots__ = (
+        "_flushing",
+        "_log",
+        "_node_id",
+        "_unflushed",
+        "_voters",
+        "bytes_after_snapshot",
+        "epoch",
+        "kraft_version",
+    )
 
     def __init__(self, log: PartitionLog, node_id: int) -> None:
         self._log = log
@@ -49,8 +62,10 @@ class MetadataLog:
         self._unflushed = False
         self.epoch = 0
         self.kraft_version = 0
-        # (node id, directory id) of each voter of a dynamic quorum (kraft.version 1).
-        self.voters: list[tuple[int, bytes]] = []
+        # The record that names the voters of a dynamic quorum (kraft.version 1).
+        self._voters: VotersRecord | None = None
+        # Of this log, counted since the newest snapshot.
+        self.bytes_after_snapshot = 0
 
     @property
     def directory(self) -> Path:
@@ -59,6 +74,11 @@ class MetadataLog:
     @property
     def next_offset(self) -> int:
         return self._log.log_end_offset
+
+    @property
+    def voters(self) -> list[tuple[int, bytes]]:
+        """(node id, directory id) of each voter of a dynamic quorum (kraft.version 1)."""
+        return [] if self._voters is None else [(one.voter_id, one.voter_directory_id) for one in self._voters.voters]
 
     # --- start
 
@@ -84,6 +104,7 @@ class MetadataLog:
             )
         for buffer, batch in self._log.batches(start or None):
             self._replay_batch(replayer, buffer, 0, batch, start)
+            self.bytes_after_snapshot += batch.size_bytes
 
     def _replay_batch(self, replayer: Replayer, buffer: Any, position: int, batch: Any, start: int = 0) -> None:
         self.epoch = max(self.epoch, batch.leader_epoch)
@@ -104,7 +125,7 @@ class MetadataLog:
         if kind == ControlType.KRAFT_VERSION:
             self.kraft_version = message.kraft_version  # type: ignore[union-attr]
         elif kind == ControlType.KRAFT_VOTERS:
-            self.voters = [(voter.voter_id, voter.voter_directory_id) for voter in message.voters]  # type: ignore[union-attr]
+            self._voters = message  # type: ignore[assignment]
 
     def _replay_snapshot(self, replayer: Replayer) -> int:
         """Apply the newest snapshot; answers the offset after it, 0 when there is none."""
@@ -150,6 +171,7 @@ class MetadataLog:
 
     def _append(self, batch: bytearray, now_ms: int) -> int:
         self._unflushed = True
+        self.bytes_after_snapshot += len(batch)
         return self._log.append_batch(batch, now_ms=now_ms).base_offset
 
     def flushing(self) -> Future[None] | None:
@@ -166,6 +188,51 @@ class MetadataLog:
         self._log.flush()
         self._unflushed = False
         self._flushing = None
+
+    # --- snapshots
+
+    def snapshot_content(self, records: Sequence[tuple[Any, int]], now_ms: int, last_contained_ms: int) -> bytes:
+        """The file of a snapshot at the end of the log that holds these (record, version) pairs."""
+        controls: list[tuple[bytes, bytes]] = []
+        if self.kraft_version > 0:
+            from kafka_shim.protocol.records.kraft_version_record import KRaftVersionRecord
+
+            version = KRaftVersionRecord(kraft_version=self.kraft_version)
+            controls.append(encode_control(ControlType.KRAFT_VERSION, version))
+            if self._voters is not None:
+                controls.append(encode_control(ControlType.KRAFT_VOTERS, self._voters))
+        self.bytes_after_snapshot = 0
+        return snapshot_bytes(records, now_ms, last_contained_ms, epoch=self.epoch, controls=controls)
+
+    def write_snapshot(self, end_offset: int, epoch: int, content: bytes) -> None:
+        """Write a snapshot's file, whole or not at all, and fsync it. From any thread. Raises OSError."""
+        path = f"{self.directory}/{end_offset:020d}-{epoch:010d}{SNAPSHOT_SUFFIX}"
+        replace_file(path, content, sync=True)
+
+    def prune(self, retention_bytes: int, retention_ms: int, now_ms: int) -> None:
+        """Remove snapshots and segments that a newer snapshot covers, the oldest first, while all of them together are
+        over `retention_bytes` or the oldest is over `retention_ms` (-1: no limit). Raises OSError."""
+        found = sorted(_snapshots(self.directory))
+        sizes = [path.stat().st_size for _, _, path in found]
+        for (_, _, path), size_bytes, newer in zip(found, sizes[:], found[1:], strict=False):
+            over_bytes = 0 <= retention_bytes < self._log.size_bytes + sum(sizes)
+            if not over_bytes and not 0 <= retention_ms < now_ms - _snapshot_timestamp_ms(path):
+                return
+            # The segments first: a log must never start behind its oldest snapshot.
+            self._log.release_before(newer[0], now_ms)
+            path.unlink()
+            sizes.remove(size_bytes)
+
+
+def _snapshot_timestamp_ms(path: Path) -> int:
+    """When the last record that a snapshot holds was appended, as its header says; 0 when it does not."""
+    content = path.read_bytes()
+    batch = scan(content)
+    for record in iterate(content, 0, batch.size_bytes):
+        kind, header = decode_control(record.key or b"", record.value or b"")
+        if kind == ControlType.SNAPSHOT_HEADER:
+            return int(header.last_contained_log_timestamp)  # type: ignore[union-attr]
+    return 0
 
 
 def _snapshots(directory: Path) -> Iterator[tuple[int, int, Path]]:
@@ -185,19 +252,30 @@ def read_records(content: bytes) -> Iterable[Any]:
                 yield decode_metadata(record.value or b"")[0]
 
 
-def snapshot_bytes(records: Sequence[tuple[Any, int]], now_ms: int, last_contained_ms: int = 0) -> bytes:
-    """A snapshot file: header, the (record, version) pairs, footer; Kafka's RecordsSnapshotWriter."""
+def snapshot_bytes(
+    records: Sequence[tuple[Any, int]],
+    now_ms: int,
+    last_contained_ms: int = 0,
+    *,
+    epoch: int = 0,
+    controls: Sequence[tuple[bytes, bytes]] = (),
+) -> bytes:
+    """A snapshot file: header and further control records, the (record, version) pairs, footer; Kafka's
+    RecordsSnapshotWriter."""
     from kafka_shim.protocol.records.snapshot_footer_record import SnapshotFooterRecord
     from kafka_shim.protocol.records.snapshot_header_record import SnapshotHeaderRecord
 
-    rows = [(None, encode_metadata(record, version), now_ms, ()) for record, version in records]
     header = encode_control(
         ControlType.SNAPSHOT_HEADER, SnapshotHeaderRecord(last_contained_log_timestamp=last_contained_ms)
     )
     footer = encode_control(ControlType.SNAPSHOT_FOOTER, SnapshotFooterRecord())
-    parts = [
-        build([(*header, now_ms, ())], control=True),
-        build(rows, base_offset=1),
-        build([(*footer, now_ms, ())], base_offset=1 + len(rows), control=True),
-    ]
+    head = [(*pair, now_ms, ()) for pair in (header, *controls)]
+    parts = [build(head, leader_epoch=epoch, control=True)]
+    offset = len(head)
+    for first in range(0, len(records), RECORDS_IN_BATCH):
+        some = records[first : first + RECORDS_IN_BATCH]
+        rows = [(None, encode_metadata(record, version), now_ms, ()) for record, version in some]
+        parts.append(build(rows, base_offset=offset, leader_epoch=epoch))
+        offset += len(rows)
+    parts.append(build([(*footer, now_ms, ())], base_offset=offset, leader_epoch=epoch, control=True))
     return b"".join(parts)

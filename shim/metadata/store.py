@@ -20,13 +20,13 @@ from kafka_shim.metadata.features import (
     DIRECTORIES,
     METADATA_VERSION,
     SUPPORTED,
-    partition_record_version,
-    register_broker_version,
+    record_version,
 )
 from kafka_shim.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC, Image, Partition, Topic
 from kafka_shim.metadata.log import MetadataLog, MetadataLogError
 from kafka_shim.metadata.registration import departure_records, election_records, registration_records
 from kafka_shim.metadata.replay import Replayer
+from kafka_shim.metadata.snapshots import SnapshotGenerator
 from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.protocol.records.producer_ids_record import ProducerIdsRecord
 from kafka_shim.protocol.records.remove_topic_record import RemoveTopicRecord
@@ -75,6 +75,7 @@ class MetadataStore:
         self.image = Image()
         self._replayer = Replayer(self.image)
         self._log: MetadataLog
+        self._snapshots: SnapshotGenerator
         # The epoch of this registration: the offset of its record.
         self.broker_epoch = -1
         # Of the options stored for all brokers and for this one, those in force.
@@ -115,6 +116,7 @@ class MetadataStore:
             records += bootstrap.activation_records(first, self.config.min_insync_replicas)
         records += election_records(self.image, self.node_id)
         self._log.begin_epoch(now_ms)
+        self._snapshots = SnapshotGenerator(self._log, self.config, now_ms)
         if records:
             self.commit(records)
         self._check_features()
@@ -182,6 +184,7 @@ class MetadataStore:
             if self.broker_epoch >= 0:
                 self.commit(departure_records(self.node_id, self.broker_epoch))
             self._log.flush()
+            self.await_snapshot()
         except (KafkaError, OSError) as err:
             logger.warning("the end of this life cannot be recorded: %s", err)
 
@@ -196,7 +199,7 @@ class MetadataStore:
         if faults.armed:
             faults.reach("metadata.before_commit")
         self._replayer.check(records)
-        first = self._log.append([(record, _version_of(record, level)) for record in records], now_ms)
+        first = self._log.append([(record, record_version(record, level)) for record in records], now_ms)
         if faults.armed:
             faults.reach("metadata.after_append")
         for record in records:
@@ -204,7 +207,13 @@ class MetadataStore:
         self.image.last_offset = first + len(records) - 1
         self.image.last_epoch = self._log.epoch
         self.image.last_timestamp_ms = now_ms
+        if not self._replayer.in_transaction:
+            self._snapshots.committed(self.image, now_ms)
         return self._log.flushing
+
+    def await_snapshot(self) -> None:
+        """Returns when no snapshot is being written. Blocks."""
+        self._snapshots.stop(self._clock.now_ms())
 
     async def flushed(self) -> None:
         """Returns when everything committed before this call is fsynced. KafkaError KAFKA_STORAGE_ERROR if it fails."""
@@ -526,20 +535,3 @@ class MetadataStore:
             ]
         )
         return first, PRODUCER_ID_BLOCK, start_flush()
-
-
-def _version_of(record: Any, metadata_version: int) -> int:
-    """The version of a record that the finalised metadata.version writes."""
-    key = record.API_KEY
-    if key in (3, 5):
-        return partition_record_version(metadata_version)
-    if key == 0:
-        return register_broker_version(metadata_version)
-    if key == 17:
-        # The least version that holds what the record says, as in Kafka.
-        if record.cordoned_log_dirs is not None:
-            return 3
-        if record.log_dirs:
-            return 2
-        return 1 if record.in_controlled_shutdown else 0
-    return 0

@@ -465,6 +465,13 @@ class PartitionLog:
         self._wake()
         return True
 
+    def release_before(self, offset: int, now_ms: int) -> int:
+        """Raise the log start offset and remove the closed segments below it now; answers how many. Raises OSError."""
+        from kafka_shim.storage.retention import delete_old_segments
+
+        self.raise_start(offset)
+        return delete_old_segments(self, self._home, now_ms)
+
     def flush(self) -> None:
         """fsync everything up to the end, here and now (clean stop, the metadata log). Blocks."""
         self._require_online()

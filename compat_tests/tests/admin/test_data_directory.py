@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import pytest
 
+from kafka_shim.clock import RealClock
+from kafka_shim.config import BrokerConfig
 from kafka_shim.errors import ErrorCode
+from kafka_shim.faults import Faults
+from kafka_shim.metadata.store import MetadataStore
 from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kafka_shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
@@ -18,6 +23,7 @@ from kafka_shim.protocol.messages.incremental_alter_configs_request import (
 )
 from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kafka_shim.storage.logs import Logs
 from kafka_shim.targets import jvm, make
 from kafka_shim.targets.base import free_ports
 from kafka_shim.targets.kafka_native import CLUSTER_ID, KafkaNative
@@ -153,6 +159,51 @@ def test_kafka_and_the_shim_take_turns_on_a_directory_of_the_shim(tmp_path: Path
     dumped = jvm.tool("kafka-dump-log", "--cluster-metadata-decoder", "--files", log)
     assert "isvalid: false" not in dumped
     assert dumped.count("LeaderChange") == 3
+
+
+@pytest.mark.timeout(300)
+def test_kafka_starts_from_a_snapshot_of_the_shim_with_nothing_before_it(tmp_path: Path):
+    with make("shim", {"metadata.log.max.record.bytes.between.snapshots": "200"}, tmp_path / "data") as shim:
+        fill(shim)
+        before = described(shim)
+        first_id = fresh_producer_id(shim)
+    asyncio.run(prune(tmp_path / "data"))
+    directory = tmp_path / "data" / "__cluster_metadata-0"
+    assert not (directory / "00000000000000000000.log").exists()
+    (*_, newest) = sorted(directory.glob("*.checkpoint"))
+    dumped = jvm.tool("kafka-dump-log", "--cluster-metadata-decoder", "--files", str(newest))
+    assert "SnapshotHeader" in dumped
+    assert "SnapshotFooter" in dumped
+    assert "isvalid: false" not in dumped
+    with make("kafka-native", data_dir=tmp_path / "data") as kafka:
+        assert described(kafka) == before
+        assert consumed(kafka, "kept", 2) == ["one", "two"]
+        assert fresh_producer_id(kafka) > first_id
+        with Connection(kafka.bootstrap) as connection:
+            create(connection, "made-by-kafka", 2)
+    with make("shim", data_dir=tmp_path / "data") as shim:
+        assert "made-by-kafka" in described(shim)["topics"]
+
+
+async def prune(directory: Path) -> None:
+    """Use the directory until segments go; server.properties allows none that are so small."""
+    config = BrokerConfig(
+        log_dirs=(str(directory),),
+        metadata_log_segment_bytes=2000,
+        metadata_log_max_record_bytes_between_snapshots=500,
+        metadata_max_retention_bytes=4000,
+    )
+    logs = Logs(config, RealClock(), Faults())
+    logs.open_dirs()
+    store = MetadataStore(config, RealClock(), logs, Faults())
+    store.start()
+    logs.start(store.lookup)
+    store.register([("PLAINTEXT", "127.0.0.1", 9092, 0)])
+    for _ in range(100):
+        store.next_producer_id_block()
+        store.await_snapshot()
+    store.stop()
+    logs.stop()
 
 
 class DynamicQuorum(KafkaNative):

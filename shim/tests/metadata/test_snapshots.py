@@ -1,0 +1,147 @@
+"""Snapshots of the metadata log: whole, enough for a start, and bounded on the disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from kafka_shim.metadata.features import METADATA_VERSION, record_version
+from kafka_shim.metadata.image import RESOURCE_TOPIC, Image
+from kafka_shim.metadata.log import MetadataLog, read_records, snapshot_bytes
+from kafka_shim.metadata.replay import Replayer
+from kafka_shim.metadata.snapshots import image_records
+from kafka_shim.protocol.records.access_control_entry_record import AccessControlEntryRecord
+from kafka_shim.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
+from kafka_shim.protocol.records.config_record import ConfigRecord
+from kafka_shim.protocol.records.user_scram_credential_record import UserScramCredentialRecord
+from kafka_shim.tests.metadata.opened import Opened, opened
+from kafka_shim.tests.metadata.test_store import facts
+
+QUOTA = ClientQuotaRecord(
+    entity=[EntityData(entity_type="user", entity_name=None)], key="producer_byte_rate", value=1.0
+)
+ACL = AccessControlEntryRecord(id=b"a" * 16, resource_name="r", principal="User:x", host="*")
+SCRAM = UserScramCredentialRecord(name="u", mechanism=1, salt=b"s", stored_key=b"k", server_key=b"v", iterations=4096)
+
+
+def fill(store):
+    store.create_topic("kept", 3, 1, {"retention.ms": "5"})
+    store.create_topic("a.b")
+    store.create_topic("gone")
+    store.delete_topic("gone")
+    store.next_producer_id_block()
+    store.commit([QUOTA, ACL, SCRAM])
+
+
+def checkpoints(directory):
+    return sorted(path.name for path in (directory / "__cluster_metadata-0").glob("*.checkpoint"))
+
+
+def fields(record):
+    return {name: getattr(record, name) for name in record.__slots__}
+
+
+def everything(image):
+    """All of an image, comparable."""
+    topics = {
+        name: (topic.topic_id, [{key: getattr(one, key) for key in one.__slots__} for one in topic.partitions])
+        for name, topic in image.topics.items()
+    }
+    records = [image.brokers, image.controllers, image.acls, image.scram, image.delegation_tokens]
+    kept = [{key: repr(fields(record)) for key, record in some.items()} for some in records]
+    return topics, image.configs, image.features, image.quotas, image.next_producer_id, image.colliding_names, kept
+
+
+def test_the_records_of_an_image_make_an_equal_one(tmp_path):
+    with opened(tmp_path) as store:
+        fill(store)
+        level = store.image.features[METADATA_VERSION]
+        records = [(record, record_version(record, level)) for record in image_records(store.image)]
+        again = Image()
+        replayer = Replayer(again)
+        for record in read_records(snapshot_bytes(records, 1)):
+            replayer.apply(record)
+        assert everything(again) == everything(store.image)
+        assert again.partition_count == store.image.partition_count
+
+
+def test_a_snapshot_is_made_when_enough_was_appended_and_a_start_needs_nothing_before_it(tmp_path, monkeypatch):
+    with opened(tmp_path, metadata_log_max_record_bytes_between_snapshots=4000) as store:
+        fill(store)
+        for number in range(200):
+            store.create_topic(f"churn-{number % 2}")
+            store.delete_topic(f"churn-{number % 2}")
+            store.await_snapshot()
+        before = facts(store)
+        end = store.next_offset
+    (*_, newest) = checkpoints(tmp_path)
+    replayed = []
+    apply = Replayer.apply
+    monkeypatch.setattr(Replayer, "apply", lambda self, record: (replayed.append(record), apply(self, record)))
+    with opened(tmp_path) as store:
+        assert facts(store) == before
+    assert end - int(newest[:20]) < 100
+    assert len(replayed) < 150 < end
+
+
+def test_a_snapshot_is_made_when_enough_time_went_by(tmp_path):
+    broker = Opened(tmp_path, metadata_log_max_snapshot_interval_ms=1000).start()
+    broker.store.create_topic("one")
+    assert checkpoints(tmp_path) == []
+    broker.clock.advance(1000)
+    broker.store.create_topic("two")
+    broker.stop()
+    assert len(checkpoints(tmp_path)) == 1
+
+
+def test_old_segments_and_snapshots_go_and_the_rest_is_enough(tmp_path):
+    options = {
+        "metadata_log_max_record_bytes_between_snapshots": 8000,
+        "metadata_max_retention_bytes": 30000,
+        "metadata_log_segment_bytes": 4000,
+    }
+    broker = Opened(tmp_path, **options).start()
+    store = broker.store
+    fill(store)
+    for number in range(800):
+        change = ConfigRecord(
+            resource_type=RESOURCE_TOPIC, resource_name="kept", name="retention.ms", value=f"{number}"
+        )
+        store.commit([change])
+        store.await_snapshot()
+    before = facts(store)
+    broker.stop()
+    directory = tmp_path / "__cluster_metadata-0"
+    segments = sorted(path.name for path in directory.glob("*.log"))
+    assert int(segments[0][:20]) > 0
+    assert sum(path.stat().st_size for path in directory.glob("*.*") if path.suffix in (".log", ".checkpoint")) < 60000
+    with opened(tmp_path, **options) as store:
+        assert facts(store) == before
+
+
+def test_a_crash_with_a_snapshot_half_written_leaves_the_one_before(tmp_path, monkeypatch):
+    with opened(tmp_path, metadata_log_max_record_bytes_between_snapshots=100) as store:
+        fill(store)
+        before = facts(store)
+    first = checkpoints(tmp_path)
+    (tmp_path / "__cluster_metadata-0" / "00000000000000009999-0000000001.checkpoint.tmp").write_bytes(b"half")
+    with opened(tmp_path) as store:
+        assert facts(store) == before
+    assert checkpoints(tmp_path) == first
+
+
+def test_a_snapshot_that_a_full_disk_refuses_is_made_later(tmp_path, monkeypatch, caplog):
+    replace = MetadataLog.write_snapshot
+
+    def full(self, *arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(MetadataLog, "write_snapshot", full)
+    broker = Opened(tmp_path, metadata_log_max_record_bytes_between_snapshots=100).start()
+    fill(broker.store)
+    broker.store.await_snapshot()
+    assert "the next one will do" in caplog.text
+    monkeypatch.setattr(MetadataLog, "write_snapshot", replace)
+    broker.store.create_topic("more")
+    broker.stop()
+    assert len(checkpoints(tmp_path)) == 1
