@@ -21,7 +21,7 @@ from pathlib import Path
 from kafka_shim.clock import RealClock, VirtualClock
 from kafka_shim.config import BrokerConfig
 from kafka_shim.faults import ENVIRONMENT, Faults
-from kafka_shim.memory_dir import make, remove
+from kafka_shim.memory_dir import make, remove, remove_at_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,6 +98,8 @@ class Broker:
                 self._start_process()
                 self._data_dir = self.data_dir
             else:
+                if self._given_dirs is None:
+                    remove_at_end()
                 self._data_dir = Path(self._given_dirs[0]) if self._given_dirs is not None else make()
                 self._start_thread()
         except BaseException:

@@ -1,21 +1,113 @@
-"""The data directory of a broker that keeps nothing: a temporary one, on a file system in memory where there is one."""
+"""The data directory of a broker that keeps nothing: a temporary one, on a file system in memory where there is room.
+
+Its owner holds a lock on the file `.owner` in it, which ends with the process however it ends: the next start removes
+the directories whose owner is gone. A process that embeds a broker and does not handle SIGTERM removes its own first.
+"""
 
 from __future__ import annotations
 
+import atexit
+import fcntl
+import logging
 import os
 import shutil
+import signal
 import tempfile
+import threading
 from pathlib import Path
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+logger = logging.getLogger(__name__)
+
 RAM_DISK = Path("/dev/shm")
+PREFIX = "kafka-shim-"
+OWNER = ".owner"
+# A container has 64 MB there unless it is told otherwise: full after a short while, and then every append fails.
+MIN_FREE_BYTES = 256 << 20
+
+# Directories of this process -> the descriptor that holds the lock of each.
+_owned: dict[Path, int] = {}
 
 
 def make() -> Path:
-    """A fresh empty directory."""
-    parent = RAM_DISK if RAM_DISK.is_dir() and os.access(RAM_DISK, os.W_OK) else None
-    return Path(tempfile.mkdtemp(prefix="kafka-shim-", dir=parent))
+    """A fresh empty directory, which this process owns until `remove`, or its end."""
+    parent = _parent()
+    for place in {RAM_DISK, parent, Path(tempfile.gettempdir())}:
+        remove_abandoned(place)
+    # Under its final name it is locked already: nobody takes it for an abandoned one.
+    making = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=parent))
+    directory = making.with_name(making.name[1:])
+    owner = os.open(making / OWNER, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(owner, fcntl.LOCK_EX)
+    making.rename(directory)
+    _owned[directory] = owner
+    return directory
 
 
 def remove(directory: Path) -> None:
     """Remove it with everything in it."""
     shutil.rmtree(directory, ignore_errors=True)
+    owner = _owned.pop(directory, None)
+    if owner is not None:
+        os.close(owner)
+
+
+def remove_abandoned(place: Path) -> None:
+    """Remove what killed processes of this user left in `place`."""
+    for directory in place.glob(f"{PREFIX}*"):
+        try:
+            owner = os.open(directory / OWNER, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            continue  # not such a directory, another user's, or gone meanwhile
+        try:
+            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(owner).st_uid == os.geteuid():
+                shutil.rmtree(directory, ignore_errors=True)
+                logger.info("removed %s, which a killed broker left", directory)
+        except BlockingIOError:
+            pass  # its owner lives
+        finally:
+            os.close(owner)
+
+
+def _parent() -> Path:
+    other = Path(tempfile.gettempdir())
+    if not RAM_DISK.is_dir() or not os.access(RAM_DISK, os.W_OK):
+        return other
+    free_bytes = _free_bytes(RAM_DISK)
+    if free_bytes < MIN_FREE_BYTES:
+        logger.warning(
+            "%s has only %d MB free, so data goes to %s: give %s at least %d MB (docker run --shm-size)",
+            *(RAM_DISK, free_bytes >> 20, other, RAM_DISK, MIN_FREE_BYTES >> 20),
+        )
+        return other
+    return RAM_DISK
+
+
+def _free_bytes(place: Path) -> int:
+    stat = os.statvfs(place)
+    return stat.f_bavail * stat.f_frsize
+
+
+# --- the end of a process that embeds brokers
+
+
+def remove_at_end() -> None:
+    """Remove the directories of this process at its end, also by a SIGTERM that the program does not handle."""
+    atexit.register(_remove_all)
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminated)
+
+
+def _remove_all() -> None:
+    for directory in list(_owned):
+        remove(directory)
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    _remove_all()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)

@@ -1,4 +1,4 @@
-"""`kafka-shim storage`: format a data directory ahead of its first start, and say what is in one."""
+"""`kafka-shim storage`: format a data directory ahead of its first start, say what is in one, mend its identity."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ import click
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from kafka_shim.metadata.image import Image
+    from kafka_shim.metadata.log import MetadataLog
+    from kafka_shim.storage.data_dir import DataDir
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
     from typing import NoReturn
 
 
-@click.group(name="storage", help="Prepare a data directory, and say what is in one.")
+@click.group(name="storage", help="Prepare a data directory, say what is in one, mend its meta.properties.")
 def group() -> None:
     pass
 
@@ -52,14 +58,7 @@ def format_directories(
 @group.command(help="Print identity, features and topics of a data directory that no broker has open.")
 @click.argument("directory", default="./kafka-shim-data")
 def info(directory: str) -> None:
-    from kafka_shim.clock import RealClock
-    from kafka_shim.config import BrokerConfig
-    from kafka_shim.faults import Faults
-    from kafka_shim.metadata.image import Image
-    from kafka_shim.metadata.log import MetadataLog
-    from kafka_shim.metadata.replay import Replayer
     from kafka_shim.storage.data_dir import CLEAN_SHUTDOWN, META_PROPERTIES, DataDir
-    from kafka_shim.storage.logs import Logs
     from kafka_shim.storage.results import StorageError
 
     if not (Path(directory) / META_PROPERTIES).exists():
@@ -72,10 +71,7 @@ def info(directory: str) -> None:
             click.echo(f"{key}: {meta.get(key, '')}")
         click.echo(f"stopped cleanly: {'yes' if (Path(directory) / CLEAN_SHUTDOWN).exists() else 'no'}")
         if (Path(directory) / "__cluster_metadata-0").is_dir():
-            config = BrokerConfig(node_id=int(meta.get("node.id", "1")), log_dirs=(directory,))
-            image = Image()
-            log = MetadataLog(Logs(config, RealClock(), Faults()).open_metadata_log(), config.node_id)
-            log.replay(Replayer(image))
+            image, log = _replayed(data_dir, int(meta.get("node.id", "1")))
             click.echo(f"metadata log: {log.next_offset} records, epoch {log.epoch}")
             for feature, level in sorted(image.features.items()):
                 click.echo(f"feature {feature}: {level}")
@@ -85,6 +81,81 @@ def info(directory: str) -> None:
         _fail(str(err))
     finally:
         data_dir.unlock()
+
+
+@group.command(
+    help="Write the missing or damaged meta.properties of data directories that hold partitions. Name all of log.dirs."
+)
+@click.argument("directories", nargs=-1, required=True)
+@click.option("--cluster-id", "-t", help="the id it had  [default: what another of them says, else a random one]")
+@click.option("--node-id", type=int, help="[default: what another of them or the metadata log says]")
+def mend(directories: tuple[str, ...], cluster_id: str | None, node_id: int | None) -> None:
+    from kafka_shim.storage.data_dir import DataDir, random_uuid_text
+    from kafka_shim.storage.results import StorageError
+
+    _check_cluster_id(cluster_id)
+    found = []
+    try:
+        for name in directories:
+            data_dir = DataDir(name)
+            _opened(data_dir)
+            found.append(data_dir)
+            data_dir.read_meta()
+        whole = [data_dir for data_dir in found if not data_dir.meta_fault]
+        known = {data_dir.meta["cluster.id"] for data_dir in whole}
+        cluster_id = cluster_id or next(iter(known), None)
+        if known - {cluster_id}:
+            _fail(f"the directories belong to the cluster {known.pop()}, not to {cluster_id}")
+        if cluster_id is None:
+            cluster_id = random_uuid_text()
+            click.echo(f"The old cluster id is nowhere: this becomes cluster {cluster_id} (--cluster-id sets it).")
+        registered = _registered(found)
+        nodes = {int(data_dir.meta["node.id"]) for data_dir in whole if "node.id" in data_dir.meta} or set(registered)
+        if node_id is None:
+            if len(nodes) != 1:
+                _fail("which node this was is nowhere: say it with --node-id")
+            (node_id,) = nodes
+        lost = [one for one in registered.get(node_id, ()) if one not in {data_dir.directory_id for data_dir in whole}]
+        broken = [data_dir for data_dir in found if data_dir.meta_fault]
+        for data_dir in broken:
+            if not data_dir.directory_id and len(lost) == len(broken) == 1:
+                data_dir.directory_id = lost[0]
+            data_dir.write_meta(cluster_id, node_id)
+            click.echo(f"Mended {data_dir.path}: node {node_id} of cluster {cluster_id}.")
+        if not broken:
+            click.echo("Nothing to mend.")
+    except (StorageError, OSError) as err:
+        _fail(str(err))
+    finally:
+        for data_dir in found:
+            data_dir.unlock()
+
+
+def _registered(directories: list[DataDir]) -> dict[int, list[str]]:
+    """Of the nodes in the metadata log, the ids of their directories."""
+    from kafka_shim.storage.data_dir import METADATA_TOPIC, uuid_text
+
+    for data_dir in directories:
+        if Path(data_dir.partition_path(METADATA_TOPIC, 0)).is_dir():
+            image, _ = _replayed(data_dir, 1)
+            return {node: [uuid_text(one) for one in broker.log_dirs] for node, broker in image.brokers.items()}
+    return {}
+
+
+def _replayed(data_dir: DataDir, node_id: int) -> tuple[Image, MetadataLog]:
+    from kafka_shim.clock import RealClock
+    from kafka_shim.config import BrokerConfig
+    from kafka_shim.faults import Faults
+    from kafka_shim.metadata.image import Image
+    from kafka_shim.metadata.log import MetadataLog
+    from kafka_shim.metadata.replay import Replayer
+    from kafka_shim.storage.logs import Logs
+
+    config = BrokerConfig(node_id=node_id, log_dirs=(data_dir.path,))
+    image = Image()
+    log = MetadataLog(Logs(config, RealClock(), Faults()).open_metadata_log(), node_id)
+    log.replay(Replayer(image))
+    return image, log
 
 
 def _opened(data_dir: object) -> None:

@@ -35,6 +35,7 @@ from kafka_shim.storage.results import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from asyncio import Task
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
@@ -84,6 +85,7 @@ class MetadataStore:
         # Topics without overrides share one object.
         self._default_config = TopicConfig(config)
         self._topic_configs: dict[str, TopicConfig] = {}
+        self._settling: set[Task[None]] = set()
         # --- hooks
         # Called after the commit that made or removed them: on_topic_created(topic), on_partitions_added(topic, first
         # new partition), on_topic_deleted(topic), on_topic_config_changed(name, config). The logs exist (or are gone)
@@ -332,10 +334,31 @@ class MetadataStore:
         return made
 
     def auto_create_topic(self, name: str) -> Topic:
-        """What Metadata does for an unknown topic where auto-creation is on; internal names get their own options."""
-        if name in INTERNAL_TOPICS:
-            return self.ensure_internal_topic(name)
-        return self.create_topic(name)
+        """What Metadata does for an unknown topic where auto-creation is on; internal names get their own options.
+        The directories are made after it returned, or at the first use of their partitions."""
+        topics.check_new_name(self.image, name)
+        partitions, configs = self._internal_options(name) if name in INTERNAL_TOPICS else (-1, {})
+        replicas = self.decide_replicas(partitions, 1 if configs else -1, ())
+        (topic,) = self.create_topics([(name, replicas, configs)], later=True)
+        self._settle_soon()
+        return topic
+
+    def _settle_soon(self) -> None:
+        """Have the directories made in slices, beside other requests; nobody waits for them."""
+        from asyncio import get_running_loop
+
+        async def settle() -> None:
+            try:
+                await self.logs_settled()
+            except KafkaError as err:
+                logger.warning("%s", err)  # the first use of the partition tries again
+
+        try:
+            task = get_running_loop().create_task(settle())
+        except RuntimeError:
+            return  # no loop, as in a tool: the first use makes them
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
 
     def ensure_internal_topic(self, name: str) -> Topic:
         """`__consumer_offsets` or `__transaction_state`, made on first use with Kafka's options (50, compact)."""

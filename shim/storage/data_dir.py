@@ -50,6 +50,8 @@ class DataDir:
         self.path = os.path.abspath(path)
         self.directory_id = ""
         self.meta: dict[str, str] = {}
+        # What is wrong with `meta.properties`, empty for nothing.
+        self.meta_fault = ""
         # Of the life before: whether it ended cleanly, and its checkpoints.
         self.was_clean = False
         self.recovery_points: dict[Partition, int] = {}
@@ -101,13 +103,29 @@ class DataDir:
             with open(f"{self.path}/{META_PROPERTIES}", encoding="utf-8") as file:
                 lines = file.read().splitlines()
         except FileNotFoundError:
+            self.meta_fault = "is missing"
             return {}
+        except UnicodeDecodeError:
+            lines = []
         pairs = (line.partition("=") for line in lines if line and line[0] not in "#!")
         self.meta = meta = {key.strip(): value.strip() for key, _, value in pairs}
         if meta.get("version", META_VERSION) != META_VERSION:
             raise StorageError(f"{self.path}/{META_PROPERTIES} has version {meta['version']}, expected {META_VERSION}")
         self.directory_id = meta.get("directory.id", "")
+        self.meta_fault = "" if "cluster.id" in meta else "is damaged: it names no cluster.id"
         return meta
+
+    def check_identity(self) -> None:
+        """Raises StorageError when `meta.properties`, read before, is missing or damaged and there are partitions: a
+        fresh identity would make another cluster of them."""
+        if not self.meta_fault:
+            return
+        live, _ = self.scan()
+        if live or os.path.isdir(self.partition_path(METADATA_TOPIC, 0)):
+            raise StorageError(
+                f"{self.path}/{META_PROPERTIES} {self.meta_fault}, and the directory holds partitions: restore the "
+                f"file, or have `kafka-shim storage mend` write it anew"
+            )
 
     def write_meta(self, cluster_id: str, node_id: int) -> None:
         """Make the directory a broker's: write `meta.properties`, with a fresh directory id (KIP-858). OSError."""

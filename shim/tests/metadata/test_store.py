@@ -420,3 +420,21 @@ def test_what_was_committed_is_on_the_disk_after_waiting(tmp_path):
         str(tmp_path / "__cluster_metadata-0" / "00000000000000000000.log")
     ]
     broker.stop()
+
+
+def test_an_auto_created_topic_gets_its_directories_in_slices_after_the_answer(tmp_path):
+    """A Metadata request that creates a topic of many partitions must not hold up all other clients."""
+    with opened(tmp_path, num_partitions=300) as store:
+
+        async def check():
+            store.auto_create_topic("t")
+            assert not list(tmp_path.glob("t-*"))
+            (task,) = store._settling
+            turns = 0
+            while not task.done():
+                turns += 1
+                await asyncio.sleep(0)
+            assert turns > 2
+            assert len(list(tmp_path.glob("t-*"))) == 300
+
+        asyncio.run(check())

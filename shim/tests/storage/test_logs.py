@@ -25,6 +25,8 @@ from kafka_shim.storage.results import StorageError
 from kafka_shim.tests import descriptors
 from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, put, records, refused
 
+CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAQ"
+
 
 def make_logs(*paths: Path, node_id: int = 1) -> tuple[Logs, TopicConfig]:
     config = BrokerConfig(log_dirs=tuple(map(str, paths)), node_id=node_id)
@@ -158,6 +160,7 @@ def test_partitions_go_to_the_emptiest_directory_and_are_found_again(tmp_path: P
 def test_partition_in_two_directories_stops_the_start(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name / "t-0").mkdir(parents=True)
+        DataDir(str(tmp_path / name)).write_meta(CLUSTER_ID, 1)
     logs, config = make_logs(tmp_path / "a", tmp_path / "b")
     with pytest.raises(StorageError, match="two data directories"):
         start(logs, config)
@@ -168,7 +171,9 @@ def test_of_a_partition_in_two_directories_the_one_of_another_topic_id_is_set_as
     for first, second in (("a", "b"), ("b", "a")):
         root = tmp_path / first
         for name, topic_id in ((first, TOPIC_ID), (second, b"\x07" * 16)):
-            DataDir(str(root / name)).make_partition("t", 0, topic_id)
+            data_dir = DataDir(str(root / name))
+            data_dir.make_partition("t", 0, topic_id)
+            data_dir.write_meta(CLUSTER_ID, 1)
         logs, config = make_logs(root / "a", root / "b")
         start(logs, config)
         assert read_topic_id(logs.get("t", 0).directory) == uuid_text(TOPIC_ID)

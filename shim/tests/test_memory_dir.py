@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from kafka_shim import memory_dir
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A RAM disk of the test's own."""
+    monkeypatch.setattr(memory_dir, "RAM_DISK", tmp_path)
+    return tmp_path
+
+
+def python(code, place, **options):
+    """A process whose RAM disk is `place`; it prints when it is ready."""
+    head = "from pathlib import Path\nfrom kafka_shim import memory_dir, Broker\n"
+    head += f"memory_dir.RAM_DISK = Path({str(place)!r})\n"
+    child = subprocess.Popen([sys.executable, "-c", head + code], stdout=subprocess.PIPE, text=True, **options)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    child.stdout.close()
+    return child
+
+
+def test_the_next_start_removes_the_directory_of_a_killed_owner_and_no_other(place):
+    living = memory_dir.make()
+    (place / "kafka-shim-of-a-user").mkdir()
+    child = python("memory_dir.make()\nprint('ready', flush=True)\ninput()", place, stdin=subprocess.PIPE)
+    assert len(list(place.iterdir())) == 3
+    child.kill()
+    child.communicate()
+    fresh = memory_dir.make()
+    assert {path.name for path in place.iterdir()} == {living.name, fresh.name, "kafka-shim-of-a-user"}
+    memory_dir.remove(living)
+    memory_dir.remove(fresh)
+    assert [path.name for path in place.iterdir()] == ["kafka-shim-of-a-user"]
+
+
+def test_a_killed_child_that_served_in_memory_leaves_what_the_next_start_removes(place):
+    child = python("broker = Broker().start()\nprint('ready', flush=True)\ninput()", place, stdin=subprocess.PIPE)
+    assert any(place.glob("kafka-shim-*/__cluster_metadata-0"))
+    child.kill()
+    child.communicate()
+    fresh = memory_dir.make()
+    assert list(place.iterdir()) == [fresh]
+    memory_dir.remove(fresh)
+
+
+@pytest.mark.parametrize("end", ["SIGTERM", "exit"])
+def test_a_process_that_embeds_a_broker_removes_its_directory_at_its_end(place, end):
+    wait = "input()" if end == "SIGTERM" else "pass"
+    child = python(f"broker = Broker().start()\nprint('ready', flush=True)\n{wait}", place, stdin=subprocess.PIPE)
+    if end == "SIGTERM":
+        child.terminate()
+    child.communicate()
+    assert child.returncode == (-signal.SIGTERM if end == "SIGTERM" else 0)
+    assert list(place.iterdir()) == []
+
+
+def test_a_program_that_handles_sigterm_keeps_its_handler(place):
+    code = (
+        "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+        "broker = Broker().start()\nprint('ready', flush=True)\ninput()"
+    )
+    child = python(code, place, stdin=subprocess.PIPE)
+    child.terminate()
+    child.communicate()
+    assert child.returncode == 7
+    assert list(place.iterdir()) == []
+
+
+def test_a_small_ram_disk_is_noticed_and_said(place, tmp_path_factory, monkeypatch, caplog):
+    """A container has 64 MB of /dev/shm."""
+    other = tmp_path_factory.mktemp("disk")
+    monkeypatch.setattr(tempfile, "tempdir", str(other))
+    statvfs = os.statvfs
+
+    def small(path):
+        found = list(statvfs(path))
+        found[4] = (64 << 20) // found[1]
+        return os.statvfs_result(found)
+
+    monkeypatch.setattr(os, "statvfs", small)
+    made = memory_dir.make()
+    assert made.parent == other
+    assert f"{place} has only 64 MB free, so data goes to {other}" in caplog.text
+    memory_dir.remove(made)
