@@ -70,6 +70,8 @@ class LogDirs:
     def _load_identity(self, wanted: str | None) -> str:
         for data_dir in list(self.live):
             self.usable_after(data_dir, data_dir.read_meta)
+        for data_dir in self.live:
+            data_dir.check_identity()
         metas = [(data_dir, data_dir.meta) for data_dir in self.live]
         found = {meta["cluster.id"]: data_dir for data_dir, meta in metas if "cluster.id" in meta}
         if len(found) > 1:
