@@ -105,7 +105,7 @@ class FetchContext:
 
     `partitions` is everything to read, in order: all of a session's, so far."""
 
-    __slots__ = ("by_id", "epoch", "error", "opens_session", "partitions", "session")
+    __slots__ = ("by_id", "epoch", "error", "opens_session", "partitions", "session", "session_id")
 
     def __init__(
         self,
@@ -120,29 +120,16 @@ class FetchContext:
         self.session = session
         self.opens_session = opens_session
         self.error = error
-        # The session's epoch while this request is the newest of it.
-        self.epoch = session.epoch if session is not None else -1
-
-    @property
-    def session_id(self) -> int:
-        """Of the session that goes on; NO_SESSION without one."""
-        return self.session.session_id if self.session is not None else NO_SESSION
-
-    @property
-    def is_superseded(self) -> bool:
-        """Whether a later request of the session was served meanwhile."""
-        return self.session is not None and self.session.epoch != self.epoch
+        # Of the session that goes on; its epoch while this request is the newest of it.
+        self.session_id, self.epoch = (NO_SESSION, -1) if session is None else (session.session_id, session.epoch)
 
     def update(self, reads: list[PartitionRead]) -> list[PartitionRead]:
-        """Those that the answer names; the session remembers what they say (Kafka:
+        """Those that the answer names; the session, or the one to be opened, remembers what they say (Kafka:
         updateAndGenerateResponseData)."""
+        named = [read for read in reads if read.asked.update_response(read.answer, read.size_bytes)]
         session = self.session
         if session is None:
-            if self.opens_session:
-                for read in reads:
-                    read.asked.update_response(read.answer, read.size_bytes)
             return reads
-        named = [read for read in reads if read.asked.update_response(read.answer, read.size_bytes)]
         if len(session.partitions) > 1:
             session.rotate(read.key for read in named if read.size_bytes)
         return named

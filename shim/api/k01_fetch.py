@@ -84,15 +84,18 @@ def _reads_something(context: Context, fetch: FetchContext) -> bool:
 def _answer(context: Context, fetch: FetchContext, reads: FetchReads) -> FetchResponse:
     broker = context.broker
     broker.metrics.fetched_bytes += reads.size_bytes
-    if fetch.is_superseded:
+    session = fetch.session
+    if session is not None and session.epoch != fetch.epoch:
         # Another request of this session came in between: this one is a duplicate that nobody waits for.
         return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=fetch.session_id)
-    entries = fetch.update(reads.entries)
     response = FetchResponse()
-    if fetch.opens_session:
+    response.session_id = fetch.session_id
+    entries = reads.entries
+    if session is not None:
+        entries = fetch.update(entries)
+    elif fetch.opens_session:
+        fetch.update(entries)
         response.session_id = broker.fetch_sessions.open(fetch.partitions, fetch.by_id, broker.clock.monotonic_ms())
-    else:
-        response.session_id = fetch.session_id
     if reads.has_news:
         entries = sorted(entries, key=_is_unknown)  # Kafka answers what it does not know last
     topic: str | bytes | None = None
