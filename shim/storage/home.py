@@ -31,6 +31,7 @@ class Home:
         "flusher",
         "offline",
         "on_marker",
+        "reopen_wanted",
         "start_offset_raised",
     )
 
@@ -43,6 +44,8 @@ class Home:
         # (log, producer_id, producer_epoch, commit, offset) after each transaction marker
         self.on_marker: list[MarkerHook] = []
         self.offline: set[PartitionLog] = set()
+        # Called when a partition joins them: somebody has to try it again.
+        self.reopen_wanted: Callable[[], None] = nothing
         # Partitions with `flush.ms` set and something unflushed.
         self.flush_wanted: set[PartitionLog] = set()
         # Called when a partition joins them: only then somebody has to look.
@@ -76,6 +79,7 @@ class Home:
         """`log` met an I/O error: its directory gets no clean-shutdown mark."""
         self.offline.add(log)
         self.flush_wanted.discard(log)
+        self.reopen_wanted()
 
 
 def _nothing(log: PartitionLog) -> None:

@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 LOG_APPEND_TIME = "LogAppendTime"
 NEVER = 0x7FFFFFFFFFFFFFFF
 ALL_BYTES = 0x7FFFFFFFFFFFFFFF
+# The system refused, nothing is damaged: the request fails, the partition goes on.
+REFUSALS = (*OUT_OF_RESOURCES, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class PartitionLog:
@@ -247,10 +249,13 @@ class PartitionLog:
             if self.epochs.latest != self.leader_epoch:
                 self.epochs.assign(self.leader_epoch, base_offset)
             segment.append((batch,), size_bytes, last_offset, max_timestamp_ms, config.index_interval_bytes)
-            if faults.armed:
-                faults.reach("log.after_write", topic=self.topic, partition=self.partition)
         except OSError as err:
             raise self.fail(err) from err
+        if faults.armed:
+            try:
+                faults.reach("log.after_write", topic=self.topic, partition=self.partition)
+            except OSError as err:
+                raise self.fail(err, torn=True) from err
 
     def _advance(
         self, base_offset: int, last_offset: int, append_time_ms: int, size_bytes: int, now_ms: int
@@ -535,26 +540,35 @@ class PartitionLog:
 
     def _require_online(self) -> None:
         if self.sync_error is not None and not self.is_offline:
-            self.fail(self.sync_error)
+            self.fail(self.sync_error, torn=True)
         if self.is_offline:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} is offline after an I/O error")
         if self.is_closed:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{self.name} was deleted or closed")
 
     def fail(self, err: OSError, *, torn: bool = False) -> KafkaError:
-        """Take the partition offline after an I/O error; its files stay as they are, for the next start's recovery.
-        Being out of descriptors or memory is no flaw of the disk: then only this request fails, unless the files are
-        `torn` between two states."""
-        if err.errno in OUT_OF_RESOURCES and not torn:
+        """Take the partition offline after an I/O error; its files stay as they are, until `reopening` or the next
+        start recovers them. Being out of descriptors, memory or space is no damage: then only this request fails,
+        unless the files are `torn` between two states."""
+        if err.errno in REFUSALS and not torn:
             logger.warning("%s: %s", self.name, err)
         elif not self.is_offline:
             self.is_offline = True
-            logger.error("%s is offline until a restart: %s (%s)", self.name, err, self.directory)
+            logger.error("%s is offline, to be opened again soon: %s (%s)", self.name, err, self.directory)
             self._home.went_offline(self)
             for segment in self.segments:
                 segment.abandon()
             self._wake()
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name}: {err}")
+
+    def came_back(self) -> None:
+        """`reopening` has loaded the partition anew."""
+        self.is_offline = False
+        self.sync_error = None
+        self._lso_position = None
+        self.unflushed_since_ms = self._home.clock.now_ms()
+        self.want_flush()
+        self._wake()
 
     def moved(self, directory: str) -> None:
         """The directory has been renamed by the caller."""

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain, islice
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.storage import checkpoint, names, recovery, retention
+from kafka_shim.storage import checkpoint, names, recovery, reopening, retention
 from kafka_shim.storage.cleaner import Cleaner
 from kafka_shim.storage.data_dir import (
     METADATA_TOPIC,
@@ -207,9 +207,10 @@ class Logs:
                 segment.abandon()
             error = err if isinstance(err, OSError) else OSError(errno.EIO, str(err))
             if failed is None or failed.errno != error.errno:  # one line, whatever the number of requests
-                until = "the next use" if error.errno in OUT_OF_RESOURCES else "a restart"
-                logger.error("%s is offline until %s: it cannot be loaded: %s (%s)", log.name, until, error, path)  # noqa: TRY400
+                logger.error("%s is offline, to be loaded again soon: %s (%s)", log.name, error, path)  # noqa: TRY400
             self._not_loaded[partition] = error
+            if error.errno not in OUT_OF_RESOURCES:
+                self.home.reopen_wanted()
             raise _not_loaded(partition, error) from err
         self._not_loaded.pop(partition, None)
         del self._unused[partition]
@@ -472,7 +473,34 @@ class Logs:
         self.home.flush_wished = self._look_at_flushes
         if self.home.flush_wanted:
             self._look_at_flushes()
+        self.home.reopen_wanted = self._reopen_soon
+        if self.home.offline or self._unloadable_count:
+            self._reopen_soon()
         self.cleaner.schedule()
+
+    def reopen_offline(self) -> bool:
+        """Load the partitions anew that went offline or could not be loaded; True when none is left."""
+        for partition in [one for one, err in self._not_loaded.items() if err.errno not in OUT_OF_RESOURCES]:
+            del self._not_loaded[partition]
+            self.find(*partition)
+        for log in list(self.home.offline):
+            try:
+                reopening.reopen(log, self.home)
+            except (OSError, ValueError) as err:
+                logger.warning("%s stays offline: %s", log.name, err)
+        return not self.home.offline and not self._unloadable_count
+
+    def _reopen_soon(self, pause_ms: int = reopening.FIRST_PAUSE_MS) -> None:
+        """Try offline partitions again after a pause, which doubles for as long as one stays offline."""
+
+        def look() -> None:
+            is_done = self.reopen_offline()
+            del self._timers["reopen"]
+            if not is_done:
+                self._reopen_soon(min(2 * pause_ms, reopening.LONGEST_PAUSE_MS))
+
+        if "reopen" not in self._timers:
+            self._timers["reopen"] = self.clock.call_later(pause_ms, look)
 
     def _look_at_flushes(self) -> None:
         """Look every second, for as long as there is something to look at."""
@@ -591,7 +619,7 @@ class Logs:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
-        self.home.flush_wished = nothing
+        self.home.flush_wished = self.home.reopen_wanted = nothing
         self.cleaner.stop()
         for partition in list(self._to_retire):
             self._retire_directory(partition)

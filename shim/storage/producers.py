@@ -281,6 +281,10 @@ class Producers:
             del self._verifications[guard.producer_id]
         return len(gone)
 
+    def take_verifications(self, other: Producers) -> None:
+        """Requests under way hold the guards of `other`, which this object replaces."""
+        self._verifications = other._verifications
+
     def clear(self, offset: int) -> None:
         """Forget everything; the log begins anew at `offset`."""
         self.entries = {}

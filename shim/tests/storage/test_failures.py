@@ -118,6 +118,83 @@ def test_write_that_cannot_be_cut_back_takes_the_partition_offline(
     assert log.is_offline
 
 
+def test_partition_that_met_an_error_is_opened_again_without_a_restart(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a", pid=1, seq=0)
+    guard = log.start_verification(9, 0, 0, False)
+    woken: list[bool] = []
+    log.subscribe(lambda: woken.append(True))
+    disk.logs.run_periodically()
+    disk.faults.arm("log.after_write", "oserror", "EIO", nth=1)
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        put(log, b"refused", pid=1, seq=1)
+    assert disk.logs.is_offline("t", 0)
+    disk.clock.advance(999)
+    assert disk.logs.is_offline("t", 0)
+    disk.clock.advance(1)
+    assert not disk.logs.is_offline("t", 0)
+    assert disk.logs.get("t", 0) is log
+    assert records(log) == [(0, b"a")], "what was refused is not kept"
+    assert woken == [True, True]
+    assert put(log, b"b", pid=1, seq=1).base_offset == 1
+    data = batch(b"c", pid=9, seq=0, txn=True)
+    assert log.append_as_leader(data, now_ms=NOW_MS, version=11, verification=guard).base_offset == 2
+    disk.stop()
+    assert (disk.path / ".kafka_cleanshutdown").exists()
+    assert len(records(disk.open())) == 3
+
+
+def test_pause_of_a_partition_that_stays_offline_grows(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    disk.logs.run_periodically()
+    tried_ms: list[int] = []
+
+    def broken(*_: object) -> None:
+        tried_ms.append(disk.clock.monotonic_ms())
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_shim.storage.recovery.load", broken)
+        log.fail(OSError(errno.EIO, os.strerror(errno.EIO)))
+        disk.clock.advance(200_000)
+    assert tried_ms == [1000, 3000, 7000, 15_000, 31_000, 63_000, 123_000, 183_000]
+    disk.clock.advance(60_000)
+    assert records(log) == [(0, b"a")]
+
+
+def test_failed_sync_is_made_good_by_writing_the_bytes_again(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({"flush.messages": "1"})
+    log = disk.open()
+    disk.faults.arm("log.before_fsync", "oserror", "ENOSPC")
+    with pytest.raises(OSError, match="No space"):
+        put(log, b"a").flushed.result(timeout=10)
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        put(log, b"b")
+    disk.faults.disarm()
+    before_ns = os.stat(log.active.path(".log")).st_mtime_ns
+    assert disk.logs.reopen_offline()
+    assert os.stat(log.active.path(".log")).st_mtime_ns > before_ns, "the kernel takes lost pages for written"
+    put(log, b"c").flushed.result(timeout=10)
+    assert (log.recovery_point, records(log)) == (2, [(0, b"a"), (1, b"c")])
+
+
+@pytest.mark.parametrize("number", ["ENOSPC", "EDQUOT", "EFBIG", "ENOMEM"])
+def test_refused_write_leaves_the_partition_online(make_disk: Callable[..., Disk], number: str) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    disk.faults.arm("log.before_write", "oserror", number, nth=1)
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        put(log, b"b")
+    assert records(log) == [(0, b"a")]
+    assert put(log, b"c").base_offset == 1
+
+
 LIMITED = """
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -153,7 +230,7 @@ def run_limited(path: Path, *limit: str) -> tuple[int, str]:
         command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3], timeout=60
     )
     count, code, offline = done.stdout.split()
-    assert offline == "True"
+    assert offline == "False", "a full disk refuses a write and damages nothing"
     return int(count), code
 
 

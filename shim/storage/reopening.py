@@ -1,0 +1,88 @@
+"""Bringing a partition back that went offline: what its files hold is recovered as after a crash, in place, without a
+restart of the broker."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+from kafka_shim.storage import names, recovery
+from kafka_shim.storage.epochs import LeaderEpochs
+from kafka_shim.storage.producers import Producers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.storage.home import Home
+    from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.storage.segments import Segment
+
+logger = logging.getLogger(__name__)
+
+FIRST_PAUSE_MS = 1000
+LONGEST_PAUSE_MS = 60_000
+COPY_BYTES = 1 << 20
+
+
+def reopen(log: PartitionLog, home: Home) -> None:
+    """Load an offline partition anew; whoever holds the object goes on with it. Raises OSError, ValueError; then it is
+    offline as before."""
+    segments, epochs, producers = log.segments, log.epochs, log.producers
+    end_offset, start_offset = log.log_end_offset, log.log_start_offset
+    try:
+        if segments:
+            _cut_refused(segments[-1], end_offset)
+        if log.sync_error is not None:
+            for segment in segments[max(log.segment_at(log.recovery_point), 0) :]:
+                _write_again(segment.path(names.LOG))
+        log.segments, log.epochs = [], LeaderEpochs(log.directory)
+        log.producers = Producers(log.name)
+        start = recovery.Start(clean=False, start_offset=start_offset, recovery_point=log.recovery_point)
+        recovery.load(log, home, start)
+    except BaseException:
+        for segment in log.segments:
+            segment.abandon()
+        log.segments, log.epochs, log.producers = segments, epochs, producers
+        log.log_end_offset, log.log_start_offset = end_offset, start_offset
+        raise
+    log.producers.take_verifications(producers)
+    if log.log_end_offset < end_offset:
+        logger.error(
+            "%s: the disk lost the records from offset %d to %d, which were acknowledged",
+            log.name,
+            log.log_end_offset,
+            end_offset - 1,
+        )
+    log.came_back()
+    home.offline.discard(log)
+    logger.warning("%s is online again, from offset %d to %d", log.name, log.log_start_offset, log.log_end_offset)
+
+
+def _cut_refused(active: Segment, end_offset: int) -> None:
+    """What is behind the last batch that counts was refused: the recovery must not find it."""
+    path = active.path(names.LOG)
+    try:
+        size_bytes = os.stat(path).st_size
+    except FileNotFoundError:
+        return
+    try:
+        found = active.find(end_offset)
+    finally:
+        active.abandon()
+    position = active.size_bytes if found is None else found[0]
+    if size_bytes > position:
+        os.truncate(path, position)
+
+
+def _write_again(path: str) -> None:
+    """Write the file's bytes over themselves. After a failed fsync the kernel takes the pages for written, and a later
+    fsync would succeed without them."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        position = 0
+        while content := os.pread(fd, COPY_BYTES, position):
+            position += os.pwrite(fd, content, position)
+    finally:
+        os.close(fd)
