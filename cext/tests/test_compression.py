@@ -3,6 +3,7 @@ import gzip
 import random
 import struct
 import sys
+import tracemalloc
 import zlib
 
 import cramjam
@@ -115,12 +116,9 @@ def test_gzip_members_are_read_without_copying_the_rest_for_each(monkeypatch, si
     class Counting:
         def __init__(self, wbits):
             self.stream = decompressobj(wbits=wbits)
-            self.eof = False
 
-        def decompress(self, data, limit):
-            part = self.stream.decompress(data, limit)
-            self.eof = self.stream.eof
-            return part
+        def __getattr__(self, name):
+            return getattr(self.stream, name)
 
         @property
         def unused_data(self):
@@ -135,6 +133,18 @@ def test_gzip_members_are_read_without_copying_the_rest_for_each(monkeypatch, si
     assert unpack(GZIP, packed) == b"".join(plain)
     assert unpack(GZIP, packed + b"anything else") == b"".join(plain)
     assert copied < 2 * (len(packed) + len(sizes) * 4096 + 20)
+
+
+def test_gzip_data_over_the_limit_costs_little_more_memory_than_the_limit():
+    bomb = gzip.compress(bytes(100 << 20), 1)
+    tracemalloc.start()
+    try:
+        with pytest.raises(LimitExceeded):
+            unpack(GZIP, bomb, 64 << 20)
+        assert tracemalloc.get_traced_memory()[1] < (64 + 2 * 16 + 4) << 20
+        assert len(unpack(GZIP, bomb, 100 << 20)) == 100 << 20  # several steps, and exactly full
+    finally:
+        tracemalloc.stop()
 
 
 def test_gzip_members_are_bounded():
