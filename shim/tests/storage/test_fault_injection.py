@@ -23,7 +23,7 @@ def test_workload_without_a_fault_reaches_every_kind_of_call(tmp_path: Path) -> 
 def test_a_sample_of_faults_loses_nothing_and_keeps_nothing_refused(tmp_path: Path, seed: int, length: int) -> None:
     total, _, _ = run(tmp_path / "whole", seed, 0, "EIO")
     chance = random.Random(seed)
-    for number in range(25):
+    for number in range(10):
         nth, kind = chance.randrange(1, total + 1), chance.choice(KINDS)
         where = f"seed {seed}, call {nth}, {kind}, {length} calls"
         print(where)
