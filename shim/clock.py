@@ -1,27 +1,35 @@
 """The only place that reads a clock. Everything that waits or expires asks the broker's `Clock`.
 
 `RealClock` follows the machine; `VirtualClock` stands still until a test moves it. Timers run on the event loop thread.
+Chance has its home beside it: `clock.random`, seeded under a virtual clock.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
+import threading
 import time
+
+from kafka_shim.randomness import Randomness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any, Protocol
 
     class Timer(Protocol):
-        """What `call_later` answers; cancelling twice, or after it fired, does nothing."""
+        """What `call_later` and `every` return; cancelling twice, or after it fired, does nothing."""
 
         def cancel(self) -> None: ...
 
 
 class Clock:
-    """Time and timers of one broker. Event-loop thread only, except `now_ms` and `monotonic_ms`."""
+    """Time, timers and chance of one broker. Event-loop thread only, except `now_ms`, `monotonic_ms` and what says
+    otherwise."""
+
+    random: Randomness
+    is_virtual = False
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch. May go backwards when someone sets the machine's clock."""
@@ -35,6 +43,10 @@ class Clock:
         """Run `callback(*args)` on the loop when `delay_ms` have passed (at once, on the next turn, when <= 0)."""
         raise NotImplementedError
 
+    def every(self, interval_ms: float, action: Callable[[], object]) -> Timer:
+        """Run `action` on the loop each time `interval_ms` have passed, also after it raised."""
+        raise NotImplementedError
+
     async def sleep_ms(self, delay_ms: float) -> None:
         """Return when `delay_ms` have passed on this clock."""
         future = asyncio.get_running_loop().create_future()
@@ -43,6 +55,40 @@ class Clock:
             await future
         finally:
             timer.cancel()
+
+    # --- threads
+
+    def begin_work(self) -> None:
+        """A thread is given work: a virtual clock stands still until `end_work`. Any thread."""
+
+    def end_work(self) -> None:
+        """The work of one `begin_work` is over, and what it tells the loop has been told. Any thread."""
+
+    def pause(self) -> Pause:
+        """A wait for a thread whose work is under way."""
+        return Pause()
+
+    # --- clients
+
+    def heard_until_ms(self) -> float:
+        """The monotonic time until which every connected client counts as heard from, whatever it sent: where a
+        virtual clock was moved for clients that are alive. No real clock says so."""
+        return -1
+
+
+class Pause:
+    """Lets a thread wait for the machine's time. One thread waits at a time; `stop` comes from any other."""
+
+    def __init__(self) -> None:
+        self._stopped = threading.Event()
+
+    def wait(self, delay_ms: float) -> None:
+        """Return when `delay_ms` have passed, or after `stop`."""
+        self._stopped.wait(delay_ms / 1000)
+
+    def stop(self) -> None:
+        """End the wait under way, and every later one at once."""
+        self._stopped.set()
 
 
 def _finish(future: asyncio.Future[None]) -> None:
@@ -55,6 +101,7 @@ class RealClock(Clock):
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._loop = loop
+        self.random = Randomness()
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -66,38 +113,78 @@ class RealClock(Clock):
         loop = self._loop or asyncio.get_running_loop()
         return loop.call_later(max(delay_ms, 0) / 1000, callback, *args)
 
+    def every(self, interval_ms: float, action: Callable[[], object]) -> Timer:
+        return _Repeating(self, interval_ms, action)
+
+
+class _Repeating:
+    """Re-armed before each run, so that a run that raises is not the last."""
+
+    __slots__ = ("_action", "_clock", "_interval_ms", "_timer")
+
+    def __init__(self, clock: Clock, interval_ms: float, action: Callable[[], object]) -> None:
+        self._clock = clock
+        self._interval_ms = interval_ms
+        self._action = action
+        self._timer = clock.call_later(interval_ms, self._run)
+
+    def _run(self) -> None:
+        self._timer = self._clock.call_later(self._interval_ms, self._run)
+        self._action()
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
 
 class _VirtualTimer:
-    __slots__ = ("args", "callback", "due_ms", "number")
+    __slots__ = ("args", "callback", "interval_ms")
 
-    def __init__(
-        self, due_ms: float, number: int, callback: Callable[..., object] | None, args: tuple[Any, ...]
-    ) -> None:
-        self.due_ms = due_ms
-        self.number = number  # ties fire in the order they were set
-        self.callback = callback
+    def __init__(self, callback: Callable[..., object], args: tuple[Any, ...], interval_ms: float = 0) -> None:
+        self.callback: Callable[..., object] | None = callback
         self.args = args
-
-    def __lt__(self, other: _VirtualTimer) -> bool:
-        return (self.due_ms, self.number) < (other.due_ms, other.number)
+        self.interval_ms = interval_ms  # of `every`, else 0
 
     def cancel(self) -> None:
         self.callback = None
         self.args = ()
 
 
+# A loop that never comes to rest in so many turns polls itself, and no clock can wait for it.
+MOST_TURNS = 1_000_000
+# Due timers that wake nobody are run in a row; after so many, others get the loop.
+TIMERS_PER_TURN = 1000
+
+
 class VirtualClock(Clock):
     """A clock that only a test moves. `advance` fires due timers in order, each at its own instant.
 
     Starts at `start_ms`, by default at the machine's time: records that are far ahead of a broker's clock are refused.
+    `seed` repeats the ids of another run whose `random.seed` it was. Two brokers must not share it with one directory:
+    the second would give the ids of the first again.
     """
 
-    def __init__(self, start_ms: int | None = None) -> None:
+    is_virtual = True
+
+    def __init__(self, start_ms: int | None = None, seed: int | None = None) -> None:
         self._start_ms = time.time_ns() // 1_000_000 if start_ms is None else start_ms
+        self.random = Randomness.seeded(seed)
         self._elapsed_ms: float = 0
         self._wall_shift_ms = 0
+        # (due, number, timer): ties fire in the order they were set.
+        self._timers: list[tuple[float, int, _VirtualTimer]] = []
         self._numbers = 0
-        self._timers: list[_VirtualTimer] = []
+        self._heard_until_ms: float = -1
+        # What the loop has to run before the next instant: timers without a delay, of this loop; new tasks.
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._soon = 0
+        self._has_new_tasks = False
+        # What tasks wait for while all of them do.
+        self._awaited: list[asyncio.Future[Any]] = []
+        self._is_advancing = False
+        # What threads work on, and who waits for its end.
+        self._lock = threading.Lock()
+        self._work = 0
+        self._idle: asyncio.Future[None] | None = None
 
     def now_ms(self) -> int:
         return self._start_ms + self._wall_shift_ms + int(self._elapsed_ms)
@@ -106,14 +193,32 @@ class VirtualClock(Clock):
         return int(self._elapsed_ms)
 
     def call_later(self, delay_ms: float, callback: Callable[..., object], *args: Any) -> Timer:
-        self._numbers += 1
-        timer = _VirtualTimer(self._elapsed_ms + max(delay_ms, 0), self._numbers, callback, args)
+        timer = _VirtualTimer(callback, args)
         if delay_ms <= 0:
             # Nothing has to move for it: it runs on the next turn of the loop, like a real one.
-            asyncio.get_running_loop().call_soon(_fire, timer)
+            loop = asyncio.get_running_loop()
+            if loop is not self._loop:
+                self._loop = loop
+                self._soon = 0
+            self._soon += 1
+            loop.call_soon(self._fire_soon, timer)
         else:
-            heapq.heappush(self._timers, timer)
+            self._push(delay_ms, timer)
         return timer
+
+    def every(self, interval_ms: float, action: Callable[[], object]) -> Timer:
+        timer = _VirtualTimer(action, (), interval_ms)
+        self._push(interval_ms, timer)
+        return timer
+
+    def _push(self, delay_ms: float, timer: _VirtualTimer) -> None:
+        self._numbers += 1
+        heapq.heappush(self._timers, (self._elapsed_ms + delay_ms, self._numbers, timer))
+
+    def heard_until_ms(self) -> float:
+        return self._heard_until_ms
+
+    # --- moving it
 
     def set_wall(self, now_ms: int) -> None:
         """Set the wall clock as an operator would, backwards or forwards; timers do not notice."""
@@ -121,39 +226,163 @@ class VirtualClock(Clock):
 
     def advance(self, delay_ms: float) -> None:
         """Move on by `delay_ms`, firing timers as their instants pass. What they wake as tasks runs on later turns of
-        the loop; `advance_and_settle` lets those run in between."""
+        the loop, and what they hand to threads when those come to it; `advance_and_settle` waits for both."""
         target_ms = self._elapsed_ms + delay_ms
         while self._fire_next(target_ms):
             pass
         self._elapsed_ms = target_ms
 
-    async def advance_and_settle(self, delay_ms: float) -> None:
-        """As `advance`, and give woken tasks the loop before the next instant: chains of waits unroll in order."""
-        target_ms = self._elapsed_ms + delay_ms
-        await _settle()
-        while self._fire_next(target_ms):
-            await _settle()
-        self._elapsed_ms = target_ms
-        await _settle()
+    async def advance_and_settle(self, delay_ms: float, *, clients_alive: bool = False) -> None:
+        """As `advance`, and let everything come to rest before each next instant: woken tasks, steps of work in slices,
+        and what threads were given. `clients_alive`: all that time connected clients count as heard from."""
+        if self._is_advancing:
+            raise RuntimeError("this clock is being advanced")
+        loop = asyncio.get_running_loop()
+        former = loop.get_task_factory()
+        self._is_advancing = True
+        loop.set_task_factory(self._make_task)
+        try:
+            target_ms = self._elapsed_ms + delay_ms
+            if clients_alive:
+                self._heard_until_ms = target_ms
+            await self._rest(loop)
+            fired = 0
+            while self._fire_next(target_ms):
+                fired += 1
+                if self._is_stirred() or fired % TIMERS_PER_TURN == 0:
+                    await self._rest(loop)
+            self._elapsed_ms = target_ms
+            await self._rest(loop)
+        finally:
+            loop.set_task_factory(former)
+            self._is_advancing = False
+
+    def _make_task(self, loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
+        self._has_new_tasks = True
+        return asyncio.Task(work, loop=loop, **options)
 
     def _fire_next(self, target_ms: float) -> bool:
-        while self._timers and self._timers[0].due_ms <= target_ms:
-            timer = heapq.heappop(self._timers)
-            if timer.callback is not None:
-                self._elapsed_ms = max(self._elapsed_ms, timer.due_ms)
-                _fire(timer)
+        timers = self._timers
+        while timers and timers[0][0] <= target_ms:
+            due_ms, _, timer = timers[0]
+            callback = timer.callback
+            if callback is None:
+                heapq.heappop(timers)
+                continue
+            self._elapsed_ms = max(self._elapsed_ms, due_ms)
+            if timer.interval_ms:
+                self._numbers += 1
+                heapq.heapreplace(timers, (due_ms + timer.interval_ms, self._numbers, timer))
+                callback()
+            else:
+                heapq.heappop(timers)
+                args = timer.args
+                timer.cancel()
+                callback(*args)
+            return True
+        return False
+
+    def _fire_soon(self, timer: _VirtualTimer) -> None:
+        self._soon -= 1
+        callback, args = timer.callback, timer.args
+        timer.cancel()
+        if callback is not None:
+            callback(*args)
+
+    # --- rest
+
+    def _is_stirred(self) -> bool:
+        """Whether a timer gave anyone something to do: a task, a later turn of the loop, a thread."""
+        if self._soon or self._work or self._has_new_tasks:
+            return True
+        for future in self._awaited:  # noqa: SIM110 a generator costs more than what it asks, at every timer
+            if future.done():
                 return True
         return False
 
-
-def _fire(timer: _VirtualTimer) -> None:
-    callback, args = timer.callback, timer.args
-    timer.cancel()
-    if callback is not None:
-        callback(*args)
-
-
-async def _settle() -> None:
-    # A woken task may need a few turns: future -> task -> handler -> reply.
-    for _ in range(8):
+    async def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Return when every task waits for what is not done, no step is left for a later turn, and no thread works."""
+        current = asyncio.current_task()
         await asyncio.sleep(0)
+        for _ in range(MOST_TURNS):
+            await asyncio.sleep(0)
+            if self._work:
+                await self._idleness(loop)
+                continue
+            if self._soon and self._loop is loop:
+                continue
+            awaited = list(_awaited(task for task in asyncio.all_tasks(loop) if task is not current))
+            if all(future is not None and not future.done() for future in awaited):
+                self._awaited = awaited  # type: ignore[assignment]
+                self._has_new_tasks = False
+                return
+        raise RuntimeError(f"no clock can wait for what never rests: {asyncio.all_tasks(loop)}")
+
+    def begin_work(self) -> None:
+        with self._lock:
+            self._work += 1
+
+    def end_work(self) -> None:
+        with self._lock:
+            self._work -= 1
+            idle = None if self._work else self._idle
+            if idle is not None:
+                self._idle = None
+                # Behind everything that the threads have told the loop.
+                idle.get_loop().call_soon_threadsafe(_finish, idle)
+
+    async def _idleness(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._lock:
+            if not self._work:
+                return
+            idle = self._idle = loop.create_future()
+        await idle
+
+    def pause(self) -> Pause:
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            loop = None
+        return _VirtualPause(self, loop)
+
+
+def _awaited(tasks: Iterator[asyncio.Task[Any]]) -> Iterator[asyncio.Future[Any] | None]:
+    # What a task waits for; None when it is about to run. Kept by asyncio for all tasks, though not in its words.
+    for task in tasks:
+        if not task.done():
+            yield getattr(task, "_fut_waiter", None)
+
+
+class _VirtualPause(Pause):
+    """While its thread waits here the clock may move: the thread is not at work then."""
+
+    def __init__(self, clock: VirtualClock, loop: asyncio.AbstractEventLoop | None) -> None:
+        super().__init__()
+        self._clock = clock
+        self._loop = loop
+        self._maker = threading.get_ident()
+        self._lock = threading.Lock()
+        # Of the wait under way, and whether this very wait is over.
+        self._over: threading.Event | None = None
+
+    def wait(self, delay_ms: float) -> None:
+        if self._loop is None or threading.get_ident() == self._maker:
+            return  # nobody could move the clock meanwhile
+        with self._lock:
+            if self._stopped.is_set():
+                return
+            self._over = over = threading.Event()
+        self._loop.call_soon_threadsafe(self._clock.call_later, delay_ms, self._end)
+        self._clock.end_work()
+        over.wait()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._end()
+
+    def _end(self) -> None:
+        with self._lock:
+            over, self._over = self._over, None
+            if over is not None:
+                self._clock.begin_work()
+                over.set()

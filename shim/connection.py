@@ -438,14 +438,22 @@ class Registry:
             del self.per_ip[host]
         self._broker.metrics.connections_closed += 1
 
+    def has_member(self, group_id: str, member_id: str) -> bool:
+        """Whether an open connection spoke for this member of a group."""
+        member = (group_id, member_id)
+        return any(member in connection.session.members for connection in self.connections)
+
     def start(self) -> None:
         """Begin to close connections that are idle longer than `connections.max.idle.ms`."""
         idle_ms = self._broker.config.connections_max_idle_ms
         if idle_ms > 0:
-            self._timer = self._broker.clock.call_later(max(min(idle_ms / 4, 30_000), 10), self._close_idle)
+            self._timer = self._broker.clock.every(max(min(idle_ms / 4, 30_000), 10), self._close_idle)
 
     def _close_idle(self) -> None:
-        oldest_ms = self._broker.clock.monotonic_ms() - self._broker.config.connections_max_idle_ms
+        clock = self._broker.clock
+        oldest_ms = clock.monotonic_ms() - self._broker.config.connections_max_idle_ms
+        if clock.heard_until_ms() >= oldest_ms:
+            return  # a virtual clock was moved for clients that are alive
         for connection in list(self.connections):
             if connection.has_taken_some():
                 connection.last_active_ms = self._broker.clock.monotonic_ms()
@@ -453,7 +461,6 @@ class Registry:
                 logger.debug("closing %s: idle", connection)
                 # Not `close`, which would wait for a client that never takes its answers, and hold them that long.
                 connection.abort()
-        self.start()
 
     def stop(self) -> None:
         """End the idle timer; the connections are the server's to close."""

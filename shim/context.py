@@ -40,6 +40,12 @@ class Context:
         self.client_id = client_id
         self.received_ms = received_ms
 
+    def note_member(self, group_id: str, member_id: str) -> None:
+        """The connection speaks for this member, which lives as long as it while a virtual clock is moved for clients
+        that are alive."""
+        if self.broker.clock.is_virtual:
+            self.session.members.add((group_id, member_id))
+
     @property
     def node_id(self) -> int:
         return self.broker.node_id

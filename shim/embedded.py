@@ -296,12 +296,17 @@ class ClockControl:
         """What the broker takes for now."""
         return self._clock.now_ms()
 
-    def advance(self, duration: float | str) -> None:
+    def advance(self, duration: float | str, *, silent: bool = False) -> None:
         """Move a virtual clock on, by milliseconds or by "61s", "5m", "2h", "7d", "250ms"; what falls due happens
-        first, in order."""
+        first, in order, also what threads do for it.
+
+        Clients live by the machine's time and cannot speak meanwhile. Those that are connected count as heard from:
+        their connections stay open and their group members stay members, as with heartbeats. `silent` lets them be
+        silent all that time: sessions end and idle connections are closed."""
         if not isinstance(self._clock, VirtualClock):
             raise TypeError("only a virtual clock can be moved: Broker(clock='virtual')")
-        self._broker.call(self._clock.advance_and_settle, milliseconds(duration))
+        clock, delay_ms = self._clock, milliseconds(duration)
+        self._broker.call(lambda: clock.advance_and_settle(delay_ms, clients_alive=not silent))
 
 
 class _OnLoop:

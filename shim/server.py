@@ -86,6 +86,7 @@ class Server:
                 step()
             raise
         self._registry.start()
+        broker.groups.know_connected(self._registry.has_member)
         elapsed_ms = (time.monotonic_ns() - started_ns) / 1e6
         logger.info("node %d of cluster %s started in %.0f ms", broker.node_id, broker.cluster_id, elapsed_ms)
 

@@ -28,6 +28,7 @@ class Session:
         "listener",
         "local_host",
         "local_port",
+        "members",
         "peer_host",
         "peer_port",
         "principal",
@@ -42,6 +43,8 @@ class Session:
         self.is_authenticated = True
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
+        # (group id, member id) of what this connection sent heartbeats for; known under a virtual clock alone.
+        self.members: set[tuple[str, str]] = set()
 
     def advertised(self) -> tuple[str, int]:
         """The (host, port) to give to this client in Metadata, FindCoordinator and DescribeCluster."""

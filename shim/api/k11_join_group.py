@@ -32,6 +32,7 @@ def handle(
     context: Context, request: JoinGroupRequest
 ) -> Outcome[JoinGroupResponse] | Coroutine[Any, Any, Outcome[JoinGroupResponse]]:
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    context.note_member(request.group_id, request.member_id)
     client = Client(context.client_id or "", f"/{context.peer_host}")
     outcome = context.broker.groups.classic.join_group(request, context.api_version, client)
     if isinstance(outcome, Outcome):

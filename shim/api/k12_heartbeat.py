@@ -21,4 +21,5 @@ REQUEST, RESPONSE = HeartbeatRequest, HeartbeatResponse
 
 def handle(context: Context, request: HeartbeatRequest) -> Outcome[HeartbeatResponse]:
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    context.note_member(request.group_id, request.member_id)
     return context.broker.groups.classic.heartbeat(request)

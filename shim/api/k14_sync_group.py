@@ -30,6 +30,7 @@ FIRST_WITH_PROTOCOL = 5
 def handle(
     context: Context, request: SyncGroupRequest
 ) -> Outcome[SyncGroupResponse] | Coroutine[Any, Any, Outcome[SyncGroupResponse]]:
+    context.note_member(request.group_id, request.member_id)
     if context.api_version >= FIRST_WITH_PROTOCOL and None in (request.protocol_type, request.protocol_name):
         return Outcome(SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)

@@ -26,6 +26,7 @@ REQUEST, RESPONSE = ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatRespons
 
 
 def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> Outcome[ConsumerGroupHeartbeatResponse]:
+    context.note_member(request.group_id, request.member_id)
     check_protocol(context.broker)
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     if request.subscribed_topic_names:

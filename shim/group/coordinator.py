@@ -11,7 +11,7 @@ import logging
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.classic_requests import ClassicRequests
 from kafka_shim.group.consumer_requests import ConsumerRequests
-from kafka_shim.group.decision import REGEX
+from kafka_shim.group.decision import REBALANCE, REGEX, SESSION
 from kafka_shim.group.offset_requests import OffsetRequests
 from kafka_shim.group.runtime import RETRY_MS, TOPIC, CoordinatorRuntime
 
@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kafka_shim.clock import Clock, Timer
+    from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
     from kafka_shim.faults import Faults
     from kafka_shim.group.groups import Groups
@@ -50,7 +50,6 @@ class GroupCoordinator:
         self, *, clock: Clock, config: BrokerConfig, logs: Logs, metadata: MetadataStore, faults: Faults
     ) -> None:
         self._runtime = CoordinatorRuntime(clock, config, logs, metadata, faults, self._on_timer)
-        self._expiry: Timer | None = None
         self.classic = ClassicRequests(self._runtime)
         self.consumer = ConsumerRequests(self._runtime)
         self.offsets = OffsetRequests(self._runtime)
@@ -66,14 +65,21 @@ class GroupCoordinator:
         metadata.on_topic_deleted.append(self._on_topic_deleted)
         if TOPIC in metadata.image.topics:
             self._runtime.loader.start(self._runtime.partition_count())
-        self._schedule_expiry()
+        interval_ms = self._runtime.config.offsets_retention_check_interval_ms
+        self._runtime.scheduler.every("expiry", interval_ms, self._expire)
 
     def stop(self) -> None:
         """Stop the timers and answer delayed joins and syncs with NOT_COORDINATOR: their clients look for another."""
-        if self._expiry is not None:
-            self._expiry.cancel()
-            self._expiry = None
         self._runtime.stop()
+
+    def know_connected(self, has_member: Callable[[str, str], bool]) -> None:
+        """`has_member(group_id, member_id)`: whether the client of a member is connected. Asked under a virtual clock
+        alone, when a member has not been heard from for its session or rebalance time."""
+
+        def is_alive(key: Key) -> bool:
+            return key[1] in (SESSION, REBALANCE) and has_member(key[0], key[2])
+
+        self._runtime.timers.is_alive = is_alive
 
     def call_after_steps(self, function: Callable[[], object]) -> None:
         """Call `function` whenever a part of the log was read in the background."""
@@ -138,13 +144,8 @@ class GroupCoordinator:
             logger.warning("timer %s of group %s: %s; it is tried again", timer, group_id, error)
             runtime.timers.schedule(key, REGEX_RETRY_MS if timer == REGEX else RETRY_MS)
 
-    def _schedule_expiry(self) -> None:
-        interval_ms = self._runtime.config.offsets_retention_check_interval_ms
-        self._expiry = self._runtime.clock.call_later(interval_ms, self._expire)
-
     def _expire(self) -> None:
-        self._schedule_expiry()
-        self._runtime.run_in_steps("expiry", self.offsets.expire(self._remove))
+        self._runtime.scheduler.in_slices("slices of expiry", self.offsets.expire(self._remove))
 
     # --- topics
 

@@ -118,7 +118,7 @@ class OffsetRequests:
     def on_topic_deleted(self, topic: Topic) -> None:
         """Its offsets go, a step at a time where there are many groups; from what is not read yet when it is."""
         name, topic_id = topic.name, topic.topic_id
-        self._runtime.run_in_steps(f"deleted {topic_id.hex()}", self._remove_topic(name, topic_id))
+        self._runtime.scheduler.in_slices(f"deleted {topic_id.hex()}", self._remove_topic(name, topic_id))
 
     def _remove_topic(self, topic: str, topic_id: bytes) -> Generator[None, None, None]:
         def remove(groups: Groups) -> None:

@@ -18,13 +18,14 @@ from kafka_shim.group.loader import CoordinatorLoader
 from kafka_shim.group.timers import Timers
 from kafka_shim.java_hash import internal_partition
 from kafka_shim.outcome import Outcome
+from kafka_shim.scheduler import Scheduler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator, Iterable
     from typing import Any
 
-    from kafka_shim.clock import Clock, Timer
+    from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
     from kafka_shim.faults import Faults
     from kafka_shim.group.decision import Decision
@@ -87,15 +88,13 @@ class CoordinatorRuntime:
         self.loader = CoordinatorLoader(clock, logs, TOPIC, self._resume)
         # Joins and syncs that wait.
         self._purgatory: set[DelayedResponse] = set()
-        # Work that goes on a step at a time.
-        self._steps: dict[str, Timer] = {}
+        # Periodic work, and work that goes on a slice at a time.
+        self.scheduler = Scheduler(clock)
 
     def stop(self) -> None:
         """Stop the timers and answer delayed requests with NOT_COORDINATOR: their clients look for another."""
         self.loader.stop()
-        for timer in self._steps.values():
-            timer.cancel()
-        self._steps.clear()
+        self.scheduler.stop()
         self.dismiss()
 
     def dismiss(self) -> None:
@@ -113,15 +112,6 @@ class CoordinatorRuntime:
 
             self._image = CoordinatorMetadataImage(self.config, self.metadata.image)
         return self._image
-
-    def run_in_steps(self, name: str, steps: Generator[None, None, None]) -> None:
-        """Run a generator to its end, a step at once and each other on a later turn of the loop, in place of what runs
-        under the same name."""
-        running = self._steps.pop(name, None)
-        if running is not None:
-            running.cancel()
-        if next(steps, self) is not self:
-            self._steps[name] = self.clock.call_later(0, self.run_in_steps, name, steps)
 
     # --- groups
 

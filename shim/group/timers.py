@@ -18,24 +18,27 @@ CALLS_PER_TURN = 100
 
 
 class _Entry:
-    """`armed_ms` is when the clock will call, `due_ms` when it is really meant."""
+    """`armed_ms` is when the clock will call, `due_ms` when it is really meant, `delay_ms` after it was started."""
 
-    __slots__ = ("armed_ms", "due_ms", "timer")
+    __slots__ = ("armed_ms", "delay_ms", "due_ms", "timer")
 
     def __init__(self, due_ms: float) -> None:
         self.armed_ms = due_ms
         self.due_ms = due_ms
+        self.delay_ms: float = 0
         self.timer: Timer
 
 
 class Timers:
     """Owned by the coordinator, which is called with the key of each timer that is due; a key has one timer."""
 
-    __slots__ = ("_called", "_clock", "_entries", "_late", "_on_due")
+    __slots__ = ("_called", "_clock", "_entries", "_late", "_on_due", "is_alive")
 
     def __init__(self, clock: Clock, on_due: Callable[[Key], None]) -> None:
         self._clock = clock
         self._on_due = on_due
+        # Whether a timer waits for a client that is connected: it cannot speak while a virtual clock is moved.
+        self.is_alive: Callable[[Key], bool] = _nobody
         self._entries: dict[Key, _Entry] = {}
         # Of this turn of the loop: how many were called, and which have to wait for the next.
         self._called = 0
@@ -52,11 +55,13 @@ class Timers:
             if only_if_absent:
                 return
             entry.due_ms = due_ms
+            entry.delay_ms = delay_ms
             if due_ms >= entry.armed_ms:
                 return  # it notices when the clock calls
             entry.timer.cancel()
         else:
             entry = self._entries[key] = _Entry(due_ms)
+            entry.delay_ms = delay_ms
         self._arm(key, entry, delay_ms)
 
     def _arm(self, key: Key, entry: _Entry, delay_ms: float) -> None:
@@ -67,6 +72,9 @@ class Timers:
         if self._entries.get(key) is not entry:
             return
         left_ms = entry.due_ms - self._clock.monotonic_ms()
+        if left_ms <= 0 and self._clock.is_virtual and self.is_alive(key):
+            entry.due_ms = max(entry.due_ms, self._clock.heard_until_ms() + entry.delay_ms)
+            left_ms = entry.due_ms - self._clock.monotonic_ms()
         if left_ms > 0:
             self._arm(key, entry, left_ms)
             return
@@ -101,3 +109,7 @@ class Timers:
         for entry in self._entries.values():
             entry.timer.cancel()
         self._entries.clear()
+
+
+def _nobody(key: Key) -> bool:
+    return False

@@ -150,16 +150,25 @@ class Cleaner:
         if candidate is None:
             return False
         loop = asyncio.get_running_loop()
+        clock = self._home.clock
         try:
             work = self.begin(candidate)
 
             def run() -> None:
-                error = _attempt(work)
-                with suppress(RuntimeError):  # the loop is closed: nobody is left to tell
-                    loop.call_soon_threadsafe(self._done, work, error)
+                try:
+                    error = _attempt(work)
+                    with suppress(RuntimeError):  # the loop is closed: nobody is left to tell
+                        loop.call_soon_threadsafe(self._done, work, error)
+                finally:
+                    clock.end_work()
 
             thread = threading.Thread(target=run, name="kafka-shim-cleaner", daemon=True)
-            thread.start()
+            clock.begin_work()
+            try:
+                thread.start()
+            except BaseException:
+                clock.end_work()
+                raise
         except Exception as err:
             self._pause(candidate.log, err)
             return False
@@ -203,7 +212,8 @@ class Cleaner:
         """The dirtiest partition that is due. One that cannot be examined is left alone for a while."""
         best: Candidate | None = None
         monotonic_ms = self._home.clock.monotonic_ms()
-        for log in self._logs.loaded():
+        # What is not closed is not cleaned.
+        for log in [log for log in self._logs.loaded() if len(log.segments) > 1]:
             if not log.config.compact or log in self._uncleanable:
                 continue
             if self._pauses and monotonic_ms < self._pauses.get(log, (0, 0))[0]:

@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kafka_shim.clock import Clock
     from kafka_shim.faults import Faults
 
 logger = logging.getLogger(__name__)
@@ -74,8 +75,9 @@ class Flusher:
     Requests that gathered while one group was synced form the next group, and a file that several name is synced once.
     A thread that died is replaced at the next task; when the system refuses a thread, the caller does the work."""
 
-    def __init__(self, faults: Faults) -> None:
+    def __init__(self, faults: Faults, clock: Clock) -> None:
         self._faults = faults
+        self._clock = clock
         self._queue: SimpleQueue[Sync | Callable[[], None] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
@@ -121,6 +123,7 @@ class Flusher:
         self._drain()  # what a thread that died left
 
     def _put(self, task: Sync | Callable[[], None]) -> None:
+        self._clock.begin_work()
         self._queue.put(task)
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._work, name="kafka-shim-flusher", daemon=True)
@@ -162,6 +165,8 @@ class Flusher:
                 logger.warning("background file work failed: %s", err)
             except BaseException:
                 logger.exception("background file work failed")
+            finally:
+                self._clock.end_work()
         return True
 
     def _sync_file(self, path: str) -> OSError | None:

@@ -40,7 +40,7 @@ class Home:
         self.clock = clock
         self.faults = faults
         self.files = OpenFiles()
-        self.flusher = Flusher(faults)
+        self.flusher = Flusher(faults, clock)
         # (log, producer_id, producer_epoch, commit, offset) after each transaction marker
         self.on_marker: list[MarkerHook] = []
         self.offline: set[PartitionLog] = set()

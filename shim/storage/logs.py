@@ -9,9 +9,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from itertools import chain, islice
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.scheduler import Scheduler
 from kafka_shim.storage import checkpoint, names, recovery, reopening, retention
 from kafka_shim.storage.cleaner import Cleaner
 from kafka_shim.storage.data_dir import (
@@ -29,7 +29,7 @@ from kafka_shim.storage.results import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.clock import Clock, Timer
+    from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig, TopicConfig
     from kafka_shim.faults import Faults
     from kafka_shim.storage.checkpoint import Partition
@@ -76,7 +76,9 @@ class Logs:
         self._absent: set[Partition] = set()
         # Of `_unused`: those that could not be loaded at their last use, and why.
         self._not_loaded: dict[Partition, OSError] = {}
-        self._timers: dict[str, Timer] = {}
+        self._scheduler = Scheduler(clock)
+        # The recovery points and high watermarks that were written last, by directory.
+        self._points_written: dict[DataDir, tuple[dict[Partition, int], dict[Partition, int]]] = {}
         self.cleaner = Cleaner(self, self.home)
 
     @property
@@ -467,9 +469,10 @@ class Logs:
     def run_periodically(self) -> None:
         """Set the timers of retention, flush, checkpoints and producer expiry. Needs the running loop (real clock)."""
         config = self.config
-        self._repeat("retention", config.log_retention_check_interval_ms, self._retain_in_slices)
-        self._repeat("checkpoint", config.log_flush_offset_checkpoint_interval_ms, self._checkpoint_aside)
-        self._repeat("expiry", config.producer_id_expiration_check_interval_ms, self.expire_producers)
+        every = self._scheduler.every
+        every("retention", config.log_retention_check_interval_ms, self._retain_in_slices)
+        every("checkpoint", config.log_flush_offset_checkpoint_interval_ms, self._checkpoint_aside)
+        every("expiry", config.producer_id_expiration_check_interval_ms, self._expire_producers_now)
         self.home.flush_wished = self._look_at_flushes
         if self.home.flush_wanted:
             self._look_at_flushes()
@@ -495,38 +498,29 @@ class Logs:
 
         def look() -> None:
             is_done = self.reopen_offline()
-            del self._timers["reopen"]
             if not is_done:
                 self._reopen_soon(min(2 * pause_ms, reopening.LONGEST_PAUSE_MS))
 
-        if "reopen" not in self._timers:
-            self._timers["reopen"] = self.clock.call_later(pause_ms, look)
+        if not self._scheduler.is_scheduled("reopen"):
+            self._scheduler.after("reopen", pause_ms, look)
 
     def _look_at_flushes(self) -> None:
         """Look every second, for as long as there is something to look at."""
 
         def look() -> None:
-            del self._timers["flush"]
             self.flush_due(self.clock.now_ms())
             if self.home.flush_wanted:
                 self._look_at_flushes()
 
-        if "flush" not in self._timers:
-            self._timers["flush"] = self.clock.call_later(FLUSH_CHECK_MS, look)
-
-    def _repeat(self, name: str, interval_ms: int, task: Callable[[int], object]) -> None:
-        def run() -> None:
-            self._timers[name] = self.clock.call_later(interval_ms, run)
-            task(self.clock.now_ms())
-
-        self._timers[name] = self.clock.call_later(interval_ms, run)
+        if not self._scheduler.is_scheduled("flush"):
+            self._scheduler.after("flush", FLUSH_CHECK_MS, look)
 
     def retain(self, now_ms: int) -> int:
         """Delete what retention allows, in all partitions at once; answers segments deleted."""
         return sum(self._retain_one(log, now_ms) for log in self.all())
 
     def _retain_one(self, log: PartitionLog, now_ms: int) -> int:
-        if log.is_closed or log.is_offline:
+        if log.is_closed or log.is_offline or (len(log.segments) == 1 and log.segments[0].size_bytes == 0):
             return 0
         try:
             return retention.delete_old_segments(log, self.home, now_ms)
@@ -534,16 +528,16 @@ class Logs:
             log.fail(err)
             return 0
 
-    def _retain_in_slices(self, now_ms: int, rest: Iterator[PartitionLog] | None = None) -> None:
+    def _retain_in_slices(self) -> None:
         """As `retain`, but the loop gets its turn after every `SLICE` partitions."""
-        logs = self.all() if rest is None else rest
-        for log in islice(logs, SLICE):
+        self._scheduler.in_slices("slices of retention", self._slices_of_retention(), pause_ms=1)
+
+    def _slices_of_retention(self) -> Iterator[None]:
+        now_ms = self.clock.now_ms()
+        for number, log in enumerate(self.all(), 1):
             self._retain_one(log, now_ms)
-        left = next(logs, None)
-        if left is not None:
-            self._timers["retention-slice"] = self.clock.call_later(
-                1, self._retain_in_slices, now_ms, chain([left], logs)
-            )
+            if number % SLICE == 0:
+                yield
 
     def flush_due(self, now_ms: int) -> int:
         """Have the partitions synced that `flush.ms` is over for; answers how many."""
@@ -557,6 +551,9 @@ class Logs:
         """Forget silent producers; answers how many."""
         return sum(log.producers.expire(now_ms, self.config.producer_id_expiration_ms) for log in self._logs.values())
 
+    def _expire_producers_now(self) -> None:
+        self.expire_producers(self.clock.now_ms())
+
     def checkpoint(self, *, sync: bool = False) -> None:
         """Write recovery points, log start offsets and high watermarks of all directories."""
         for data_dir in self.dirs:
@@ -569,13 +566,19 @@ class Logs:
         _write_points(data_dir, *self._points(data_dir), sync=sync)
         self._write_start_offsets(data_dir, sync=sync)
 
-    def _checkpoint_aside(self, now_ms: int) -> None:
-        """The checkpoints that may be long, in the flusher's thread. Start offsets are written as they change."""
+    def _checkpoint_aside(self) -> None:
+        """The checkpoints that may be long, in the flusher's thread, where they changed. Start offsets are written as
+        they change."""
         for data_dir in self.dirs:
-            recovery_points, high_watermarks = self._points(data_dir)
-            self.home.flusher.run(
-                partial(_write_points, data_dir, recovery_points, high_watermarks, sync=False),
-            )
+            points = self._points(data_dir)
+            if self._points_written.get(data_dir) != points:
+                self.home.flusher.run(partial(self._write_points_aside, data_dir, points))
+
+    def _write_points_aside(self, data_dir: DataDir, points: tuple[dict[Partition, int], dict[Partition, int]]) -> None:
+        # In the flusher's thread, which does one at a time.
+        self._points_written.pop(data_dir, None)
+        _write_points(data_dir, *points, sync=False)
+        self._points_written[data_dir] = points
 
     def _points(self, data_dir: DataDir) -> tuple[dict[Partition, int], dict[Partition, int]]:
         """Recovery points and high watermarks."""
@@ -616,9 +619,7 @@ class Logs:
 
     def stop(self) -> None:
         """Clean stop: flush and close all, write checkpoints, snapshots and the clean-shutdown mark, unlock. Blocks."""
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+        self._scheduler.stop()
         self.home.flush_wished = self.home.reopen_wanted = nothing
         self.cleaner.stop()
         for partition in list(self._to_retire):

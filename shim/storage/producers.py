@@ -274,6 +274,8 @@ class Producers:
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that were silent for `producer.id.expiration.ms`; answers how many (A9)."""
+        if not self.entries and not self._verifications:
+            return 0
         gone = [entry.producer_id for entry in self.entries.values() if is_expired(entry, now_ms, expiration_ms)]
         for producer_id in gone:
             del self.entries[producer_id]

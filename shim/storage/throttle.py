@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.clock import Clock
@@ -20,7 +18,7 @@ class Throttle:
         self._started_ms = clock.monotonic_ms()
         self._taken = 0
         self._unchecked = 0
-        self._stopped = threading.Event()
+        self._pause = clock.pause()
 
     def take(self, size_bytes: int) -> None:
         """Account for bytes, and wait when they came too fast."""
@@ -32,8 +30,8 @@ class Throttle:
         due_ms = self._taken * 1000 / self._rate
         wait_ms = due_ms - (self._clock.monotonic_ms() - self._started_ms)
         if wait_ms > 1:
-            self._stopped.wait(wait_ms / 1000)
+            self._pause.wait(wait_ms)
 
     def stop(self) -> None:
         """Let everyone go on at once, now and later."""
-        self._stopped.set()
+        self._pause.stop()

@@ -15,6 +15,7 @@ from kafka_shim.embedded import Broker
 from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.tests.produced import batch, make_topic, metadata, produce
 from kafka_shim.tests.protocol.values import STRINGS, Seeded, make, systematic
+from kafka_shim.tests.test_connection import until
 from kafka_shim.wire_client import Connection, WireClientError
 
 NAMES = ("t", "t", "group-1", "1", "x")
@@ -56,6 +57,7 @@ def test_no_request_is_a_bug(shared: Broker, api: Api, caplog):
             make_topic(client, "t")
         topic_id = metadata(client, "t").topics[0].topic_id
     sent = 0
+    opened = shared.state.metrics.connections_opened
     for version in range(api.first, api.last + 1):
         requests = list(systematic(api.request, version, SEEDS))
         requests += [make(api.request, version, Known(seed, topic_id)) for seed in range(4 * SEEDS)]
@@ -66,6 +68,9 @@ def test_no_request_is_a_bug(shared: Broker, api: Api, caplog):
                 with Connection(shared.bootstrap_servers, timeout_s=60, client_id=STRINGS[sent % 4]) as client:
                     sent += 1
                     client.send_bytes(encode_request_frame(request, version, 1, "absurd"))
+    metrics = shared.state.metrics
+    until(shared, lambda: metrics.connections_opened >= opened + sent)
+    until(shared, lambda: metrics.connections_closed == metrics.connections_opened)
     shared.clock.advance("1h")
     assert shared.state.metrics.requests[api.key] > sent * 0.9 > 10
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR], caplog.text[-3000:]

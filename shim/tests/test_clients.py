@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
+import time
 
 import aiokafka
 import confluent_kafka
@@ -71,3 +73,45 @@ def test_aiokafka_reads_what_it_wrote(either):
         return [record.value for record in found]
 
     assert asyncio.run(round_trip()) == VALUES
+
+
+def test_a_week_costs_nobody_a_connection_or_a_membership():
+    """A virtual week once closed 150 connections of these three clients, and the consumer was no member any more."""
+    with Broker(clock="virtual") as broker, contextlib.ExitStack() as clients:
+        first = kafka.KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+        clients.callback(first.close)
+        second = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers})
+        consumer = kafka.KafkaConsumer(
+            "t", bootstrap_servers=broker.bootstrap_servers, group_id="g", auto_offset_reset="earliest"
+        )
+        clients.callback(consumer.close)
+
+        def pass_through(value: bytes) -> None:
+            first.send("t", value).get(20)
+            second.produce("t", value)
+            assert second.flush(20) == 0
+            wanted = 2
+            while wanted:
+                wanted -= sum(len(records) for records in consumer.poll(200).values())
+            consumer.commit()
+
+        def counts() -> tuple[int, int, int, str]:
+            group = broker.state.groups.find("g")
+            members = ",".join(sorted(group.members))
+            metrics = broker.state.metrics
+            return metrics.connections_closed, metrics.connections_refused, group.generation_id, members
+
+        pass_through(b"before")
+        before = broker.call(counts)
+        started_ms, cpu_ns = broker.clock.now_ms(), broker.call(time.thread_time_ns)
+        broker.clock.advance("7d")
+        cpu_ns = broker.call(time.thread_time_ns) - cpu_ns
+        assert broker.clock.now_ms() - started_ms == 7 * 86_400_000
+        assert broker.call(counts) == before
+        pass_through(b"after")
+        assert broker.call(counts) == before
+        # The same week with clients that say nothing: the member's session ends, idle connections are closed.
+        broker.clock.advance("7d", silent=True)
+        assert broker.call(counts)[0] > before[0]
+    # Of the broker's thread; 0.3 s where this was written.
+    assert cpu_ns < 1_000_000_000

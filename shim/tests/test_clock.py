@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 
 import pytest
 
+from kafka_shim import clock as clock_module
 from kafka_shim.clock import Clock, RealClock, VirtualClock
 from kafka_shim.waiters import Waiter
 
@@ -147,3 +149,208 @@ def test_a_cancelled_wait_leaves_the_waiter_usable():
         assert await waiter.wait(100) is True
 
     asyncio.run(main())
+
+
+def test_advancing_waits_for_chains_of_any_length(loop_factory):
+    """Eight turns of the loop were given once, and a longer chain went on in the next instant."""
+    clock = VirtualClock(start_ms=0)
+    seen = []
+
+    async def link(depth):
+        if depth:
+            return await asyncio.ensure_future(link(depth - 1))
+        await asyncio.sleep(0)
+        return clock.now_ms()
+
+    async def sleeper():
+        for _ in range(2):
+            await clock.sleep_ms(10)
+            seen.append(await link(20))
+
+    async def main():
+        task = asyncio.ensure_future(sleeper())
+        await clock.advance_and_settle(100)
+        await task
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(main())
+    assert seen == [10, 20]
+
+
+def test_advancing_waits_for_work_in_threads_before_the_next_instant(loop_factory):
+    clock = VirtualClock(start_ms=0)
+    seen = []
+
+    def hand_off():
+        loop = asyncio.get_running_loop()
+        begun = clock.now_ms()
+        may_work = threading.Event()
+        clock.begin_work()
+
+        def work():
+            assert may_work.wait(20)
+            loop.call_soon_threadsafe(lambda: seen.append((begun, clock.now_ms())))
+            clock.end_work()
+
+        thread = threading.Thread(target=work)
+        threads.append(thread)
+        thread.start()
+        # The thread goes on only when the loop has had many turns: hoping for some of them is not enough.
+        turns = iter(range(50))
+
+        def turn():
+            if next(turns, None) is None:
+                may_work.set()
+            else:
+                loop.call_soon(turn)
+
+        turn()
+
+    threads: list[threading.Thread] = []
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+
+        async def main():
+            timer = clock.every(10, hand_off)
+            await clock.advance_and_settle(35)
+            timer.cancel()
+
+        runner.run(main())
+    for thread in threads:
+        thread.join()
+    assert seen == [(10, 10), (20, 20), (30, 30)]
+
+
+def test_a_thread_that_pauses_lets_the_clock_go_on_and_ends_at_its_instant(loop_factory):
+    clock = VirtualClock(start_ms=0)
+    seen = []
+
+    async def main():
+        pause = clock.pause()
+        clock.begin_work()
+
+        def work():
+            for _ in range(3):
+                pause.wait(1000)
+                seen.append(clock.now_ms())
+            clock.end_work()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        await clock.advance_and_settle(2500)
+        assert seen == [1000, 2000]
+        pause.stop()
+        thread.join()
+        pause.wait(1000)
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(main())
+    assert seen == [1000, 2000, 2500]
+
+
+def test_a_pause_of_the_real_clock_ends_when_it_is_stopped():
+    pause = RealClock().pause()
+    pause.wait(1)
+    thread = threading.Thread(target=pause.wait, args=(1_000_000,))
+    thread.start()
+    pause.stop()
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("clock", [RealClock(), VirtualClock()], ids=["real", "virtual"])
+def test_periodic_work_goes_on_after_it_raised(loop_factory, clock):
+    runs = []
+
+    def action():
+        runs.append(clock.monotonic_ms())
+        if len(runs) == 1:
+            raise ValueError("once")
+
+    async def main():
+        errors = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: errors.append(context["exception"]))
+        timer = clock.every(1, action)
+        if isinstance(clock, VirtualClock):
+            with pytest.raises(ValueError, match="once"):
+                clock.advance(1)
+            clock.advance(2)
+        else:
+            while len(runs) < 3:
+                await clock.sleep_ms(1)
+            assert str(errors[0]) == "once"
+        timer.cancel()
+        timer.cancel()
+        count = len(runs)
+        await clock.sleep_ms(0)
+        assert len(runs) == count >= 3
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(main())
+
+
+def test_what_never_rests_is_named():
+    async def main(monkeypatch):
+        monkeypatch.setattr(clock_module, "MOST_TURNS", 100)
+
+        async def restless():
+            while True:  # noqa: ASYNC110 it is what the clock complains of
+                await asyncio.sleep(0)
+
+        task = asyncio.ensure_future(restless())
+        with pytest.raises(RuntimeError, match="restless"):
+            await VirtualClock().advance_and_settle(1)
+        task.cancel()
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        asyncio.run(main(monkeypatch))
+
+
+def test_a_clock_is_advanced_by_one_at_a_time():
+    async def main():
+        clock = VirtualClock()
+        first = asyncio.ensure_future(clock.advance_and_settle(10))
+        await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="being advanced"):
+            await clock.advance_and_settle(10)
+        await first
+        assert clock.monotonic_ms() == 10
+
+    asyncio.run(main())
+
+
+def test_a_week_of_periodic_work_that_wakes_nobody_costs_no_turn_of_the_loop(loop_factory):
+    clock = VirtualClock(start_ms=0)
+    runs = []
+    turns = []
+
+    async def main():
+        loop = asyncio.get_running_loop()
+
+        def turn():
+            turns.append(1)
+            loop.call_soon(turn)
+
+        timer = clock.every(60_000, lambda: runs.append(1))
+        loop.call_soon(turn)
+        await clock.advance_and_settle(7 * 86_400_000)
+        timer.cancel()
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(main())
+    assert len(runs) == 7 * 24 * 60
+    assert len(turns) < len(runs) / 100
+
+
+def test_only_an_advance_for_living_clients_says_that_they_were_heard():
+    async def main():
+        clock = VirtualClock()
+        await clock.advance_and_settle(10)
+        assert clock.heard_until_ms() < 0
+        await clock.advance_and_settle(10, clients_alive=True)
+        assert clock.heard_until_ms() == 20
+        await clock.advance_and_settle(10)
+        assert clock.heard_until_ms() == 20
+
+    asyncio.run(main())
+    assert RealClock().heard_until_ms() < 0

@@ -302,15 +302,15 @@ def test_an_idle_connection_is_closed_and_one_that_waits_is_not():
             make_topic(client, "t")
             client.send(fetch_request({("t", 0): 0}, max_wait_ms=200_000), 12)
             until(broker, lambda: len(broker.state.parked))
-            broker.clock.advance("50s")
+            broker.clock.advance("50s", silent=True)
             idle.sendall(versions_frame())
             read_answer(idle)
-            broker.clock.advance("50s")
+            broker.clock.advance("50s", silent=True)
             idle.sendall(versions_frame())
             read_answer(idle)
-            broker.clock.advance("90s")
+            broker.clock.advance("90s", silent=True)
             assert is_closed(idle)
-            broker.clock.advance("60s")
+            broker.clock.advance("60s", silent=True)
             assert client.receive(1, 12)
 
 
@@ -326,7 +326,7 @@ def test_an_idle_client_that_never_reads_is_let_go_with_its_answers():
             while True:
                 never_reads.send(frame * 100)
         assert broker.call(lambda: broker.state.metrics.connections_opened) == 2
-        broker.clock.advance("90s")
+        broker.clock.advance("90s", silent=True)
         until(broker, lambda: broker.state.metrics.connections_closed == 2)
 
 

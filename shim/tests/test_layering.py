@@ -13,8 +13,8 @@ SHIM = ROOT / "shim"
 
 # Each layer may import itself and what stands before it; parts of one layer do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "java_hash"),
-    ("clock", "config", "faults", "metrics", "outcome", "patterns", "waiters"),
+    ("errors", "java_hash", "uuids", "randomness", "internal_topics"),
+    ("clock", "config", "faults", "metrics", "outcome", "patterns", "scheduler", "waiters"),
     ("protocol",),
     ("storage",),
     ("metadata",),

@@ -12,6 +12,7 @@ from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome
+from kafka_shim.scheduler import Scheduler
 from kafka_shim.txn import state
 from kafka_shim.txn.completion import Completion
 from kafka_shim.txn.ending import AFTER_COMPLETE, AFTER_PREPARE, ANSWERED, Ending
@@ -20,9 +21,9 @@ from kafka_shim.txn.log import Slot, TransactionLog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Generator
 
-    from kafka_shim.clock import Clock, Timer
+    from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
     from kafka_shim.faults import Faults
     from kafka_shim.metadata.store import MetadataStore
@@ -64,7 +65,7 @@ class TransactionCoordinator:
         self._log = TransactionLog(config, logs, metadata, self.explanations)
         self._completion = Completion(self._log, clock, logs, metadata, faults, self.explanations)
         # From start() to stop().
-        self._timers: dict[str, Timer] = {}
+        self._scheduler = Scheduler(clock)
 
     # --- life
 
@@ -75,22 +76,14 @@ class TransactionCoordinator:
             if slot.transaction is not None and slot.transaction.is_prepared:
                 self._completion.resume(slot, slot.transaction)
         config = self._config
-        self._every("abort", config.transaction_abort_timed_out_transaction_cleanup_interval_ms, self.abort_timed_out)
-        self._every("expire", config.transaction_remove_expired_transaction_cleanup_interval_ms, self.remove_expired)
+        every = self._scheduler.every
+        every("abort", config.transaction_abort_timed_out_transaction_cleanup_interval_ms, self.abort_timed_out)
+        every("expire", config.transaction_remove_expired_transaction_cleanup_interval_ms, self.remove_expired)
 
     def stop(self) -> None:
         """Stop the timers. Nothing is lost: all state is records."""
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+        self._scheduler.stop()
         self._completion.stop()
-
-    def _every(self, name: str, interval_ms: int, action: Callable[[], None]) -> None:
-        def run() -> None:
-            self._timers[name] = self._clock.call_later(interval_ms, run)
-            action()
-
-        self._timers[name] = self._clock.call_later(interval_ms, run)
 
     def partition_for(self, transactional_id: str) -> int:
         """The partition of `__transaction_state` (B1)."""

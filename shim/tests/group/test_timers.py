@@ -81,3 +81,19 @@ def test_stopped_timers_are_not_called() -> None:
         assert len(called) == CALLS_PER_TURN
 
     run(scenario)
+
+
+def test_who_is_connected_outlives_an_advance_for_living_clients_and_no_other() -> None:
+    async def scenario(clock: VirtualClock, timers: Timers, called: list[Key]) -> None:
+        timers.is_alive = lambda key: key[2] == "connected"
+        timers.schedule(("g", "session", "connected"), 100)
+        timers.schedule(("g", "session", "gone"), 100)
+        await clock.advance_and_settle(1000, clients_alive=True)
+        assert called == [("g", "session", "gone")]
+        # A whole session from then on.
+        await clock.advance_and_settle(99)
+        assert called == [("g", "session", "gone")]
+        await clock.advance_and_settle(1)
+        assert called == [("g", "session", "gone"), ("g", "session", "connected")]
+
+    run(scenario)

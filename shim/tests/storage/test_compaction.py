@@ -577,7 +577,9 @@ def test_pause_of_a_partition_that_cannot_be_cleaned_grows(
     make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = make_disk(COMPACT)
-    disk.open()
+    log = disk.open()
+    keyed(log, (b"a", b"1"))
+    log.roll(NOW_MS)
     tried_ms: list[int] = []
 
     def broken(*_: object) -> Any:

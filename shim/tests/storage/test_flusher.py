@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kafka_shim.clock import RealClock
 from kafka_shim.faults import Faults
 from kafka_shim.storage.flusher import Flusher
 
@@ -29,7 +30,7 @@ def faults() -> Faults:
 
 @pytest.fixture
 def flusher(faults: Faults) -> Iterator[Flusher]:
-    flusher = Flusher(faults)
+    flusher = Flusher(faults, RealClock())
     yield flusher
     flusher.stop()
 

@@ -139,16 +139,16 @@ def test_flushes_are_looked_at_only_while_something_waits_for_one(make_disk: Cal
     logs = disk.logs
     assert logs is not None
     logs.run_periodically()
-    assert "flush" not in logs._timers
+    assert not logs._scheduler.is_scheduled("flush")
     put(log, b"a")
-    assert "flush" in logs._timers
+    assert logs._scheduler.is_scheduled("flush")
     disk.clock.advance(4000)
     assert log.unflushed_since_ms >= 0
     disk.clock.advance(2000)
     assert log.unflushed_since_ms == -1
-    assert "flush" not in logs._timers
+    assert not logs._scheduler.is_scheduled("flush")
     put(log, b"b")
-    assert "flush" in logs._timers
+    assert logs._scheduler.is_scheduled("flush")
 
 
 @pytest.mark.parametrize("ends", ["before", "after"])

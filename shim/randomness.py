@@ -1,0 +1,59 @@
+"""The only source of chance: ids, names that must not collide, keys of hashes. Reached through the broker's clock."""
+
+from __future__ import annotations
+
+import os
+
+from kafka_shim.uuids import java_uuid_text, uuid_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from random import Random
+
+
+class Randomness:
+    """Bytes of the operating system; or, with a seed, the same ones in each run."""
+
+    __slots__ = ("_generator", "seed")
+
+    def __init__(self, seed: int | None = None) -> None:
+        self.seed = seed
+        self._generator: Random | None = None
+        if seed is not None:
+            from random import Random  # late: it costs a start five milliseconds
+
+            self._generator = Random(seed)
+
+    @classmethod
+    def seeded(cls, seed: int | None = None) -> Randomness:
+        """One that can be repeated: `seed` tells how when none was given."""
+        return cls(int.from_bytes(os.urandom(4)) if seed is None else seed)
+
+    def bytes_of(self, size: int) -> bytes:
+        return os.urandom(size) if self._generator is None else self._generator.randbytes(size)
+
+    def integer(self, low: int, high: int) -> int:
+        """One of `low` to `high`, both included."""
+        return low + int.from_bytes(self.bytes_of(16)) % (high - low + 1)
+
+    def uuid(self) -> bytes:
+        """A uuid of version 4 that does not begin with a dash in base64, which command lines would take for an option
+        (Kafka: Uuid.randomUuid)."""
+        while True:
+            raw = self._uuid()
+            if raw[0] >> 2 != 62:
+                return raw
+
+    def uuid_text(self) -> str:
+        """`uuid` as Kafka prints it."""
+        return uuid_text(self.uuid())
+
+    def java_uuid_text(self) -> str:
+        """A uuid of version 4 as `java.util.UUID` prints it: the end of a classic member id."""
+        return java_uuid_text(self._uuid())
+
+    def _uuid(self) -> bytes:
+        raw = bytearray(self.bytes_of(16))
+        raw[6] = raw[6] & 0x0F | 0x40
+        raw[8] = raw[8] & 0x3F | 0x80
+        return bytes(raw)

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kafka_shim.clock import VirtualClock
+from kafka_shim.scheduler import Scheduler
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock(start_ms=0)
+
+
+def test_periodic_work_runs_at_each_interval_until_it_is_stopped(clock: VirtualClock):
+    scheduler = Scheduler(clock)
+    runs = []
+    scheduler.every("a", 10, lambda: runs.append(("a", clock.now_ms())))
+    scheduler.every("b", 15, lambda: runs.append(("b", clock.now_ms())))
+    clock.advance(30)
+    assert runs == [("a", 10), ("b", 15), ("a", 20), ("b", 30), ("a", 30)]
+    scheduler.stop()
+    clock.advance(30)
+    assert len(runs) == 5
+
+
+def test_a_task_takes_the_place_of_what_has_its_name(clock: VirtualClock):
+    scheduler = Scheduler(clock)
+    runs = []
+    scheduler.after("a", 10, runs.append, "first")
+    scheduler.after("a", 20, runs.append, "second")
+    assert scheduler.is_scheduled("a")
+    clock.advance(100)
+    assert runs == ["second"]
+    assert not scheduler.is_scheduled("a")
+    scheduler.every("a", 10, lambda: runs.append("third"))
+    scheduler.cancel("a")
+    scheduler.cancel("a")
+    clock.advance(100)
+    assert runs == ["second"]
+
+
+def test_slices_leave_the_loop_to_others_in_between(clock: VirtualClock, loop_factory):
+    scheduler = Scheduler(clock)
+    seen = []
+
+    def slices():
+        for number in range(3):
+            seen.append(number)
+            asyncio.get_running_loop().call_soon(seen.append, "another")
+            yield
+
+    async def main():
+        scheduler.in_slices("work", slices())
+        assert seen == [0]
+        await clock.advance_and_settle(0)
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(main())
+    assert seen == [0, "another", 1, "another", 2, "another"]
+    assert not scheduler.is_scheduled("work")
+
+
+def test_slices_with_a_pause_take_that_time_each(clock: VirtualClock):
+    scheduler = Scheduler(clock)
+    seen = []
+
+    def slices():
+        for _ in range(3):
+            seen.append(clock.now_ms())
+            yield
+
+    scheduler.in_slices("work", slices(), pause_ms=5)
+    clock.advance(100)
+    assert seen == [0, 5, 10]
