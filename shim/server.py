@@ -49,7 +49,7 @@ class Server:
         broker.faults = faults or Faults()
         broker.metrics = Metrics()
         broker.node_id = config.node_id
-        broker.fetch_sessions = FetchSessionCache(config.max_incremental_fetch_session_cache_slots)
+        broker.fetch_sessions = FetchSessionCache(config.max_incremental_fetch_session_cache_slots, broker.clock.random)
         self._dispatcher = Dispatcher(broker)
         broker.receive_memory = ReceiveMemory(config.queued_max_request_bytes)
         broker.send_memory = SendMemory()

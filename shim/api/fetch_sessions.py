@@ -16,11 +16,11 @@ from kafka_shim.errors import ErrorCode
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from random import Random
 
     from kafka_shim.api.fetch_reads import PartitionRead
     from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchRequest
     from kafka_shim.protocol.messages.fetch_response import PartitionData
+    from kafka_shim.randomness import Randomness
 
     # Topic name, or topic id from Fetch v13 on; partition index.
     Key = tuple[str | bytes, int]
@@ -138,13 +138,12 @@ class FetchContext:
 class FetchSessionCache:
     """All sessions of one broker, the least recently used first."""
 
-    __slots__ = ("_random", "_seed", "_sessions", "slots")
+    __slots__ = ("_random", "_sessions", "slots")
 
-    def __init__(self, slots: int, seed: int | None = None) -> None:
+    def __init__(self, slots: int, random: Randomness) -> None:
         self.slots = slots
         self._sessions: dict[int, FetchSession] = {}
-        self._seed = seed
-        self._random: Random | None = None
+        self._random = random
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -178,13 +177,9 @@ class FetchSessionCache:
         """A new session's id, or NO_SESSION when there is no room for one of this size."""
         if len(self._sessions) >= self.slots and not self._evict(len(partitions), now_ms):
             return NO_SESSION
-        if self._random is None:
-            from random import Random  # late: it costs a start five milliseconds
-
-            self._random = Random(self._seed)
         session_id = NO_SESSION
         while session_id == NO_SESSION or session_id in self._sessions:
-            session_id = self._random.randint(1, MAX_SESSION_ID)
+            session_id = self._random.integer(1, MAX_SESSION_ID)
         self._sessions[session_id] = FetchSession(session_id, by_id, partitions, now_ms)
         return session_id
 

@@ -16,7 +16,7 @@ from kafka_shim.api.produce_append import PartitionBatch, append
 from kafka_shim.api.transactional_produce import admit_and_append, is_transactional
 from kafka_shim.authorization import require
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
-from kafka_shim.metadata.store import INTERNAL_TOPICS
+from kafka_shim.internal_topics import INTERNAL_TOPICS
 from kafka_shim.protocol.messages.produce_request import ProduceRequest
 from kafka_shim.protocol.messages.produce_response import (
     PartitionProduceResponse,

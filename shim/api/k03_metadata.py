@@ -18,7 +18,7 @@ from kafka_shim.api.partitions import (
 )
 from kafka_shim.authorization import authorized, authorized_operations, may_on_cluster
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.metadata.store import INTERNAL_TOPICS
+from kafka_shim.internal_topics import INTERNAL_TOPICS
 from kafka_shim.metadata.topics import check_name
 from kafka_shim.protocol.message import ZERO_UUID
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest

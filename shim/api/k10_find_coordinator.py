@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from kafka_shim.authorization import require, require_on_cluster
 from kafka_shim.errors import MALFORMED_REQUEST, ErrorCode, KafkaError
+from kafka_shim.internal_topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kafka_shim.java_hash import internal_partition
-from kafka_shim.metadata.store import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kafka_shim.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from kafka_shim.security.acl import AclOperation, ResourceType
@@ -25,7 +25,7 @@ KEY, MIN, MAX = 10, 0, 6
 REQUEST, RESPONSE = FindCoordinatorRequest, FindCoordinatorResponse
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
-_TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTIONS_TOPIC}
+_TOPICS = {GROUP: GROUP_METADATA_TOPIC, TRANSACTION: TRANSACTION_STATE_TOPIC}
 _RESOURCES = {GROUP: ResourceType.GROUP, TRANSACTION: ResourceType.TRANSACTIONAL_ID}
 FIRST_WITH_KEYS = 4
 FIRST_WITH_SHARE = 6

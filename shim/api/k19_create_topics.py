@@ -13,10 +13,10 @@ from collections import Counter
 
 from kafka_shim.authorization import authorized, may_on_cluster
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
 from kafka_shim.metadata import topics
 from kafka_shim.metadata.config_entries import effective_topic_entries
 from kafka_shim.metadata.configs import creation_configs
-from kafka_shim.metadata.store import METADATA_TOPIC
 from kafka_shim.protocol.message import ZERO_UUID
 from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kafka_shim.protocol.messages.create_topics_response import (
@@ -42,7 +42,7 @@ async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopics
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, None)
     response = CreateTopicsResponse()
     names = Counter(topic.name for topic in request.topics)
-    accepted = [topic for topic in request.topics if names[topic.name] == 1 and topic.name != METADATA_TOPIC]
+    accepted = [topic for topic in request.topics if names[topic.name] == 1 and topic.name != CLUSTER_METADATA_TOPIC]
     metadata = context.broker.metadata
     allowed = {topic.name for topic in accepted}
     shown = authorized(context, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, allowed)
@@ -60,7 +60,7 @@ async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopics
             response.topics.append(_failed(topic.name, err.code, err.message))
         else:
             new.append((topic.name, replicas, options))
-            created = _created(metadata, topic.name, replicas, options)
+            created = _created(context, topic.name, replicas, options)
             response.topics.append(created if topic.name in shown else _without_configs(created))
     if new and not request.validate_only:
         made = {topic.name: topic.topic_id for topic in metadata.create_topics(new, later=True)}
@@ -71,8 +71,8 @@ async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopics
     for name, times in names.items():
         if times > 1:
             response.topics.append(_failed(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
-        elif name == METADATA_TOPIC:
-            reason = f"Creation of internal topic {METADATA_TOPIC} is prohibited."
+        elif name == CLUSTER_METADATA_TOPIC:
+            reason = f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited."
             response.topics.append(_failed(name, ErrorCode.INVALID_REQUEST, reason))
         elif name in denied:
             response.topics.append(_failed(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed."))
@@ -88,12 +88,12 @@ def _decide(metadata: MetadataStore, topic: CreatableTopic) -> tuple[list[list[i
 
 
 def _created(
-    metadata: MetadataStore, name: str, replicas: list[list[int]], options: Mapping[str, str]
+    context: Context, name: str, replicas: list[list[int]], options: Mapping[str, str]
 ) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=name,
         # Kafka makes up an id for a validated topic too.
-        topic_id=topics.random_id(),
+        topic_id=context.broker.clock.random.uuid(),
         error_message=None,
         num_partitions=len(replicas),
         replication_factor=len(replicas[0]),
@@ -104,7 +104,7 @@ def _created(
                 config_source=entry.source,
                 is_sensitive=entry.is_sensitive,
             )
-            for entry in effective_topic_entries(metadata, options)
+            for entry in effective_topic_entries(context.broker.metadata, options)
         ],
     )
 

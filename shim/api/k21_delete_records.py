@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kafka_shim.authorization import authorized
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.metadata.store import INTERNAL_TOPICS
+from kafka_shim.internal_topics import INTERNAL_TOPICS
 from kafka_shim.protocol.messages.delete_records_request import DeleteRecordsRequest
 from kafka_shim.protocol.messages.delete_records_response import (
     DeleteRecordsPartitionResult,

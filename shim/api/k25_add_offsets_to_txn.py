@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from kafka_shim.authorization import require
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from kafka_shim.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
@@ -23,13 +24,11 @@ if TYPE_CHECKING:
 KEY, MIN, MAX = 25, 0, 4
 REQUEST, RESPONSE = AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
-OFFSETS_TOPIC = "__consumer_offsets"
-
 
 def handle(
     context: Context, request: AddOffsetsToTxnRequest
 ) -> AddOffsetsToTxnResponse | Outcome[AddOffsetsToTxnResponse]:
-    partition = OFFSETS_TOPIC, context.broker.groups.partition_for(request.group_id)
+    partition = GROUP_METADATA_TOPIC, context.broker.groups.partition_for(request.group_id)
     try:
         require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
         require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from kafka_shim.authorization import authorized, require
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.outcome import Outcome, wait_for
 from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
 from kafka_shim.protocol.messages.txn_offset_commit_response import (
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 KEY, MIN, MAX = 28, 0, 5
 REQUEST, RESPONSE = TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
-OFFSETS_TOPIC = "__consumer_offsets"
 NO_SEQUENCE = -1
 
 # What trouble with the partition of `__consumer_offsets` or with the transaction's coordinator is called here.
@@ -120,7 +120,7 @@ def _admit(context: Context, request: TxnOffsetCommitRequest) -> tuple[Admission
     must be flushed before the offsets are written."""
     broker = context.broker
     try:
-        log = broker.logs.get(OFFSETS_TOPIC, broker.groups.partition_for(request.group_id))
+        log = broker.logs.get(GROUP_METADATA_TOPIC, broker.groups.partition_for(request.group_id))
     except KafkaError as error:
         producer = request.producer_id, request.producer_epoch
         broker.transactions.note_refusal("TxnOffsetCommit", request.transactional_id, error, producer)

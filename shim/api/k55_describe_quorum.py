@@ -8,7 +8,7 @@ v2 directory ids, listeners of the voters and error messages. Any other partitio
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode
-from kafka_shim.metadata.store import METADATA_TOPIC
+from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
 from kafka_shim.metadata.topics import UNKNOWN_TOPIC_MESSAGE
 from kafka_shim.protocol.messages.describe_quorum_request import DescribeQuorumRequest
 from kafka_shim.protocol.messages.describe_quorum_response import (
@@ -35,7 +35,7 @@ def handle(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumRe
     wanted = [
         (topic.topic_name, partition.partition_index) for topic in request.topics for partition in topic.partitions
     ]
-    if wanted != [(METADATA_TOPIC, 0)]:
+    if wanted != [(CLUSTER_METADATA_TOPIC, 0)]:
         response.topics = [
             TopicData(
                 topic_name=topic.topic_name,
@@ -66,7 +66,7 @@ def handle(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumRe
         high_watermark=metadata.next_offset,
         current_voters=[voter],
     )
-    response.topics = [TopicData(topic_name=METADATA_TOPIC, partitions=[partition])]
+    response.topics = [TopicData(topic_name=CLUSTER_METADATA_TOPIC, partitions=[partition])]
     if context.api_version >= FIRST_WITH_NODES:
         # The listeners of controllers; here the one socket serves both.
         host, port = context.session.advertised()

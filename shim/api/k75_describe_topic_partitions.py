@@ -9,7 +9,7 @@ from __future__ import annotations
 from kafka_shim.api.partitions import led_by
 from kafka_shim.authorization import authorized, authorized_operations
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.metadata.store import INTERNAL_TOPICS
+from kafka_shim.internal_topics import INTERNAL_TOPICS
 from kafka_shim.metadata.topics import check_name
 from kafka_shim.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
 from kafka_shim.protocol.messages.describe_topic_partitions_response import (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from struct import Struct
 
 from kafka_shim.api.produce_append import append
+from kafka_shim.cext.batch import HEADER_SIZE
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import wait_for
 from kafka_shim.protocol.messages.produce_response import ProduceResponse
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.txn.admission import Admission
 
-HEADER_BYTES = 61
 TRANSACTIONAL = 0x10
 # magic; low byte of attributes; producer id, producer epoch, base sequence
 _read_producer = Struct(">16xb5xB20xqhi").unpack_from
@@ -40,7 +40,7 @@ _EXPLAINED = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.NOT_ENOUGH_REPLIC
 
 def is_transactional(records: Any) -> bool:
     # Magic and attributes of the first batch; a second one is refused anyway.
-    if len(records) < HEADER_BYTES:
+    if len(records) < HEADER_SIZE:
         return False
     return bool(records[16] == 2 and records[22] & TRANSACTIONAL)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -33,11 +32,6 @@ def connected(bootstrap_server: str) -> Iterator[Connection]:
     except WireClientError as err:
         click.echo(f"error: {err}", err=True)
         raise click.exceptions.Exit(1) from None
-
-
-def uuid_text(raw: bytes) -> str:
-    """16 bytes as Kafka writes a uuid: base64 for URLs, without padding."""
-    return urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 def parse_pairs(pairs: tuple[str, ...], option: str) -> dict[str, str]:

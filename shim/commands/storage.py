@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.metadata.image import Image
@@ -34,10 +36,12 @@ def format_directories(
     directories: tuple[str, ...], cluster_id: str | None, node_id: int, ignore_formatted: bool
 ) -> None:
     from kafka_shim.metadata.bootstrap import write_checkpoint
-    from kafka_shim.storage.data_dir import DataDir, random_uuid_text
+    from kafka_shim.randomness import Randomness
+    from kafka_shim.storage.data_dir import DataDir
 
     _check_cluster_id(cluster_id)
-    cluster_id = cluster_id or random_uuid_text()
+    random = Randomness()
+    cluster_id = cluster_id or random.uuid_text()
     for name in directories:
         data_dir = DataDir(name)
         _opened(data_dir)
@@ -47,7 +51,7 @@ def format_directories(
                     _fail(f"{data_dir.path} is formatted already")
                 click.echo(f"{data_dir.path} is formatted already.")
                 continue
-            data_dir.write_meta(cluster_id, node_id)
+            data_dir.write_meta(cluster_id, node_id, random)
             # Kafka looks for it in the directory of the metadata log; in the others it does no harm.
             write_checkpoint(Path(data_dir.path), time.time_ns() // 1_000_000)
             click.echo(f"Formatted {data_dir.path} for node {node_id} of cluster {cluster_id}.")
@@ -70,7 +74,7 @@ def info(directory: str) -> None:
         for key in ("cluster.id", "node.id", "directory.id", "version"):
             click.echo(f"{key}: {meta.get(key, '')}")
         click.echo(f"stopped cleanly: {'yes' if (Path(directory) / CLEAN_SHUTDOWN).exists() else 'no'}")
-        if (Path(directory) / "__cluster_metadata-0").is_dir():
+        if (Path(directory) / f"{CLUSTER_METADATA_TOPIC}-0").is_dir():
             image, log = _replayed(data_dir, int(meta.get("node.id", "1")))
             click.echo(f"metadata log: {log.next_offset} records, epoch {log.epoch}")
             for feature, level in sorted(image.features.items()):
@@ -90,10 +94,12 @@ def info(directory: str) -> None:
 @click.option("--cluster-id", "-t", help="the id it had  [default: what another of them says, else a random one]")
 @click.option("--node-id", type=int, help="[default: what another of them or the metadata log says]")
 def mend(directories: tuple[str, ...], cluster_id: str | None, node_id: int | None) -> None:
-    from kafka_shim.storage.data_dir import DataDir, random_uuid_text
+    from kafka_shim.randomness import Randomness
+    from kafka_shim.storage.data_dir import DataDir
     from kafka_shim.storage.results import StorageError
 
     _check_cluster_id(cluster_id)
+    random = Randomness()
     found = []
     try:
         for name in directories:
@@ -107,7 +113,7 @@ def mend(directories: tuple[str, ...], cluster_id: str | None, node_id: int | No
         if known - {cluster_id}:
             _fail(f"the directories belong to the cluster {known.pop()}, not to {cluster_id}")
         if cluster_id is None:
-            cluster_id = random_uuid_text()
+            cluster_id = random.uuid_text()
             click.echo(f"The old cluster id is nowhere: this becomes cluster {cluster_id} (--cluster-id sets it).")
         registered = _registered(found)
         nodes = {int(data_dir.meta["node.id"]) for data_dir in whole if "node.id" in data_dir.meta} or set(registered)
@@ -120,7 +126,7 @@ def mend(directories: tuple[str, ...], cluster_id: str | None, node_id: int | No
         for data_dir in broken:
             if not data_dir.directory_id and len(lost) == len(broken) == 1:
                 data_dir.directory_id = lost[0]
-            data_dir.write_meta(cluster_id, node_id)
+            data_dir.write_meta(cluster_id, node_id, random)
             click.echo(f"Mended {data_dir.path}: node {node_id} of cluster {cluster_id}.")
         if not broken:
             click.echo("Nothing to mend.")
@@ -133,10 +139,10 @@ def mend(directories: tuple[str, ...], cluster_id: str | None, node_id: int | No
 
 def _registered(directories: list[DataDir]) -> dict[int, list[str]]:
     """Of the nodes in the metadata log, the ids of their directories."""
-    from kafka_shim.storage.data_dir import METADATA_TOPIC, uuid_text
+    from kafka_shim.uuids import uuid_text
 
     for data_dir in directories:
-        if Path(data_dir.partition_path(METADATA_TOPIC, 0)).is_dir():
+        if Path(data_dir.partition_path(CLUSTER_METADATA_TOPIC, 0)).is_dir():
             image, _ = _replayed(data_dir, 1)
             return {node: [uuid_text(one) for one in broker.log_dirs] for node, broker in image.brokers.items()}
     return {}

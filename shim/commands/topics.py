@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from kafka_shim.commands.options import bootstrap_option, connected, joined, parse_pairs, uuid_text
+from kafka_shim.commands.options import bootstrap_option, connected, joined, parse_pairs
 from kafka_shim.errors import ErrorCode
+from kafka_shim.uuids import uuid_text
 from kafka_shim.wire_client import Connection, RequestError, check
 
 TYPE_CHECKING = False

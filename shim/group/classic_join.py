@@ -97,7 +97,7 @@ def _join_as_new(
     now_ms: int,
 ) -> None:
     instance_id = request.group_instance_id
-    new_id = f"{client.client_id if instance_id is None else instance_id}-{image.random_uuid()}"
+    new_id = f"{client.client_id if instance_id is None else instance_id}-{image.random.java_uuid_text()}"
     if instance_id is not None:
         old_id = group.static_members.get(instance_id)
         if old_id is not None:

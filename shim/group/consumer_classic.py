@@ -49,7 +49,7 @@ def join(
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "group migration is disabled")
     decision = Decision()
     is_unknown = request.member_id == ""
-    member_id = request.member_id or image.random_member_id()
+    member_id = request.member_id or image.random.uuid_text()
     if len(group.members) >= config.group_consumer_max_size and member_id not in group.members:
         raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED)
     protocols = protocols_of(request.protocols)

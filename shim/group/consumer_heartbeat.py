@@ -78,7 +78,7 @@ def heartbeat(
         raise KafkaError(
             ErrorCode.GROUP_MAX_SIZE_REACHED, f"The consumer group has reached its maximum capacity of {max_size}."
         )
-    member_id = member_id or image.random_member_id()
+    member_id = member_id or image.random.uuid_text()
     owned = _owned(request)
     if request.instance_id is None:
         member = group.members.get(member_id) if joins else group.member(member_id)

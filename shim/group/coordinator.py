@@ -13,7 +13,8 @@ from kafka_shim.group.classic_requests import ClassicRequests
 from kafka_shim.group.consumer_requests import ConsumerRequests
 from kafka_shim.group.decision import REBALANCE, REGEX, SESSION
 from kafka_shim.group.offset_requests import OffsetRequests
-from kafka_shim.group.runtime import RETRY_MS, TOPIC, CoordinatorRuntime
+from kafka_shim.group.runtime import RETRY_MS, CoordinatorRuntime
+from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class GroupCoordinator:
         metadata.on_topic_created.append(self._on_topic_created)
         metadata.on_partitions_added.append(self._on_partitions_added)
         metadata.on_topic_deleted.append(self._on_topic_deleted)
-        if TOPIC in metadata.image.topics:
+        if GROUP_METADATA_TOPIC in metadata.image.topics:
             self._runtime.loader.start(self._runtime.partition_count())
         interval_ms = self._runtime.config.offsets_retention_check_interval_ms
         self._runtime.scheduler.every("expiry", interval_ms, self._expire)
@@ -98,7 +99,7 @@ class GroupCoordinator:
 
     def all_groups(self) -> list[Group]:
         """Every group. Raises COORDINATOR_LOAD_IN_PROGRESS."""
-        if TOPIC not in self._runtime.metadata.image.topics:
+        if GROUP_METADATA_TOPIC not in self._runtime.metadata.image.topics:
             return []
         found = self._runtime.loader.all_groups(range(self._runtime.partition_count()))
         return [group for groups in found for group in groups.by_id.values()]
@@ -168,7 +169,7 @@ class GroupCoordinator:
                 KINDS[group.TYPE].on_topic_changed(group, topic.name)
 
     def _on_topic_deleted(self, topic: Topic) -> None:
-        if topic.name == TOPIC:
+        if topic.name == GROUP_METADATA_TOPIC:
             self._runtime.loader.forget()
             self._runtime.dismiss()
             return

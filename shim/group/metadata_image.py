@@ -5,9 +5,6 @@ There is no clock here: time is an argument of each rule.
 
 from __future__ import annotations
 
-import os
-from base64 import urlsafe_b64encode
-
 from kafka_shim.group.java_order import copied_table_size, order_strings
 from kafka_shim.metadata.image import RESOURCE_GROUP
 
@@ -17,40 +14,19 @@ if TYPE_CHECKING:
 
     from kafka_shim.config import BrokerConfig
     from kafka_shim.metadata.image import Image
+    from kafka_shim.randomness import Randomness
 
 
 class CoordinatorMetadataImage:
-    """Made by the coordinator; tests give their own `random_bytes`."""
+    """Made by the coordinator."""
 
-    def __init__(self, config: BrokerConfig, metadata: Image) -> None:
+    def __init__(self, config: BrokerConfig, metadata: Image, random: Randomness) -> None:
         self.config = config
         self.metadata = metadata
+        self.random = random
         # Where the metadata log was when a topic was last created: expressions resolved before it are stale.
         self.newest_topics_version = metadata.last_offset
         self._topic_hashes: dict[str, int] = {}
-
-    # --- ids
-
-    def random_bytes(self, size: int) -> bytes:
-        return os.urandom(size)
-
-    def random_uuid(self) -> str:
-        """A version 4 uuid as Java prints it: the end of a classic member id."""
-        data = bytearray(self.random_bytes(16))
-        data[6] = data[6] & 0x0F | 0x40
-        data[8] = data[8] & 0x3F | 0x80
-        text = data.hex()
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
-
-    def random_member_id(self) -> str:
-        """A uuid as Kafka prints it: url-safe base64, never starting with a dash (tools take it for an option)."""
-        while True:
-            data = bytearray(self.random_bytes(16))
-            data[6] = data[6] & 0x0F | 0x40
-            data[8] = data[8] & 0x3F | 0x80
-            text = urlsafe_b64encode(data).decode().rstrip("=")
-            if not text.startswith("-"):
-                return text
 
     # --- topics
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import logging
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.runtime import GROUPS_PER_STEP, TOPIC
+from kafka_shim.group.runtime import GROUPS_PER_STEP
+from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.outcome import Outcome
 
 TYPE_CHECKING = False
@@ -112,7 +113,7 @@ class OffsetRequests:
     def on_marker(self, log: PartitionLog, producer_id: int, producer_epoch: int, commit: bool, offset: int) -> None:
         """Hook of `logs.on_marker`: a marker in `__consumer_offsets` decides pending offsets. Reading a partition that
         is not read yet may find it in the log as well: told twice, it counts once."""
-        if log.topic == TOPIC:
+        if log.topic == GROUP_METADATA_TOPIC:
             self._runtime.loader.when_read(log.partition, lambda groups: groups.offsets.complete(producer_id, commit))
 
     def on_topic_deleted(self, topic: Topic) -> None:
@@ -156,7 +157,7 @@ class OffsetRequests:
                 try:
                     self._expire_some(groups, some, remove_group)
                 except KafkaError as error:
-                    logger.warning("cannot expire offsets of %s-%d: %s", TOPIC, partition, error)
+                    logger.warning("cannot expire offsets of %s-%d: %s", GROUP_METADATA_TOPIC, partition, error)
                     break
                 since_stop += len(some)
                 if since_stop >= GROUPS_PER_STEP:

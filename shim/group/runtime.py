@@ -16,6 +16,7 @@ from kafka_shim.group import records
 from kafka_shim.group.decision import CANCEL
 from kafka_shim.group.loader import CoordinatorLoader
 from kafka_shim.group.timers import Timers
+from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.java_hash import internal_partition
 from kafka_shim.outcome import Outcome
 from kafka_shim.scheduler import Scheduler
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.group")
 
-TOPIC = "__consumer_offsets"
 # Records of one batch, where there may be many (expiry, deleted topics).
 RECORDS_PER_BATCH = 500
 # How long after its records could not be written a timer is tried again.
@@ -85,7 +85,7 @@ class CoordinatorRuntime:
         self.timers = Timers(clock, on_timer)
         self._image: CoordinatorMetadataImage | None = None
         # The groups that have been read from `__consumer_offsets`.
-        self.loader = CoordinatorLoader(clock, logs, TOPIC, self._resume)
+        self.loader = CoordinatorLoader(clock, logs, GROUP_METADATA_TOPIC, self._resume)
         # Joins and syncs that wait.
         self._purgatory: set[DelayedResponse] = set()
         # Periodic work, and work that goes on a slice at a time.
@@ -110,14 +110,14 @@ class CoordinatorRuntime:
         if self._image is None:
             from kafka_shim.group.metadata_image import CoordinatorMetadataImage
 
-            self._image = CoordinatorMetadataImage(self.config, self.metadata.image)
+            self._image = CoordinatorMetadataImage(self.config, self.metadata.image, self.clock.random)
         return self._image
 
     # --- groups
 
     def partition_count(self) -> int:
         """Of `__consumer_offsets`, also when it is not there yet."""
-        topic = self.metadata.image.topics.get(TOPIC)
+        topic = self.metadata.image.topics.get(GROUP_METADATA_TOPIC)
         return len(topic.partitions) if topic is not None else self.config.offsets_topic_num_partitions
 
     def partition_for(self, group_id: str) -> int:
@@ -176,10 +176,10 @@ class CoordinatorRuntime:
         try:
             if self.faults.armed:
                 self.faults.reach("group.before_append", partition=partition)
-            log = self.logs.find(TOPIC, partition)
+            log = self.logs.find(GROUP_METADATA_TOPIC, partition)
             if log is None:
-                self.metadata.ensure_internal_topic(TOPIC)
-                log = self.logs.get(TOPIC, partition)
+                self.metadata.ensure_internal_topic(GROUP_METADATA_TOPIC)
+                log = self.logs.get(GROUP_METADATA_TOPIC, partition)
             appended = log.append_batch(batch, now_ms=now_ms, verification=verification)
         except KafkaError as error:
             code = _APPEND_ERRORS.get(error.code, error.code)

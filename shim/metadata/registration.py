@@ -5,8 +5,6 @@ Source: ControllerRegistrationManager, ClusterControlManager and ReplicationCont
 
 from __future__ import annotations
 
-import os
-
 from kafka_shim.metadata.features import CONTROLLER_REGISTRATION, DIRECTORIES, ELR_RECORDS, METADATA_VERSION, SUPPORTED
 from kafka_shim.protocol.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kafka_shim.protocol.records.partition_change_record import PartitionChangeRecord
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.metadata.image import Image
+    from kafka_shim.randomness import Randomness
 
 # Security protocols on the wire (org.apache.kafka.common.security.auth.SecurityProtocol).
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
@@ -41,6 +40,7 @@ def registration_records(
     directory_ids: Sequence[bytes],
     rack: str | None,
     next_offset: int,
+    random: Randomness,
 ) -> tuple[list[Any], int]:
     """(records, broker epoch): this node registers as controller and as broker, and is unfenced.
 
@@ -52,7 +52,7 @@ def registration_records(
         records.append(
             RegisterControllerRecord(
                 controller_id=node_id,
-                incarnation_id=os.urandom(16),
+                incarnation_id=random.bytes_of(16),
                 end_points=[
                     ControllerEndpoint(name=name, host=host, port=port, security_protocol=protocol)
                     for name, host, port, protocol in endpoints
@@ -67,7 +67,7 @@ def registration_records(
     records.append(
         RegisterBrokerRecord(
             broker_id=node_id,
-            incarnation_id=os.urandom(16),
+            incarnation_id=random.bytes_of(16),
             broker_epoch=epoch,
             end_points=[
                 BrokerEndpoint(name=name, host=host, port=port, security_protocol=protocol)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from kafka_shim.config import ConfigError, TopicConfig
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.internal_topics import GROUP_METADATA_TOPIC, INTERNAL_TOPICS, TRANSACTION_STATE_TOPIC
 from kafka_shim.metadata import bootstrap, topics
 from kafka_shim.metadata.features import (
     DIRECTORIES,
@@ -30,8 +31,8 @@ from kafka_shim.metadata.snapshots import SnapshotGenerator
 from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.protocol.records.producer_ids_record import ProducerIdsRecord
 from kafka_shim.protocol.records.remove_topic_record import RemoveTopicRecord
-from kafka_shim.storage.data_dir import uuid_text
 from kafka_shim.storage.results import StorageError
+from kafka_shim.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,13 +48,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-OFFSETS_TOPIC = "__consumer_offsets"
-TRANSACTIONS_TOPIC = "__transaction_state"
-SHARE_TOPIC = "__share_group_state"
-INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_TOPIC})
-METADATA_TOPIC = "__cluster_metadata"
 MIN_ISR = "min.insync.replicas"
-
 PRODUCER_ID_BLOCK = 1000
 MAX_PRODUCER_ID = 2**63 - 1
 
@@ -175,7 +170,13 @@ class MetadataStore:
     def register(self, endpoints: Sequence[tuple[str, str, int, int]]) -> None:
         """Record this node with the (listener, host, port, security protocol) that it serves, once these are bound."""
         records, self.broker_epoch = registration_records(
-            self.image, self.node_id, endpoints, self._registered_ids(), self.config.broker_rack, self._log.next_offset
+            self.image,
+            self.node_id,
+            endpoints,
+            self._registered_ids(),
+            self.config.broker_rack,
+            self._log.next_offset,
+            self._clock.random,
         )
         self._logs.broker_epoch = self.broker_epoch
         self.commit(records)
@@ -315,7 +316,7 @@ class MetadataStore:
         records: list[Any] = []
         directory_id = self._placement()
         for name, replicas, configs in new:
-            topic_id = topics.random_id()
+            topic_id = self._clock.random.uuid()
             options = [
                 ConfigRecord(resource_type=RESOURCE_TOPIC, resource_name=name, name=option, value=value)
                 for option, value in configs.items()
@@ -371,13 +372,13 @@ class MetadataStore:
     def _internal_options(self, name: str) -> tuple[int, dict[str, str]]:
         # GroupCoordinatorService.groupMetadataTopicConfigs, TransactionCoordinator.transactionStateTopicConfigs.
         config = self.config
-        if name == OFFSETS_TOPIC:
+        if name == GROUP_METADATA_TOPIC:
             return config.offsets_topic_num_partitions, {
                 "cleanup.policy": "compact",
                 "compression.type": "producer",
                 "segment.bytes": str(config.offsets_topic_segment_bytes),
             }
-        if name == TRANSACTIONS_TOPIC:
+        if name == TRANSACTION_STATE_TOPIC:
             return config.transaction_state_log_num_partitions, {
                 "unclean.leader.election.enable": "false",
                 "compression.type": "uncompressed",

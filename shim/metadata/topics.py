@@ -6,8 +6,6 @@ are what clients of 4.3.1 see.
 
 from __future__ import annotations
 
-import os
-
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.records.partition_record import PartitionRecord
 from kafka_shim.protocol.records.topic_record import TopicRecord
@@ -219,13 +217,3 @@ def partition_records(
 _MIGRATING = bytes(15) + b"\x02"
 UNKNOWN_TOPIC_MESSAGE = "This server does not host this topic-partition."
 UNKNOWN_TOPIC_ID_MESSAGE = "This server does not host this topic ID."
-
-
-def random_id() -> bytes:
-    """A random uuid (version 4) that does not begin with a dash in base64, as Kafka's Uuid.randomUuid."""
-    while True:
-        raw = bytearray(os.urandom(16))
-        raw[6] = raw[6] & 0x0F | 0x40
-        raw[8] = raw[8] & 0x3F | 0x80
-        if raw[0] >> 2 != 62:
-            return bytes(raw)

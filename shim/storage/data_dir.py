@@ -7,15 +7,18 @@ import fcntl
 import json
 import logging
 import os
-from base64 import urlsafe_b64encode
 
+from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
 from kafka_shim.storage import checkpoint, names
 from kafka_shim.storage.checkpoint import CheckpointError, Partition
 from kafka_shim.storage.results import StorageError
+from kafka_shim.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from kafka_shim.randomness import Randomness
 
 logger = logging.getLogger(__name__)
 
@@ -24,23 +27,9 @@ META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 PARTITION_METADATA = "partition.metadata"
 META_VERSION = "1"
-METADATA_TOPIC = "__cluster_metadata"
 
 # (device, inode) of the lock files that this process holds -> descriptors.
 _LOCKED: dict[tuple[int, int], list[int]] = {}
-
-
-def uuid_text(uuid: bytes) -> str:
-    """A uuid as Kafka prints it: 22 characters of URL-safe base64."""
-    return urlsafe_b64encode(uuid).rstrip(b"=").decode()
-
-
-def random_uuid_text() -> str:
-    """A fresh uuid that does not begin with a dash, which command lines would take for an option (as Kafka's)."""
-    while True:
-        text = uuid_text(os.urandom(16))
-        if not text.startswith("-"):
-            return text
 
 
 class DataDir:
@@ -121,15 +110,15 @@ class DataDir:
         if not self.meta_fault:
             return
         live, _ = self.scan()
-        if live or os.path.isdir(self.partition_path(METADATA_TOPIC, 0)):
+        if live or os.path.isdir(self.partition_path(CLUSTER_METADATA_TOPIC, 0)):
             raise StorageError(
                 f"{self.path}/{META_PROPERTIES} {self.meta_fault}, and the directory holds partitions: restore the "
                 f"file, or have `kafka-shim storage mend` write it anew"
             )
 
-    def write_meta(self, cluster_id: str, node_id: int) -> None:
+    def write_meta(self, cluster_id: str, node_id: int, random: Randomness) -> None:
         """Make the directory a broker's: write `meta.properties`, with a fresh directory id (KIP-858). OSError."""
-        self.directory_id = self.directory_id or random_uuid_text()
+        self.directory_id = self.directory_id or random.uuid_text()
         lines = [
             "#",
             f"node.id={node_id}",
@@ -200,7 +189,7 @@ class DataDir:
                     deleted.append(f"{self.path}/{name}")
                     continue
                 partition = names.partition_of(name)
-                if partition is not None and partition[0] != METADATA_TOPIC and entry.is_dir():
+                if partition is not None and partition[0] != CLUSTER_METADATA_TOPIC and entry.is_dir():
                     live.append(partition)
         return live, deleted
 

@@ -10,7 +10,7 @@ from kafka_shim.protocol import record_frames
 from kafka_shim.protocol.message import Message
 from kafka_shim.protocol.record_frames import ControlType, UnknownRecordError
 from kafka_shim.protocol.record_types import METADATA_RECORDS
-from kafka_shim.storage.data_dir import uuid_text
+from kafka_shim.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

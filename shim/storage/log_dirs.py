@@ -7,7 +7,7 @@ import logging
 import os
 from functools import partial
 
-from kafka_shim.storage.data_dir import DataDir, random_uuid_text
+from kafka_shim.storage.data_dir import DataDir
 from kafka_shim.storage.open_files import OUT_OF_RESOURCES
 from kafka_shim.storage.results import StorageError
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kafka_shim.config import BrokerConfig
+    from kafka_shim.randomness import Randomness
 
 logger = logging.getLogger(__name__)
 
@@ -23,8 +24,9 @@ logger = logging.getLogger(__name__)
 class LogDirs:
     """Owned by `Logs`, which opens them first and unlocks them last."""
 
-    def __init__(self, config: BrokerConfig) -> None:
+    def __init__(self, config: BrokerConfig, random: Randomness) -> None:
         self._config = config
+        self._random = random
         # Those that can be used, and the paths of the others, which failed at this start.
         self.live: list[DataDir] = [DataDir(path) for path in config.log_dirs]
         self.failed: list[str] = []
@@ -79,7 +81,7 @@ class LogDirs:
                 "the data directories belong to different clusters: "
                 + ", ".join(f"{data_dir.path} to {cluster}" for cluster, data_dir in found.items())
             )
-        cluster_id = next(iter(found), None) or wanted or random_uuid_text()
+        cluster_id = next(iter(found), None) or wanted or self._random.uuid_text()
         if wanted is not None and wanted != cluster_id:
             raise StorageError(f"{self.live[0].path} belongs to the cluster {cluster_id}, not to {wanted}")
         own_id = self._config.node_id
@@ -90,7 +92,9 @@ class LogDirs:
                     f"{data_dir.path} belongs to node {node_id}, this is node {own_id}: set node.id={node_id}"
                 )
             if "cluster.id" not in meta or not data_dir.directory_id:
-                self.usable_after(data_dir, partial(data_dir.write_meta, cluster_id, self._config.node_id))
+                self.usable_after(
+                    data_dir, partial(data_dir.write_meta, cluster_id, self._config.node_id, self._random)
+                )
         return cluster_id
 
     @property

@@ -11,21 +11,21 @@ from contextlib import suppress
 from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_TOPIC_ID
 from kafka_shim.scheduler import Scheduler
 from kafka_shim.storage import checkpoint, names, recovery, reopening, retention
 from kafka_shim.storage.cleaner import Cleaner
 from kafka_shim.storage.data_dir import (
-    METADATA_TOPIC,
     PARTITION_METADATA,
     DataDir,
     read_topic_id,
-    uuid_text,
 )
 from kafka_shim.storage.home import Home, nothing
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.log_dirs import DirStatus, LogDirs
 from kafka_shim.storage.open_files import OUT_OF_RESOURCES
 from kafka_shim.storage.results import StorageError
+from kafka_shim.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Lookup = Callable[[str, int], "tuple[bytes, TopicConfig, int] | None"]
-METADATA_TOPIC_ID = bytes(15) + b"\x01"
 # Partitions that one turn of a periodic task looks at before the loop gets its turn.
 SLICE = 20
 
@@ -59,7 +58,7 @@ class Logs:
         self.home = Home(config, clock, faults)
         self.home.start_offset_raised = self._start_offset_raised
         # of this life
-        self.log_dirs = LogDirs(config)
+        self.log_dirs = LogDirs(config, clock.random)
         self.cluster_id = ""
         self.broker_epoch = -1
         self.metadata_log: PartitionLog | None = None
@@ -112,10 +111,12 @@ class Logs:
     def open_metadata_log(self) -> PartitionLog:
         """`__cluster_metadata-0` in `metadata.log.dir` (default: the first log dir), recovered; made when missing."""
         data_dir = self.metadata_dir
-        path = data_dir.partition_path(METADATA_TOPIC, 0)
+        path = data_dir.partition_path(CLUSTER_METADATA_TOPIC, 0)
         if not os.path.isdir(path):
-            data_dir.make_partition(METADATA_TOPIC, 0, METADATA_TOPIC_ID)
-        log = PartitionLog(self.home, path, METADATA_TOPIC, METADATA_TOPIC_ID, 0, self._metadata_config())
+            data_dir.make_partition(CLUSTER_METADATA_TOPIC, 0, CLUSTER_METADATA_TOPIC_ID)
+        log = PartitionLog(
+            self.home, path, CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_TOPIC_ID, 0, self._metadata_config()
+        )
         # Kafka keeps no recovery point for it either; it is short, and its end decides everything.
         recovery.load(log, self.home, recovery.Start(clean=data_dir.was_clean))
         self.metadata_log = log
@@ -176,7 +177,7 @@ class Logs:
         self._unused[partition] = data_dir
 
     def _set_aside(self, data_dir: DataDir, partition: Partition, reason: str) -> None:
-        stray = names.retired_name(*partition, names.STRAY_DIR)
+        stray = names.retired_name(*partition, names.STRAY_DIR, self.clock.random)
         path = data_dir.partition_path(*partition)
         os.rename(path, f"{data_dir.path}/{stray}")
         logger.warning("%s was set aside as %s: %s", path, stray, reason)
@@ -444,7 +445,7 @@ class Logs:
             return
         data_dir, log, delay_ms = deleted
         path = data_dir.partition_path(*partition)
-        retired = f"{data_dir.path}/{names.retired_name(*partition, names.DELETE_DIR)}"
+        retired = f"{data_dir.path}/{names.retired_name(*partition, names.DELETE_DIR, self.clock.random)}"
         try:
             os.rename(path, retired)
         except OSError as err:

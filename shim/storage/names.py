@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import os
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.randomness import Randomness
 
 LOG = ".log"
 INDEX = ".index"
@@ -40,7 +42,7 @@ def partition_of(directory_name: str) -> tuple[str, int] | None:
     return topic, int(partition)
 
 
-def retired_name(topic: str, partition: int, suffix: str) -> str:
+def retired_name(topic: str, partition: int, suffix: str, random: Randomness) -> str:
     """A fresh directory name for a partition that is deleted or stray; the topic is cut to fit a file name."""
-    tail = f"-{partition}.{os.urandom(16).hex()}{suffix}"
+    tail = f"-{partition}.{random.bytes_of(16).hex()}{suffix}"
     return topic[: MAX_NAME_LENGTH - len(tail)] + tail

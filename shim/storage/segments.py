@@ -6,6 +6,7 @@ import errno
 import os
 from contextlib import suppress
 
+from kafka_shim.cext.batch import HEADER_SIZE
 from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.cext.segment import Walk, append, find_batch, read
 from kafka_shim.storage import names
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from kafka_shim.config import TopicConfig
     from kafka_shim.storage.open_files import OpenFiles
 
-HEADER_SIZE = 61
 NO_TIMESTAMP = -1
 
 

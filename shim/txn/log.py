@@ -12,6 +12,7 @@ from struct import error as StructError
 from kafka_shim.cext import records as cext_records
 from kafka_shim.cext.batch import BatchError
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC
 from kafka_shim.java_hash import internal_partition
 from kafka_shim.storage.log import NEVER
 from kafka_shim.storage.results import StorageError
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.txn")
 
-TOPIC = "__transaction_state"
 FEATURE = "transaction.version"
 # Tombstones of expired ids that go into one batch.
 TOMBSTONES_PER_BATCH = 500
@@ -85,12 +85,12 @@ class TransactionLog:
         self._metadata.on_topic_deleted.append(self._on_topic_deleted)
 
     def _logs_with_records(self) -> Iterator[PartitionLog]:
-        topic = self._metadata.image.topics.get(TOPIC)
+        topic = self._metadata.image.topics.get(TRANSACTION_STATE_TOPIC)
         for partition in topic.partitions if topic is not None else ():
             try:
-                log = self._logs.get(TOPIC, partition.partition)
+                log = self._logs.get(TRANSACTION_STATE_TOPIC, partition.partition)
             except KafkaError as error:
-                if self._logs.is_unread(TOPIC, partition.partition):
+                if self._logs.is_unread(TRANSACTION_STATE_TOPIC, partition.partition):
                     raise StorageError(str(error.message)) from error
                 continue
             if log.log_end_offset > log.log_start_offset:
@@ -102,7 +102,13 @@ class TransactionLog:
                 for record in cext_records.iterate(buffer):
                     self._replay_record(log, record)
             except BatchError as error:
-                logger.warning("skipping a batch of %s-%d at %d: %s", TOPIC, log.partition, batch.base_offset, error)
+                logger.warning(
+                    "skipping a batch of %s-%d at %d: %s",
+                    TRANSACTION_STATE_TOPIC,
+                    log.partition,
+                    batch.base_offset,
+                    error,
+                )
 
     def _replay_record(self, log: PartitionLog, record: Record) -> None:
         if record.key is None:
@@ -113,12 +119,14 @@ class TransactionLog:
             txn = None if value is None else records.decode_value(transactional_id, value)
         except (ValueError, StructError) as error:
             # Of another version, or nothing that a broker wrote: no reason to keep all others from their transactions.
-            logger.warning("skipping a record of %s-%d at %d: %s", TOPIC, log.partition, record.offset, error)
+            logger.warning(
+                "skipping a record of %s-%d at %d: %s", TRANSACTION_STATE_TOPIC, log.partition, record.offset, error
+            )
             return
         self.apply(transactional_id, txn)
 
     def _on_topic_deleted(self, topic: Topic) -> None:
-        if topic.name == TOPIC:
+        if topic.name == TRANSACTION_STATE_TOPIC:
             self.slots.clear()
 
     def apply(self, transactional_id: str, txn: Transaction | None) -> None:
@@ -164,7 +172,7 @@ class TransactionLog:
         try:
             self.partition_log(partition).append_batch(batch, now_ms=now_ms)
         except KafkaError as error:
-            logger.warning("cannot expire transactional ids of %s-%d: %s", TOPIC, partition, error)
+            logger.warning("cannot expire transactional ids of %s-%d: %s", TRANSACTION_STATE_TOPIC, partition, error)
             return
         for transactional_id in ids:
             self.apply(transactional_id, None)
@@ -175,19 +183,19 @@ class TransactionLog:
     def wants_flush(self, transactional_id: str) -> bool:
         """Whether `flush.messages` is set for the partition that holds the transactional id."""
         slot = self.slots.get(transactional_id)
-        log = None if slot is None else self._logs.find(TOPIC, slot.partition)
+        log = None if slot is None else self._logs.find(TRANSACTION_STATE_TOPIC, slot.partition)
         return log is not None and log.config.flush_messages < NEVER
 
     def partition_log(self, partition: int) -> PartitionLog:
         """Raises NOT_COORDINATOR when there is no such partition here, or not online."""
-        log = self._logs.find(TOPIC, partition)
+        log = self._logs.find(TRANSACTION_STATE_TOPIC, partition)
         if log is None:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{TOPIC}-{partition} is not here")
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{TRANSACTION_STATE_TOPIC}-{partition} is not here")
         return log
 
     def partition_for(self, transactional_id: str) -> int:
         """The partition that holds the transactional id (B1)."""
-        topic = self._metadata.image.topics.get(TOPIC)
+        topic = self._metadata.image.topics.get(TRANSACTION_STATE_TOPIC)
         count = len(topic.partitions) if topic is not None else self._config.transaction_state_log_num_partitions
         return internal_partition(transactional_id, count)
 

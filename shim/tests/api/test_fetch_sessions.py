@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kafka_shim.api.fetch_sessions import EVICTABLE_AFTER_MS, NO_SESSION, CachedPartition, FetchSessionCache
 from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchRequest
+from kafka_shim.randomness import Randomness
 
 
 def partitions(count: int) -> dict:
@@ -11,7 +12,7 @@ def partitions(count: int) -> dict:
 
 
 def test_a_full_cache_gives_no_session_while_all_are_young():
-    sessions = FetchSessionCache(2, seed=1)
+    sessions = FetchSessionCache(2, Randomness(1))
     assert sessions.open(partitions(1), False, 0) != NO_SESSION
     assert sessions.open(partitions(1), False, 0) != NO_SESSION
     assert sessions.open(partitions(9), False, EVICTABLE_AFTER_MS) == NO_SESSION
@@ -19,7 +20,7 @@ def test_a_full_cache_gives_no_session_while_all_are_young():
 
 
 def test_a_session_that_nobody_uses_gives_way():
-    sessions = FetchSessionCache(1, seed=1)
+    sessions = FetchSessionCache(1, Randomness(1))
     old = sessions.open(partitions(5), False, 0)
     new = sessions.open(partitions(1), False, EVICTABLE_AFTER_MS + 1)
     assert new not in (old, NO_SESSION)
@@ -30,7 +31,7 @@ def test_a_session_that_nobody_uses_gives_way():
 
 
 def test_a_larger_session_takes_the_slot_of_a_smaller_old_one_in_use():
-    sessions = FetchSessionCache(1, seed=1)
+    sessions = FetchSessionCache(1, Randomness(1))
     now_ms = EVICTABLE_AFTER_MS + 1
     old = sessions.open(partitions(2), False, 0)
     assert not sessions.new_context(FetchRequest(session_id=old, session_epoch=1), 12, now_ms).error
@@ -39,12 +40,12 @@ def test_a_larger_session_takes_the_slot_of_a_smaller_old_one_in_use():
 
 
 def test_no_slots_means_no_sessions():
-    sessions = FetchSessionCache(0)
+    sessions = FetchSessionCache(0, Randomness(1))
     assert sessions.open(partitions(1), False, 0) == NO_SESSION
 
 
 def test_epochs_count_up_and_wrap_to_one():
-    sessions = FetchSessionCache(1, seed=1)
+    sessions = FetchSessionCache(1, Randomness(1))
     session_id = sessions.open(partitions(1), False, 0)
     for epoch in range(1, 4):
         fetch = sessions.new_context(FetchRequest(session_id=session_id, session_epoch=epoch), 12, 0)
@@ -56,6 +57,6 @@ def test_epochs_count_up_and_wrap_to_one():
 
 
 def test_ids_are_seeded_for_who_wants_the_same_run_again():
-    assert FetchSessionCache(1, seed=5).open(partitions(1), False, 0) == FetchSessionCache(1, seed=5).open(
-        partitions(1), False, 0
-    )
+    assert FetchSessionCache(1, Randomness(5)).open(partitions(1), False, 0) == FetchSessionCache(
+        1, Randomness(5)
+    ).open(partitions(1), False, 0)

@@ -48,7 +48,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
 
 def handle(node: Node, module: Any, version: int, request: Any) -> Any:
     broker = SimpleNamespace(groups=node.groups, metadata=node.metadata, config=node.config, authorizer=None)
-    context = SimpleNamespace(broker=broker, api_version=version)
+    context = SimpleNamespace(broker=broker, api_version=version, note_member=lambda *_: None)
 
     async def run() -> Any:
         answer = module.handle(context, request)

@@ -9,9 +9,10 @@ from typing import Any
 
 from kafka_shim.group.client import Client
 from kafka_shim.group.consumer_protocol import PROTOCOL_TYPE
-from kafka_shim.group.coordinator import TOPIC, GroupCoordinator
+from kafka_shim.group.coordinator import GroupCoordinator
 from kafka_shim.group.loader import CoordinatorLoader
 from kafka_shim.group.timers import Timers
+from kafka_shim.internal_topics import GROUP_METADATA_TOPIC as TOPIC
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages import (
     consumer_group_heartbeat_request,

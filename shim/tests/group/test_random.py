@@ -12,9 +12,9 @@ import pytest
 from kafka_shim.errors import KafkaError
 from kafka_shim.group.classic import State
 from kafka_shim.group.consumer import ConsumerGroup
-from kafka_shim.group.coordinator import TOPIC
 from kafka_shim.group.groups import Groups
 from kafka_shim.group.replay import replay
+from kafka_shim.internal_topics import GROUP_METADATA_TOPIC as TOPIC
 from kafka_shim.tests.group.harness import Later, Node, subscription
 from kafka_shim.tests.group.test_offsets import stored_state
 

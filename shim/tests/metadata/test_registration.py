@@ -7,6 +7,7 @@ from kafka_shim.metadata.topics import partition_records, topic_records
 from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
 from kafka_shim.protocol.records.partition_change_record import PartitionChangeRecord
 from kafka_shim.protocol.records.register_broker_record import RegisterBrokerRecord
+from kafka_shim.randomness import Randomness
 
 TOPIC_ID = b"t" * 16
 ENDPOINTS = [("PLAINTEXT", "localhost", 9092, 0)]
@@ -22,7 +23,7 @@ def replayer_at(level=30, replicas=((1,), (1,))):
 
 
 def register(replayer, level=30, offset=10):
-    records, epoch = registration_records(replayer.image, 1, ENDPOINTS, [b"d" * 16], "rack", offset)
+    records, epoch = registration_records(replayer.image, 1, ENDPOINTS, [b"d" * 16], "rack", offset, Randomness(1))
     for record in records:
         replayer.apply(record)
     return records, epoch

@@ -7,9 +7,9 @@ import pytest
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.faults import Faults
+from kafka_shim.internal_topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kafka_shim.metadata.image import RESOURCE_TOPIC
 from kafka_shim.metadata.log import MetadataLogError
-from kafka_shim.metadata.store import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kafka_shim.protocol.records.begin_transaction_record import BeginTransactionRecord
 from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
@@ -143,16 +143,16 @@ def test_a_refused_name_leaves_the_log_as_it_was(tmp_path, name, code):
 
 def test_internal_topics_have_kafkas_options(tmp_path):
     with opened(tmp_path, offsets_topic_num_partitions=4) as store:
-        offsets = store.ensure_internal_topic(OFFSETS_TOPIC)
-        assert store.ensure_internal_topic(OFFSETS_TOPIC) is offsets
+        offsets = store.ensure_internal_topic(GROUP_METADATA_TOPIC)
+        assert store.ensure_internal_topic(GROUP_METADATA_TOPIC) is offsets
         assert len(offsets.partitions) == 4
-        assert store.image.config_of(RESOURCE_TOPIC, OFFSETS_TOPIC) == {
+        assert store.image.config_of(RESOURCE_TOPIC, GROUP_METADATA_TOPIC) == {
             "cleanup.policy": "compact",
             "compression.type": "producer",
             "segment.bytes": "104857600",
         }
-        assert len(store.auto_create_topic(TRANSACTIONS_TOPIC).partitions) == 50
-        assert store.topic_config(TRANSACTIONS_TOPIC).compact
+        assert len(store.auto_create_topic(TRANSACTION_STATE_TOPIC).partitions) == 50
+        assert store.topic_config(TRANSACTION_STATE_TOPIC).compact
 
 
 def test_topics_without_options_share_one_configuration(tmp_path):

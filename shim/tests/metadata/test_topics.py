@@ -11,7 +11,6 @@ from kafka_shim.metadata.topics import (
     decide_growth,
     decide_replicas,
     partition_records,
-    random_id,
     topic_records,
 )
 from kafka_shim.protocol.records.register_broker_record import RegisterBrokerRecord
@@ -127,9 +126,3 @@ def test_growth_keeps_the_replication_factor_and_needs_more_partitions():
 def test_one_request_may_ask_for_ten_thousand_partitions():
     check_request_size([5000, -1], 5000)
     assert refusal(check_request_size, [5000, -1], 5001)[0] is ErrorCode.POLICY_VIOLATION
-
-
-def test_random_ids_are_version_four_and_do_not_begin_with_a_dash():
-    ids = [random_id() for _ in range(500)]
-    assert len(set(ids)) == 500
-    assert all(raw[6] >> 4 == 4 and raw[8] >> 6 == 2 and raw[0] >> 2 != 62 for raw in ids)

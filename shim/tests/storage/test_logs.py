@@ -18,12 +18,14 @@ from kafka_shim.clock import VirtualClock
 from kafka_shim.config import BrokerConfig, TopicConfig
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.faults import Faults
+from kafka_shim.randomness import Randomness
 from kafka_shim.storage import checkpoint, names
-from kafka_shim.storage.data_dir import DataDir, read_topic_id, uuid_text
+from kafka_shim.storage.data_dir import DataDir, read_topic_id
 from kafka_shim.storage.logs import SLICE, Logs
 from kafka_shim.storage.results import StorageError
 from kafka_shim.tests import descriptors
 from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, put, records, refused
+from kafka_shim.uuids import uuid_text
 
 CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAQ"
 
@@ -160,7 +162,7 @@ def test_partitions_go_to_the_emptiest_directory_and_are_found_again(tmp_path: P
 def test_partition_in_two_directories_stops_the_start(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name / "t-0").mkdir(parents=True)
-        DataDir(str(tmp_path / name)).write_meta(CLUSTER_ID, 1)
+        DataDir(str(tmp_path / name)).write_meta(CLUSTER_ID, 1, Randomness(1))
     logs, config = make_logs(tmp_path / "a", tmp_path / "b")
     with pytest.raises(StorageError, match="two data directories"):
         start(logs, config)
@@ -173,7 +175,7 @@ def test_of_a_partition_in_two_directories_the_one_of_another_topic_id_is_set_as
         for name, topic_id in ((first, TOPIC_ID), (second, b"\x07" * 16)):
             data_dir = DataDir(str(root / name))
             data_dir.make_partition("t", 0, topic_id)
-            data_dir.write_meta(CLUSTER_ID, 1)
+            data_dir.write_meta(CLUSTER_ID, 1, Randomness(1))
         logs, config = make_logs(root / "a", root / "b")
         start(logs, config)
         assert read_topic_id(logs.get("t", 0).directory) == uuid_text(TOPIC_ID)

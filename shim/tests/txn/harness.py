@@ -7,11 +7,11 @@ from pathlib import Path
 
 from kafka_shim.cext import records as cext_records
 from kafka_shim.errors import KafkaError
+from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC as TOPIC
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.tests import node
 from kafka_shim.txn import admission
 from kafka_shim.txn.coordinator import TransactionCoordinator
-from kafka_shim.txn.log import TOPIC
 from kafka_shim.txn.producer_ids import ProducerIds
 from kafka_shim.txn.state import TV2
 

@@ -1,0 +1,108 @@
+"""What has one home in the broker is nowhere else: time, chance, threads, and facts that more than one part needs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import kafka_shim.internal_topics
+from kafka_shim.tests.test_layering import SHIM, modules
+
+# What another file may do, and why.
+CLOCKS = {
+    "clock.py": "the home",
+    "server.py": "says how long the machine needed for a start",
+    "wiretap/capture.py": "notes when frames passed on this machine",
+    "storage/compaction.py": "says how long the machine needed for a round",
+    "commands/storage.py": "a tool of its own process",
+    "commands/transactions.py": "a tool of its own process",
+}
+CHANCE = {
+    "randomness.py": "the home",
+    "storage/compaction.py": "the key of a hash in memory: nothing that it writes depends on it",
+}
+THREADS = {
+    "storage/flusher.py": "tells the clock of its work",
+    "storage/cleaner.py": "tells the clock of its work",
+    "embedded.py": "runs the loop of the broker itself",
+}
+TIMERS = {
+    "clock.py": "the home",
+    "scheduler.py": "periodic and sliced work, by name",
+    "waiters.py": "a request that waits",
+    "group/timers.py": "sessions, by the thousand",
+    "group/stored.py": "reading what is stored: its pace depends on who waits",
+    "storage/home.py": "removals, each with its own delay",
+    "storage/cleaner.py": "the next look depends on the last round",
+    "txn/completion.py": "retries of single transactions",
+}
+
+
+def calls(path: Path) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func), node.lineno
+
+
+def imports(path: Path) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module, node.lineno
+
+
+def check(found: dict[str, list[int]], allowed: dict[str, str], home: str) -> None:
+    assert {name: lines for name, lines in found.items() if name not in allowed} == {}, f"belongs to {home}"
+    assert set(allowed) <= set(found), "allowed and no longer needed"
+
+
+def where(wanted, things) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for path in modules():
+        lines = [line for name, line in things(path) if wanted(name)]
+        if lines:
+            found[str(path.relative_to(SHIM))] = lines
+    return found
+
+
+def test_only_the_clock_reads_the_machines_time():
+    check(where(lambda name: name == "time", imports), CLOCKS, "clock.py")
+
+
+def test_chance_comes_through_the_clock():
+    check(
+        where(
+            lambda name: (
+                name.endswith(("urandom", "uuid4", "uuid1", "getrandbits")) or name in ("Random", "SystemRandom")
+            ),
+            calls,
+        ),
+        CHANCE,
+        "clock.random",
+    )
+
+
+def test_threads_are_known_to_the_clock():
+    names = ("threading.Thread", "Thread", "to_thread", "run_in_executor", "ThreadPoolExecutor")
+    found = where(lambda name: name in names or name.endswith((".to_thread", ".run_in_executor")), calls)
+    check(found, THREADS, "a thread that calls clock.begin_work and end_work")
+
+
+def test_timers_are_set_in_few_places():
+    check(where(lambda name: name.endswith(".call_later"), calls), TIMERS, "scheduler.Scheduler")
+
+
+@pytest.mark.parametrize("name", ["GROUP_METADATA_TOPIC", "TRANSACTION_STATE_TOPIC", "CLUSTER_METADATA_TOPIC"])
+def test_internal_topics_are_named_once(name: str):
+    topic = getattr(kafka_shim.internal_topics, name)
+    holders = [
+        str(path.relative_to(SHIM))
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and node.value == topic
+    ]
+    assert holders == ["internal_topics.py"]
