@@ -33,6 +33,7 @@ cdef enum:
     BATCH_HEADER_SIZE = AT_RECORD_COUNT + 4
 
     LENGTH_END = AT_LENGTH + 4      # what the length field does not count
+    MAX_BATCH_BYTES = 0x7FFFFFFF    # as the length field counts them
     MAGIC_END = AT_MAGIC + 1
     LEAST_OLD_LENGTH = 14           # of a message of magic 0: crc, magic, attributes, two lengths
 
@@ -87,6 +88,20 @@ cdef class Batch:
     cdef readonly int magic
 
 
+# What a header says; its length, magic and CRC follow from it and from the records.
+cdef struct Header:
+    int64_t base_offset
+    int32_t leader_epoch
+    int16_t attributes
+    int32_t last_offset_delta
+    int64_t base_timestamp
+    int64_t max_timestamp
+    int64_t producer_id
+    int16_t producer_epoch
+    int32_t base_sequence
+    int32_t record_count
+
+
 # Bounds and magic of the batch that starts at `p`; `size` is how much may be read there. OK proves the whole batch
 # readable.
 cdef Verdict check_bounds(const uint8_t* p, int64_t size) noexcept nogil
@@ -95,3 +110,8 @@ cdef Verdict check_header(const uint8_t* p) noexcept nogil
 cdef bint crc_matches(const uint8_t* p, int64_t size_bytes) noexcept nogil
 # A Batch of a header whose bounds are proved.
 cdef Batch read_header(const uint8_t* p, int64_t position)
+# The opposite: what a batch that was read says, for another to be written.
+cdef Header header_of(Batch batch)
+# The one writer of batches: header, CRC and the records as they will be stored (a buffer). ValueError when they are too
+# large for a batch.
+cdef bytearray write_batch(const Header* header, object records)

@@ -1,8 +1,10 @@
-"""RecordBatch v2 headers: prove, read, stamp. batch.pxd draws the layout, batch.pyi explains the verdicts."""
+"""RecordBatch v2 headers: prove, read, write, stamp. batch.pxd draws the layout, batch.pyi explains the verdicts."""
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
 from kafka_shim.cext.bigendian cimport (
     load_i16, load_i32, load_i64, load_u32, store_i16, store_i32, store_i64, store_u32,
@@ -150,6 +152,64 @@ cdef Batch read_header(const uint8_t* p, int64_t position):
     return batch
 
 
+cdef Header header_of(Batch batch):
+    return Header(
+        batch.base_offset,
+        batch.leader_epoch,
+        batch.attributes,
+        batch.last_offset_delta,
+        batch.base_timestamp,
+        batch.max_timestamp,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        batch.record_count,
+    )
+
+
+cdef bytearray write_batch(const Header* header, object records):
+    cdef Py_buffer view
+    cdef bytearray batch
+    cdef uint8_t* p
+    cdef int64_t size_bytes
+    PyObject_GetBuffer(records, &view, PyBUF_SIMPLE)
+    try:
+        size_bytes = BATCH_HEADER_SIZE + view.len
+        if size_bytes - LENGTH_END > MAX_BATCH_BYTES:
+            raise ValueError("the records exceed the size of a batch")
+        batch = PyByteArray_FromStringAndSize(NULL, size_bytes)
+        p = <uint8_t*>PyByteArray_AS_STRING(batch)
+        memcpy(p + BATCH_HEADER_SIZE, view.buf, <size_t>view.len)
+    finally:
+        PyBuffer_Release(&view)
+    store_i64(p + AT_BASE_OFFSET, header.base_offset)
+    store_i32(p + AT_LENGTH, <int32_t>(size_bytes - LENGTH_END))
+    store_i32(p + AT_LEADER_EPOCH, header.leader_epoch)
+    p[AT_MAGIC] = 2
+    store_i16(p + AT_ATTRIBUTES, header.attributes)
+    store_i32(p + AT_LAST_OFFSET_DELTA, header.last_offset_delta)
+    store_i64(p + AT_BASE_TIMESTAMP, header.base_timestamp)
+    store_i64(p + AT_MAX_TIMESTAMP, header.max_timestamp)
+    store_i64(p + AT_PRODUCER_ID, header.producer_id)
+    store_i16(p + AT_PRODUCER_EPOCH, header.producer_epoch)
+    store_i32(p + AT_BASE_SEQUENCE, header.base_sequence)
+    store_i32(p + AT_RECORD_COUNT, header.record_count)
+    _store_crc(p, size_bytes)
+    return batch
+
+
+cdef void _store_crc(uint8_t* p, int64_t size_bytes) noexcept:
+    """The CRC of a batch that is whole but for it."""
+    cdef size_t covered = <size_t>(size_bytes - AT_ATTRIBUTES)
+    cdef uint32_t crc
+    if covered > RELEASE_GIL_CRC_BYTES:
+        with nogil:
+            crc = crc32c_update(0, p + AT_ATTRIBUTES, covered)
+    else:
+        crc = crc32c_update(0, p + AT_ATTRIBUTES, covered)
+    store_u32(p + AT_CRC, crc)
+
+
 cdef Verdict _check(const uint8_t* p, int64_t size, bint check_crc) noexcept:
     """All that is checked of one batch, cheapest first; the CRC before the facts that it covers, as Kafka does."""
     cdef Verdict verdict = check_bounds(p, size)
@@ -224,8 +284,6 @@ def stamp(
     cdef int16_t before
     cdef int16_t attributes
     cdef int64_t latest
-    cdef size_t covered
-    cdef uint32_t crc
     PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE)
     try:
         p = <uint8_t*>view.buf + start
@@ -248,12 +306,6 @@ def stamp(
             return
         store_i16(p + AT_ATTRIBUTES, attributes & KNOWN_ATTRIBUTES)
         store_i64(p + AT_MAX_TIMESTAMP, latest)
-        covered = <size_t>(LENGTH_END + <int64_t>load_i32(p + AT_LENGTH) - AT_ATTRIBUTES)
-        if covered > RELEASE_GIL_CRC_BYTES:
-            with nogil:
-                crc = crc32c_update(0, p + AT_ATTRIBUTES, covered)
-        else:
-            crc = crc32c_update(0, p + AT_ATTRIBUTES, covered)
-        store_u32(p + AT_CRC, crc)
+        _store_crc(p, LENGTH_END + <int64_t>load_i32(p + AT_LENGTH))
     finally:
         PyBuffer_Release(&view)

@@ -1,7 +1,6 @@
 """Write record batches: from tuples, as transaction markers, under another codec."""
 
 from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
@@ -9,37 +8,25 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 from kafka_shim.cext.batch cimport (
-    AT_ATTRIBUTES,
-    AT_BASE_OFFSET,
-    AT_BASE_SEQUENCE,
-    AT_BASE_TIMESTAMP,
-    AT_CRC,
-    AT_LAST_OFFSET_DELTA,
-    AT_LEADER_EPOCH,
-    AT_LENGTH,
-    AT_MAGIC,
-    AT_MAX_TIMESTAMP,
-    AT_PRODUCER_EPOCH,
-    AT_PRODUCER_ID,
-    AT_RECORD_COUNT,
     BATCH_HEADER_SIZE,
     CODEC_MASK,
     CONTROL_FLAG,
-    LENGTH_END,
     LOG_APPEND_TIME_FLAG,
+    MAX_BATCH_BYTES,
     TRANSACTIONAL_FLAG,
     Batch,
+    Header,
     Verdict,
+    header_of,
+    write_batch,
 )
-from kafka_shim.cext.bigendian cimport load_i16, load_i32, store_i16, store_i32, store_i64, store_u32
-from kafka_shim.cext.crc32c cimport crc32c_update
+from kafka_shim.cext.bigendian cimport load_i16, load_i32, store_i16, store_i32
 from kafka_shim.cext.varint cimport MAX_VARINT32, MAX_VARINT64, size_varint, size_varlong, write_varint, write_varlong
 
 from kafka_shim.cext.batch import BatchError
 from kafka_shim.cext.compression import STORED_LIMIT_BYTES, DecompressError, LimitExceeded, compress, decompress
 
 cdef enum:
-    MAX_BATCH_BYTES = 0x7FFFFFFF
     MARKER_ABORT = 0
     MARKER_COMMIT = 1
 
@@ -131,29 +118,6 @@ cdef int _put_record(
     return 0
 
 
-cdef bytearray _seal(const uint8_t* header, object records):
-    """A whole batch from a header that lacks length and CRC, and the records as they will be stored."""
-    cdef Py_buffer view
-    cdef bytearray batch
-    cdef uint8_t* p
-    cdef int64_t size
-    PyObject_GetBuffer(records, &view, PyBUF_SIMPLE)
-    try:
-        size = BATCH_HEADER_SIZE + view.len
-        if size - LENGTH_END > MAX_BATCH_BYTES:
-            raise ValueError("the records exceed the size of a batch")
-        batch = bytearray(size)
-        p = <uint8_t*>PyByteArray_AS_STRING(batch)
-        memcpy(p, header, BATCH_HEADER_SIZE)
-        memcpy(p + BATCH_HEADER_SIZE, view.buf, view.len)
-    finally:
-        PyBuffer_Release(&view)
-    store_i32(p + AT_LENGTH, <int32_t>(size - LENGTH_END))
-    with nogil:
-        store_u32(p + AT_CRC, crc32c_update(0, p + AT_ATTRIBUTES, <size_t>(size - AT_ATTRIBUTES)))
-    return batch
-
-
 def build(
     records,
     *,
@@ -170,7 +134,7 @@ def build(
     int64_t append_time_ms=-1,
 ):
     cdef _Out out = _Out()
-    cdef uint8_t[BATCH_HEADER_SIZE] header
+    cdef Header header
     cdef int64_t base_timestamp = 0
     cdef int64_t max_timestamp = -1
     cdef int64_t timestamp
@@ -193,19 +157,20 @@ def build(
         attributes |= TRANSACTIONAL_FLAG
     if control:
         attributes |= CONTROL_FLAG
-    store_i64(header + AT_BASE_OFFSET, base_offset)
-    store_i32(header + AT_LEADER_EPOCH, leader_epoch)
-    header[AT_MAGIC] = 2
-    store_i16(header + AT_ATTRIBUTES, attributes)
-    store_i32(header + AT_LAST_OFFSET_DELTA, count - 1)
-    store_i64(header + AT_BASE_TIMESTAMP, base_timestamp)
-    store_i64(header + AT_MAX_TIMESTAMP, max_timestamp)
-    store_i64(header + AT_PRODUCER_ID, producer_id)
-    store_i16(header + AT_PRODUCER_EPOCH, producer_epoch)
-    store_i32(header + AT_BASE_SEQUENCE, base_sequence)
-    store_i32(header + AT_RECORD_COUNT, count)
+    header = Header(
+        base_offset,
+        leader_epoch,
+        attributes,
+        count - 1,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    )
     plain = PyMemoryView_FromMemory(<char*>out.data, out.used, PyBUF_READ)
-    return _seal(header, plain if codec == 0 else compress(codec, plain, level))
+    return write_batch(&header, plain if codec == 0 else compress(codec, plain, level))
 
 
 def build_marker(
@@ -248,7 +213,7 @@ def parse_marker(bytes key not None, bytes value not None):
 
 
 def recompress(buffer, Batch batch not None, int codec, level=None, int64_t limit_bytes=STORED_LIMIT_BYTES):
-    cdef uint8_t[BATCH_HEADER_SIZE] header
+    cdef Header header = header_of(batch)
     cdef Py_buffer view
     if not 0 <= codec <= 4:
         raise ValueError(f"no codec {codec}")
@@ -256,7 +221,6 @@ def recompress(buffer, Batch batch not None, int codec, level=None, int64_t limi
     try:
         if batch.position < 0 or not BATCH_HEADER_SIZE <= batch.size_bytes <= view.len - batch.position:
             raise ValueError("the batch is not one of this buffer")
-        memcpy(header, <const uint8_t*>view.buf + batch.position, BATCH_HEADER_SIZE)
     finally:
         PyBuffer_Release(&view)
     stored = memoryview(buffer).cast("B")[batch.position + BATCH_HEADER_SIZE:batch.position + batch.size_bytes]
@@ -266,5 +230,5 @@ def recompress(buffer, Batch batch not None, int codec, level=None, int64_t limi
         raise BatchError(Verdict.TOO_LARGE, batch.position) from error
     except DecompressError as error:
         raise BatchError(Verdict.BAD_COMPRESSED_DATA, batch.position) from error
-    store_i16(header + AT_ATTRIBUTES, <int16_t>(batch.attributes & ~CODEC_MASK | codec))
-    return _seal(header, compress(codec, plain, level))
+    header.attributes = <int16_t>(batch.attributes & ~CODEC_MASK | codec)
+    return write_batch(&header, compress(codec, plain, level))

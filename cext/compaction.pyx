@@ -3,41 +3,21 @@
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from kafka_shim.cext.batch cimport (
-    AT_ATTRIBUTES,
-    AT_BASE_OFFSET,
-    AT_BASE_SEQUENCE,
-    AT_BASE_TIMESTAMP,
-    AT_CRC,
-    AT_LAST_OFFSET_DELTA,
-    AT_LEADER_EPOCH,
-    AT_LENGTH,
-    AT_MAGIC,
-    AT_MAX_TIMESTAMP,
-    AT_PRODUCER_EPOCH,
-    AT_PRODUCER_ID,
-    AT_RECORD_COUNT,
-    BATCH_HEADER_SIZE,
-    Batch,
-    Verdict,
-)
-from kafka_shim.cext.bigendian cimport store_i16, store_i32, store_i64, store_u32
+from kafka_shim.cext.batch cimport Batch, Header, Verdict, header_of, write_batch
 from kafka_shim.cext.records cimport RecordFields, read_record
 from kafka_shim.cext.varint cimport MAX_VARINT32, MAX_VARINT64, read_varint, read_varlong, write_varint, write_varlong
 
 from kafka_shim.cext.batch import BatchError
-from kafka_shim.cext.crc32c import crc32c
 
 cdef extern from "siphash.h" nogil:
     void siphash128(const uint8_t* key, const uint8_t* data, size_t size, uint64_t* low, uint64_t* high)
 
 cdef enum:
     FIRST_SLOTS = 1024
-    LENGTH_END = AT_LENGTH + 4
 
 
 ctypedef struct Slot:
@@ -281,21 +261,9 @@ def seal(
     int64_t max_timestamp,
     int32_t record_count,
 ):
-    cdef _View view = _open(records)
-    cdef bytearray sealed = bytearray(BATCH_HEADER_SIZE + view.view.len)
-    cdef uint8_t* p = <uint8_t*>PyByteArray_AS_STRING(sealed)
-    memcpy(p + BATCH_HEADER_SIZE, view.start, <size_t>view.view.len)
-    store_i64(p + AT_BASE_OFFSET, batch.base_offset)
-    store_i32(p + AT_LENGTH, <int32_t>(BATCH_HEADER_SIZE + view.view.len - LENGTH_END))
-    store_i32(p + AT_LEADER_EPOCH, batch.leader_epoch)
-    p[AT_MAGIC] = 2
-    store_i16(p + AT_ATTRIBUTES, attributes)
-    store_i32(p + AT_LAST_OFFSET_DELTA, batch.last_offset_delta)
-    store_i64(p + AT_BASE_TIMESTAMP, base_timestamp)
-    store_i64(p + AT_MAX_TIMESTAMP, max_timestamp)
-    store_i64(p + AT_PRODUCER_ID, batch.producer_id)
-    store_i16(p + AT_PRODUCER_EPOCH, batch.producer_epoch)
-    store_i32(p + AT_BASE_SEQUENCE, batch.base_sequence)
-    store_i32(p + AT_RECORD_COUNT, record_count)
-    store_u32(p + AT_CRC, <uint32_t>crc32c(memoryview(sealed)[AT_ATTRIBUTES:]))
-    return sealed
+    cdef Header header = header_of(batch)
+    header.attributes = attributes
+    header.base_timestamp = base_timestamp
+    header.max_timestamp = max_timestamp
+    header.record_count = record_count
+    return write_batch(&header, records)
