@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from kafka_shim.authorization import authorized, is_authorized, require_on_cluster
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.metadata.store import INTERNAL_TOPICS
+from kafka_shim.internal_topics import INTERNAL_TOPICS
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import Any
 
+    from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
     from kafka_shim.metadata.image import Image, Partition, Topic
     from kafka_shim.metadata.log import MetadataLog
@@ -40,10 +41,11 @@ class SnapshotGenerator:
     ends. What a snapshot releases goes at the next commit or at the stop.
     """
 
-    def __init__(self, log: MetadataLog, config: BrokerConfig, now_ms: int) -> None:
+    def __init__(self, log: MetadataLog, config: BrokerConfig, clock: Clock) -> None:
         self._log = log
         self._config = config
-        self._last_ms = now_ms
+        self._clock = clock
+        self._last_ms = clock.now_ms()
         self._writer: threading.Thread | None = None
 
     def committed(self, image: Image, now_ms: int) -> None:
@@ -74,7 +76,12 @@ class SnapshotGenerator:
         content = self._log.snapshot_content(records, now_ms, image.last_timestamp_ms)
         arguments = (end_offset, epoch, content, self._log.flushing())
         self._writer = threading.Thread(target=self._write, args=arguments, name="metadata-snapshot", daemon=True)
-        self._writer.start()
+        self._clock.begin_work()
+        try:
+            self._writer.start()
+        except BaseException:
+            self._clock.end_work()
+            raise
 
     def _write(self, end_offset: int, epoch: int, content: bytes, flushing: Future[None] | None) -> None:
         try:
@@ -84,6 +91,8 @@ class SnapshotGenerator:
             self._log.write_snapshot(end_offset, epoch, content)
         except (OSError, CancelledError) as err:
             logger.warning("no metadata snapshot at offset %d, the next one will do: %s", end_offset, err)
+        finally:
+            self._clock.end_work()
 
     def _finish(self, now_ms: int) -> None:
         self._writer = None

@@ -113,7 +113,7 @@ class MetadataStore:
             records += bootstrap.activation_records(first, self.config.min_insync_replicas)
         records += election_records(self.image, self.node_id)
         self._log.begin_epoch(now_ms)
-        self._snapshots = SnapshotGenerator(self._log, self.config, now_ms)
+        self._snapshots = SnapshotGenerator(self._log, self.config, self._clock)
         if records:
             self.commit(records)
         self._check_features()

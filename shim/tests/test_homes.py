@@ -27,6 +27,7 @@ CHANCE = {
 THREADS = {
     "storage/flusher.py": "tells the clock of its work",
     "storage/cleaner.py": "tells the clock of its work",
+    "metadata/snapshots.py": "tells the clock of its work",
     "embedded.py": "runs the loop of the broker itself",
 }
 TIMERS = {
@@ -34,7 +35,8 @@ TIMERS = {
     "scheduler.py": "periodic and sliced work, by name",
     "waiters.py": "a request that waits",
     "group/timers.py": "sessions, by the thousand",
-    "group/stored.py": "reading what is stored: its pace depends on who waits",
+    "acceptor.py": "waits for the kernel, which no virtual clock moves",
+    "group/loader.py": "reading what is stored: its pace depends on who waits",
     "storage/home.py": "removals, each with its own delay",
     "storage/cleaner.py": "the next look depends on the last round",
     "txn/completion.py": "retries of single transactions",

@@ -1,9 +1,11 @@
-"""Imports go one way: docs/DESIGN.md, "Layers". An upward arrow fails here."""
+"""Imports go one way: docs/DESIGN.md, "Layers". An upward arrow or a cycle of files fails here, for types too."""
 
 from __future__ import annotations
 
 import ast
+import functools
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -38,7 +40,20 @@ OPEN = {"errors", "clock", "serve"}
 BESIDE = {"wiretap", "history", "wire_client"}
 BASE = {*LAYERS[0], *LAYERS[1], "protocol"}
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
-RESULTS_OF_STORAGE = "kafka_shim.storage.results"
+# Imports for types alone that point up or close a cycle of files, each with its reason.
+TYPES_ALONE = {
+    ("api.fetch_sessions", "api.fetch_reads"): "a session makes its answer out of the reads of its request",
+    ("broker", "api.fetch_sessions"): "the holder of what all handlers share names what it holds",
+    ("broker", "memory_pool"): "the holder of what all handlers share names what it holds",
+    ("broker", "network_send"): "the holder of what all handlers share names what it holds",
+    ("config.parse", "config.broker"): "fills in the class that calls it",
+    ("group.assignor_mixed", "group.assignors"): "a part of the assignors, loaded when a group needs it",
+    ("group.decision", "group.classic"): "a decision may carry the group that takes another's place",
+    ("storage.cleaner", "storage.logs"): "belongs to the logs, whose partitions it chooses from",
+    ("storage.home", "storage.log"): "hooks get the log that calls them",
+    ("storage.lookup", "storage.log"): "the reading half of a log",
+    ("storage.retention", "storage.log"): "asks and rolls the log that calls it",
+}
 
 
 def part_of(path: Path) -> str:
@@ -50,9 +65,19 @@ def modules() -> list[Path]:
     return [path for path in sorted(SHIM.rglob("*.py")) if "tests" not in path.relative_to(SHIM).parts]
 
 
-def imports(path: Path) -> list[tuple[str, int]]:
-    """(module, line) of everything of this project that a file imports, for types only or not, at any depth."""
-    found: list[tuple[str, int]] = []
+def name_of(path: Path) -> str:
+    """A file as the rest of `kafka_shim.` names it."""
+    parts = path.relative_to(SHIM).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+MODULES = {name_of(path): path for path in modules()}
+
+
+@functools.cache
+def imports(path: Path) -> list[tuple[str, int, bool]]:
+    """(module, line, whether for types alone) of everything of this project that a file imports, at any depth."""
+    found: list[tuple[str, int, bool]] = []
     tree = ast.parse(path.read_text())
     guarded = {
         id(node)
@@ -62,24 +87,28 @@ def imports(path: Path) -> list[tuple[str, int]]:
         for node in ast.walk(inner)
     }
     for node in ast.walk(tree):
-        if id(node) in guarded:
-            continue
         if isinstance(node, ast.Import):
-            found += [(alias.name, node.lineno) for alias in node.names]
+            names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            whole = node.module == "kafka_shim"
-            names = [f"{node.module}.{alias.name}" for alias in node.names] if whole else [node.module]
-            found += [(name, node.lineno) for name in names]
-    return [(name, line) for name, line in found if name.split(".")[0] == "kafka_shim"]
+            # A module of a package, or a name of a module.
+            deep = [f"{node.module}.{alias.name}" for alias in node.names]
+            is_package = node.module == "kafka_shim"
+            names = [name if is_package or name.partition(".")[2] in MODULES else node.module for name in deep]
+        else:
+            continue
+        found += [(name, node.lineno, id(node) in guarded) for name in dict.fromkeys(names)]
+    return [one for one in found if one[0].split(".")[0] == "kafka_shim"]
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SHIM)))
 def test_imports_point_downwards(path: Path):
     part = part_of(path)
-    for name, line in imports(path):
+    for name, line, _ in imports(path):
         where = f"{path.relative_to(ROOT)}:{line} imports {name}"
-        _, _, target = name.partition(".")
-        target = target.split(".")[0]
+        _, _, module = name.partition(".")
+        target = module.split(".")[0]
+        if (name_of(path), module) in TYPES_ALONE:
+            continue
         assert target not in ("compat", "spark"), where
         if target in ("cext", part) or not target or target.startswith("__"):
             continue
@@ -102,9 +131,65 @@ def test_the_package_of_options_is_imported_by_its_face():
         if part_of(path) == "config":
             continue
         inner = [
-            f"{path}:{line} imports {name}" for name, line in imports(path) if name.startswith("kafka_shim.config.")
+            f"{path}:{line} imports {name}" for name, line, _ in imports(path) if name.startswith("kafka_shim.config.")
         ]
         assert not inner
+
+
+def cycle_of(graph: dict[str, set[str]]) -> list[str]:
+    """Files that import each other in a circle; empty when there are none."""
+    done: set[str] = set()
+    path: list[str] = []
+
+    def walk(name: str) -> list[str]:
+        if name in path:
+            return [*path[path.index(name) :], name]
+        if name in done:
+            return []
+        path.append(name)
+        for target in sorted(graph[name]):
+            if cycle := walk(target):
+                return cycle
+        path.pop()
+        done.add(name)
+        return []
+
+    return next((cycle for name in sorted(graph) if (cycle := walk(name))), [])
+
+
+def graph_without(allowed: Collection[tuple[str, str]], *, types: bool = True) -> dict[str, set[str]]:
+    graph: dict[str, set[str]] = {}
+    for name, path in MODULES.items():
+        found = [(target.partition(".")[2], is_type) for target, _, is_type in imports(path)]
+        graph[name] = {
+            target
+            for target, is_type in found
+            if target in MODULES and target != name and (types or not is_type) and (name, target) not in allowed
+        }
+    return graph
+
+
+def test_no_file_is_imported_by_what_it_imports():
+    assert cycle_of(graph_without((), types=False)) == []
+
+
+def test_no_file_is_imported_by_what_it_imports_for_types():
+    assert cycle_of(graph_without(TYPES_ALONE)) == []
+
+
+@pytest.mark.parametrize("edge", TYPES_ALONE, ids=" -> ".join)
+def test_every_exception_is_for_types_alone_and_still_needed(edge: tuple[str, str]):
+    name, target = edge
+    kinds = [is_type for found, _, is_type in imports(MODULES[name]) if found == f"kafka_shim.{target}"]
+    assert kinds, "not imported any more"
+    assert all(kinds), "imported when it runs"
+    points_up = RANK[target.split(".")[0]] > RANK[name.split(".")[0]]
+    assert points_up or cycle_of(graph_without(TYPES_ALONE.keys() - {edge})), "neither up nor in a circle"
+
+
+def test_a_circle_is_found():
+    assert cycle_of({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+    assert cycle_of({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
 
 
 def test_cext_imports_nothing_of_the_broker():

@@ -7,10 +7,10 @@ import pytest
 from kafka_shim.cext import records as cext_records
 from kafka_shim.errors import ErrorCode as E
 from kafka_shim.errors import KafkaError
-from kafka_shim.group.coordinator import TOPIC
 from kafka_shim.group.groups import Groups
 from kafka_shim.group.kinds import KINDS
 from kafka_shim.group.records import Record
+from kafka_shim.internal_topics import GROUP_METADATA_TOPIC as TOPIC
 from kafka_shim.protocol.record_types import GROUP_KEYS
 from kafka_shim.protocol.records.share_group_metadata_key import ShareGroupMetadataKey
 from kafka_shim.protocol.records.share_group_metadata_value import ShareGroupMetadataValue
