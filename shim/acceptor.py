@@ -1,7 +1,9 @@
-"""Accepting connections, and how many (Kafka: SocketServer, Acceptor, ConnectionQuotas).
+"""Accepts connections and limits their number (Kafka: SocketServer, Acceptor, ConnectionQuotas).
 
-A connection never takes a descriptor that partitions may still need: their share of the limit of open files is set
-aside, and what is accepted beyond the rest is closed in the same call, with one log line for many."""
+The partitions' share of the process limit of open files is reserved, so that a connection never takes a descriptor that
+a partition needs. A connection beyond the remaining budget is closed right after it is accepted. One log line reports
+many refused connections.
+"""
 
 from __future__ import annotations
 
@@ -31,18 +33,20 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.server")
 
-# The loop gets its turn after so many.
+# Connections accepted per turn of the event loop.
 ACCEPTS_PER_TURN = 16
-# Between two lines about refused connections, and before a listener that cannot accept tries again.
+# The interval between two log lines about refused connections, and the delay before a listener that cannot accept tries
+# again.
 REFUSAL_LOG_MS = 10_000
 RETRY_MS = 1000
 
 
 class ConnectionBudget:
-    """How many connections the limit of open files leaves room for. Made before the listeners are bound."""
+    """The number of connections that the limit of open files leaves room for. Created before the listeners are bound.
+    """
 
     def __init__(self, broker: Broker, files: OpenFiles, registry: Registry) -> None:
-        """Raises OSError when the limit leaves room for too few."""
+        """Raises OSError if the limit leaves room for fewer than FEWEST_CONNECTIONS connections."""
         self._broker = broker
         self._files = files
         self._registry = registry
@@ -55,20 +59,20 @@ class ConnectionBudget:
                 errno.EMFILE,
                 f"the limit of open files is {self.process_limit}, at least {least} are needed: raise it (ulimit -n)",
             )
-        # Accepted, and not yet known to the registry.
+        # Accepted connections that are not in the registry yet.
         self.pending = 0
         self._refused = 0
         self._logged_ms: int | None = None
 
     def has_room(self, fd: int) -> bool:
-        """Whether the connection that was accepted as `fd` may stay. The system gives the lowest free number, so `fd`
-        also tells of descriptors that others of this process hold."""
+        """Returns whether the connection accepted as descriptor `fd` may stay. The system assigns the lowest free
+        number, so `fd` also reflects descriptors that other code in this process holds."""
         if len(self._registry.connections) + self.pending >= self.most_connections:
             return False
         return fd + self._files.unclaimed + SPARE // 2 < self.process_limit
 
     def refused(self, listener: Listener) -> None:
-        """Count a connection that was closed for want of room; one log line in `REFUSAL_LOG_MS`."""
+        """Count a connection that was closed because there was no room. Logs at most one line per `REFUSAL_LOG_MS`."""
         broker = self._broker
         broker.metrics.connections_refused += 1
         self._refused += 1
@@ -94,25 +98,25 @@ class Acceptor:
     def __init__(
         self, listener: Listener, sock: socket.socket, connect: Callable[[], Connection], budget: ConnectionBudget
     ) -> None:
-        # Fixed.
+        # Constant after construction.
         self._listener = listener
         self._socket = sock
         self._connect = connect
         self._budget = budget
         self._loop = asyncio.get_running_loop()
-        # From start to close. The spare descriptor is what a connection is accepted with, to be refused, when there is
-        # no other.
+        # Set from start to close. The spare descriptor is closed when no other is free, so that a connection can be
+        # accepted and refused.
         self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self._opening: set[asyncio.Task[object]] = set()
         self._retry: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Accept from now on."""
+        """Start accepting connections."""
         self._retry = None
         self._loop.add_reader(self._socket.fileno(), self._accept_some)
 
     def close(self) -> None:
-        """Accept nothing more."""
+        """Stop accepting connections and close the listening socket."""
         if self._socket.fileno() < 0:
             return
         if self._retry is not None:
@@ -151,8 +155,9 @@ class Acceptor:
             logger.debug("a connection was gone before it was served: %s", task.exception())
 
     def _cannot_accept(self, err: OSError) -> None:
-        """Somebody else of this process, or of the machine, took what was set aside. One connection is refused by means
-        of the spare descriptor, or the socket would stay readable; when that fails as well, accepting pauses."""
+        """Handle a failed accept. EMFILE and similar errors mean that other code in this process, or another process,
+        used up the reserved descriptors. Then one connection is accepted with the spare descriptor and closed, because
+        the socket would otherwise stay readable. If that fails too, accepting pauses for `RETRY_MS`."""
         if err.errno not in OUT_OF_RESOURCES:
             logger.error("cannot accept on %s: %s", printable(self._listener), err)
             self._wait()
@@ -169,12 +174,12 @@ class Acceptor:
 
     def _wait(self) -> None:
         self._loop.remove_reader(self._socket.fileno())
-        # Not the broker's clock: a virtual one may stand still, and the kernel does not.
+        # Uses the loop's clock: the broker's clock may be virtual and stand still, but the kernel does not.
         self._retry = self._loop.call_later(RETRY_MS / 1000, self.start)
 
 
 def budget_line(files: OpenFiles, budget: ConnectionBudget) -> str:
-    """What the log says of the limit at a start."""
+    """The log line about the limit of open files, written at start-up."""
     return (
         f"open files: the limit is {budget.process_limit}, of which partitions may hold {files.limit} and connections "
         f"{budget.most_connections}"

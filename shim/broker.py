@@ -1,4 +1,4 @@
-"""The holder of a broker's state objects. No logic here."""
+"""The container of a broker's state objects. It has no logic."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 class Broker:
-    """Everything that handlers reach through `context.broker`. `server` fills it in, in the order of the start."""
+    """Everything that handlers reach through `context.broker`. `server` sets the attributes, in the order of start-up.
+    """
 
     __slots__ = (
         "authorizer",
@@ -64,11 +65,12 @@ class Broker:
         self.node_id = 1
         self.cluster_id = ""
         self.listeners: list[Listener] = []
-        # Who may do what (`authorizer.class.name`); None: anybody may do anything.
+        # The authorizer (`authorizer.class.name`); None: every operation is allowed.
         self.authorizer: Authorizer | None = None
-        # True from the start of a clean stop: parked requests answer at once.
+        # True once a clean stop has begun: requests in purgatory are then completed at once.
         self.stopping = False
-        # topic id -> (offset of the metadata log, its part of a Metadata answer): kept while metadata stands still.
+        # topic id -> (offset of the metadata log, the topic's part of a Metadata response): cached until the metadata
+        # changes.
         self.described_topics: dict[bytes, tuple[tuple[int, int], MetadataResponseTopic]] = {}
-        # Whoever waits and may be woken to look at `stopping`.
+        # Waiters of parked requests; a stop wakes them so that they see `stopping`.
         self.parked: set[Waiter] = set()

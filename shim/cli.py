@@ -1,5 +1,5 @@
-"""The command line. `serve` is parsed here, by hand, because importing a library for it costs a tenth of the start;
-everything else, and every mistake and `--help`, goes to `shim/commands/`, which is imported only then.
+"""The command line. `serve` is parsed here by hand, because importing a command-line library takes a tenth of the
+start-up time. Every other command, every usage error and `--help` go to `shim/commands/`, which is imported only then.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run `kafka-shim ARGUMENTS...` (default: of this process); answers the exit status."""
+    """Run `kafka-shim ARGUMENTS...` (default: this process's arguments). Returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["serve"]:
         options = _plain_serve(words[1:])
@@ -37,7 +37,8 @@ _VALUES = {
 
 
 def _plain_serve(words: list[str]) -> dict[str, Any] | None:
-    """The keywords of `serve`, or None for anything out of the ordinary: that is explained by the full parser."""
+    """Returns the keyword arguments of `serve`, or None for anything unusual, which the full parser then handles and
+    explains."""
     found: dict[str, Any] = {}
     options: list[str] = []
     at = 0

@@ -1,4 +1,4 @@
-"""The only place that reads a clock. Everything that waits or expires asks the broker's `Clock`.
+"""The only module that reads a clock. Everything that waits or expires uses the broker's `Clock`.
 
 `RealClock` follows the machine; `VirtualClock` stands still until a test moves it. Timers run on the event loop thread.
 Chance has its home beside it: `clock.random`, seeded under a virtual clock.
@@ -32,15 +32,16 @@ class Clock:
     is_virtual = False
 
     def now_ms(self) -> int:
-        """Milliseconds since the epoch. May go backwards when someone sets the machine's clock."""
+        """Returns milliseconds since the Unix epoch. May go backwards if the machine's clock is set."""
         raise NotImplementedError
 
     def monotonic_ms(self) -> int:
-        """Milliseconds from some start; never goes backwards. For durations and deadlines."""
+        """Returns milliseconds since an arbitrary start. Never goes backwards. For durations and deadlines."""
         raise NotImplementedError
 
     def call_later(self, delay_ms: float, callback: Callable[..., object], *args: Any) -> Timer:
-        """Run `callback(*args)` on the loop when `delay_ms` have passed (at once, on the next turn, when <= 0)."""
+        """Run `callback(*args)` on the loop after `delay_ms`. If `delay_ms` <= 0, it runs on the next turn of the loop.
+        """
         raise NotImplementedError
 
     def every(self, interval_ms: float, action: Callable[[], object]) -> Timer:
@@ -48,7 +49,7 @@ class Clock:
         raise NotImplementedError
 
     async def sleep_ms(self, delay_ms: float) -> None:
-        """Return when `delay_ms` have passed on this clock."""
+        """Return after `delay_ms` on this clock."""
         future = asyncio.get_running_loop().create_future()
         timer = self.call_later(delay_ms, _finish, future)
         try:
@@ -156,7 +157,7 @@ TIMERS_PER_TURN = 1000
 
 
 class VirtualClock(Clock):
-    """A clock that only a test moves. `advance` fires due timers in order, each at its own instant.
+    """A clock that only a test advances. `advance` runs the due timers in order, each at its own time.
 
     Starts at `start_ms`, by default at the machine's time: records that are far ahead of a broker's clock are refused.
     `seed` repeats the ids of another run whose `random.seed` it was. Two brokers must not share it with one directory:
@@ -221,7 +222,7 @@ class VirtualClock(Clock):
     # --- moving it
 
     def set_wall(self, now_ms: int) -> None:
-        """Set the wall clock as an operator would, backwards or forwards; timers do not notice."""
+        """Set the wall clock forwards or backwards, as an operator would. Timers are not affected."""
         self._wall_shift_ms = now_ms - self._start_ms - int(self._elapsed_ms)
 
     def advance(self, delay_ms: float) -> None:

@@ -1,12 +1,13 @@
-"""One client's connection: bytes to frames, frames to `dispatch` one at a time, answers back in the order of requests.
+"""One client connection. It splits bytes into frames, passes the frames to `dispatch` one at a time, and sends the
+responses in request order.
 
-Memory. An idle connection holds no buffer. Reads go to one probe buffer that all connections of a loop share; only a
-frame that did not arrive whole gets a buffer of its own, which the rest of the frame is then read into directly, and
-which grows with what really arrives, not with what the length field claims.
+Memory. An idle connection holds no buffer. All connections of a loop share one probe buffer for reads. Only a frame
+that did not arrive whole gets its own buffer, and the rest of the frame is read directly into it. That buffer grows
+with the bytes received, not with the value of the length field.
 
-Flow. While a request is being handled nothing else of this connection is looked at; what arrives meanwhile is kept and
-reading pauses. The same while an answer is not taken by the client, or the system for it, to the last byte (Kafka mutes
-the channel). Stored batches stay in their files until there is room for them: `network_send` has the bounds.
+Flow control. While a request is being handled, the connection handles no other: received bytes are kept and reading
+pauses. The same applies until the last byte of a response is handed to the socket (Kafka mutes the channel). Stored
+batches stay in their files until there is room to send them; the limits are in `network_send`.
 """
 
 from __future__ import annotations
@@ -33,14 +34,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.connection")
 
-# The most that one connection sends before the others get their turn, about a millisecond's work.
+# The most that one connection sends per turn of the event loop: about a millisecond of work.
 TURN_BYTES = 2 * 1024 * 1024
 
 _read_length = Struct(">i").unpack_from
 
 
 class Connection(asyncio.BufferedProtocol):
-    """Made by a listener for each accepted socket; the transport owns it. Event-loop thread only."""
+    """The protocol object of one accepted socket. A listener creates it and the transport owns it. Event-loop thread
+    only."""
 
     __slots__ = (
         "_dispatcher",
@@ -71,23 +73,23 @@ class Connection(asyncio.BufferedProtocol):
     _transport: asyncio.Transport
 
     def __init__(self, dispatcher: Dispatcher, listener: Listener, memory: ReceiveMemory, registry: Registry) -> None:
-        # Fixed for the life of the connection.
+        # Constant for the life of the connection.
         self._dispatcher = dispatcher
         self._listener = listener
         self._memory = memory
         self._registry = registry
         self._max_frame_bytes: int = dispatcher.broker.config.socket_request_max_bytes
-        # Receiving: what arrived and is not handled yet, and the frame being received, with its length prefix.
+        # Receiving: bytes that were received and not handled yet, and the incomplete frame, with its length prefix.
         self._held: bytes | bytearray | None = None
         self._frame: memoryview | None = None
         self._frame_bytes = 0
         self._filled_bytes = 0
-        # Flow.
+        # Flow control.
         self._task: asyncio.Task[None] | None = None
-        # Of the request that waits: whether nobody wants its outcome when the client is gone.
+        # Whether the waiting request may be cancelled when the client disconnects.
         self._is_abandonable = False
-        # Sending: the answer that is read from its files as the client takes it; whether one is under way or the
-        # transport has unsent bytes; how many it holds; how many it had when the idle timer looked.
+        # Sending: the response that is read from its files as the client takes it; whether a response is in progress or
+        # the transport has unsent bytes; the number of unsent bytes; their number when the idle timer last looked.
         self._send_memory = dispatcher.broker.send_memory
         self._network_send: NetworkSend | None = None
         self._write_paused = False
@@ -118,7 +120,8 @@ class Connection(asyncio.BufferedProtocol):
         self._held = None
         self._network_send = None
         self._account(0)
-        # A parked reader is of no use to anyone now; other requests end as they would have.
+        # A disconnected client needs no delayed read, so an abandonable request is cancelled. Other requests run to
+        # their end.
         if self._task is not None and self._is_abandonable:
             self._task.cancel()
         self._registry.remove(self)
@@ -129,7 +132,7 @@ class Connection(asyncio.BufferedProtocol):
         return False
 
     def close(self, reason: str | None = None) -> None:
-        """Close without an answer; a reason is logged, once."""
+        """Close without a response. Logs the reason, if one is given, once."""
         if self.is_closing:
             return
         self.is_closing = True
@@ -137,27 +140,27 @@ class Connection(asyncio.BufferedProtocol):
             logger.warning("closing %s: %s", self, reason)
             self._dispatcher.broker.metrics.frames_refused += 1
         if self._network_send is None:
-            self._transport.close()  # else when its last part is handed over
+            self._transport.close()  # else it is closed once its last part is handed over
 
     def abort(self) -> None:
-        """Close at once; what was not sent is lost."""
+        """Close at once. Unsent bytes are lost."""
         self.is_closing = True
         self._transport.abort()
 
     def has_taken_some(self) -> bool:
-        """Whether the client took some of its answers since this was asked last."""
+        """Returns whether the client received part of its responses since the last call."""
         unsent_bytes = self._transport.get_write_buffer_size()
         before, self._unsent_seen_bytes = self._unsent_seen_bytes, unsent_bytes
         return unsent_bytes < before
 
     @property
     def task(self) -> asyncio.Task[None] | None:
-        """The request that is waiting, None when there is none."""
+        """The task of the request that is waiting, or None."""
         return self._task
 
     @property
     def gone(self) -> asyncio.Future[None]:
-        """Done when the connection is closed; only one may be asked for."""
+        """A future that completes when the connection is closed. Each access replaces the one before."""
         self._gone = asyncio.get_running_loop().create_future()
         return self._gone
 
@@ -172,7 +175,7 @@ class Connection(asyncio.BufferedProtocol):
             return frame[self._filled_bytes : self._frame_bytes]
         held = self._held
         if held is not None:
-            # The 1 to 3 bytes of a length that was cut off; more is only held while reading is paused.
+            # The first 1 to 3 bytes of a length prefix. More bytes are held only while reading is paused.
             probe = self._memory.probe
             probe[: len(held)] = held
             return probe[len(held) :]
@@ -199,7 +202,7 @@ class Connection(asyncio.BufferedProtocol):
         self._consume(self._memory.probe, size_bytes)
 
     def _consume(self, data: memoryview, size_bytes: int) -> None:
-        """Handle every whole frame of `data`, keep the rest."""
+        """Handle every complete frame of `data` and keep the rest."""
         at = 0
         while size_bytes - at >= 4 and self._task is None and not self._write_paused and not self.is_closing:
             length = _read_length(data, at)[0]
@@ -258,7 +261,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close(str(error))
             return
         except Exception:
-            # Not even an answer could be made of it: a bug that must cost no other connection anything.
+            # A bug: not even an error response could be made. It must affect no other connection.
             self._dispatcher.broker.metrics.errors_unexpected += 1
             logger.exception("closing %s", self)
             self.close()
@@ -312,7 +315,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.writelines(parts)
 
     def _send_more(self) -> None:
-        """Hand over the answer under way until the transport cannot send at once, or its turn is over."""
+        """Write the response in progress until the transport cannot send at once or `TURN_BYTES` are used up."""
         send = self._network_send
         if send is None:
             return
@@ -361,7 +364,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def proceed(self) -> None:
-        """Go on with what arrived while this connection had to wait, then with reading."""
+        """Handle the bytes that were received while this connection had to wait, then resume reading."""
         if not self._is_paused or self._task is not None or self._write_paused or self.is_closing:
             return
         frame = self._frame
@@ -376,12 +379,12 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def pause_writing(self) -> None:
-        """The transport has bytes that could not be sent at once; as little as one byte, by the limit that is set."""
+        """The transport has bytes that could not be sent at once. The limit is 0, so one byte is enough."""
         self._write_paused = True
         self._account(max(self._untaken_bytes, self._transport.get_write_buffer_size()))
 
     def resume_writing(self) -> None:
-        """The transport has none any more."""
+        """The transport has no unsent bytes any more."""
         self.last_active_ms = self._dispatcher.broker.clock.monotonic_ms()
         self._account(0)
         self._write_paused = self._network_send is not None
@@ -390,12 +393,12 @@ class Connection(asyncio.BufferedProtocol):
 
 
 def _plain(host: str) -> str:
-    """An IPv4 address that came through a socket of both families."""
+    """Returns an IPv4 address without the prefix that a dual-stack socket adds."""
     return host.removeprefix("::ffff:")
 
 
 class Registry:
-    """The open connections of one server: their limits, their idle time, their end."""
+    """The open connections of one server: connection limits and idle timeouts."""
 
     __slots__ = ("_broker", "_overrides", "_timer", "connections", "per_ip")
 
@@ -411,7 +414,7 @@ class Registry:
                 self._overrides[host] = int(count)
 
     def admit(self, connection: Connection) -> bool:
-        """Count a new connection, or refuse it with one log line."""
+        """Register a new connection. Returns False and logs one line if a limit is reached."""
         config, metrics = self._broker.config, self._broker.metrics
         host = connection.session.peer_host
         count = self.per_ip.get(host, 0)
@@ -428,7 +431,7 @@ class Registry:
         return False
 
     def remove(self, connection: Connection) -> None:
-        """The opposite of `admit`."""
+        """Unregister a connection."""
         if connection not in self.connections:
             return
         self.connections.discard(connection)
@@ -444,7 +447,7 @@ class Registry:
         return any(member in connection.session.members for connection in self.connections)
 
     def start(self) -> None:
-        """Begin to close connections that are idle longer than `connections.max.idle.ms`."""
+        """Start the timer that closes connections idle for longer than `connections.max.idle.ms`."""
         idle_ms = self._broker.config.connections_max_idle_ms
         if idle_ms > 0:
             self._timer = self._broker.clock.every(max(min(idle_ms / 4, 30_000), 10), self._close_idle)
@@ -459,10 +462,10 @@ class Registry:
                 connection.last_active_ms = self._broker.clock.monotonic_ms()
             elif connection.last_active_ms < oldest_ms and connection.task is None:
                 logger.debug("closing %s: idle", connection)
-                # Not `close`, which would wait for a client that never takes its answers, and hold them that long.
+                # `close` would wait for a client that never reads its responses, and hold them that long.
                 connection.abort()
 
     def stop(self) -> None:
-        """End the idle timer; the connections are the server's to close."""
+        """Stop the idle timer. The server closes the connections."""
         if self._timer is not None:
             self._timer.cancel()

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """One request: valid from its decoding until its answer. `node_id` is here, not a constant: one process may hold
-    several nodes one day."""
+    """One request, valid from its decoding until its response. `node_id` is an attribute and not a constant, so that
+    one process can hold several nodes later."""
 
     __slots__ = (
         "api_key",
@@ -60,5 +60,5 @@ class Context:
 
     @property
     def peer_host(self) -> str:
-        """The client's address, as groups show it after a slash."""
+        """The client's address with a leading slash, as groups show it."""
         return self.session.peer_host

@@ -1,13 +1,14 @@
-"""One request's life: header, API row, version, decode, handle, encode; every error on the way has its outcome here.
+"""The processing of one request: header, API row, version, decoding, handling, encoding. Every error has a defined
+outcome:
 
-| what is wrong | outcome |
+| error | outcome |
 | --- | --- |
-| ApiVersions of an unknown version | answered in version 0 with UNSUPPORTED_VERSION |
+| ApiVersions of an unknown version | a version 0 response with UNSUPPORTED_VERSION |
 | a request before authentication that is not part of it | the connection is closed, one log line |
-| an operation on the cluster that the client may not carry out | the API's answer with CLUSTER_AUTHORIZATION_FAILED |
+| a cluster operation that the client is not allowed | the API's response with CLUSTER_AUTHORIZATION_FAILED |
 | unknown API, version outside the range, a body that cannot be read | the connection is closed, one log line |
-| KafkaError out of a handler | the API's answer with that error (`shim/api/failures.py`) |
-| any other exception | a bug: logged with its traceback, answered as UNKNOWN_SERVER_ERROR |
+| a handler raises KafkaError | the API's response with that error (`shim/api/failures.py`) |
+| any other exception | a bug: logged with its traceback, the response is UNKNOWN_SERVER_ERROR |
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ _parse_header = RequestHeaderParser({key: row[3] for key, row in API_KEYS.items(
 
 
 class Reply:
-    """What came of one request; the connection writes it.
+    """The result of one request, which the connection sends.
 
-    `parts` are the response's buffers, length included. Where they are None the request waits: `waiting` returns them,
-    or None when no answer is sent, and `is_abandonable` says whether it may be cancelled with its connection.
-    `follow_up` is what is left to do when the parts were given to the transport, whatever came of that: `run` it before
-    any other request is served.
+    `parts` are the response's buffers, including the length prefix. If they are None the request waits: `waiting`
+    returns them, or None if no response is sent. `is_abandonable` says whether the request may be cancelled with its
+    connection. `follow_up` is work that remains after the parts were passed to the transport, even if that failed: call
+    `run` with it before any other request is served.
     """
 
     __slots__ = ("follow_up", "is_abandonable", "parts", "waiting")

@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 
 START_SECONDS = 30.0
 STOP_SECONDS = 30.0
-# Kafka waits this long for more members; a test that starts its own consumers does not have to.
+# Kafka waits this long for more members. A test that starts its own consumers does not need the delay.
 DEFAULTS = {"group.initial.rebalance.delay.ms": "0"}
 
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 class Broker:
-    """One broker from `start` to `stop`; `with` does both. Its methods may be called from any thread.
+    """One broker, running from `start` to `stop`; `with` does both. Its methods may be called from any thread.
 
-    Keyword arguments that are not named here are Kafka's options with underscores, with values of any plain type:
+    Other keyword arguments are Kafka's options with underscores in place of dots, with values of any plain type:
     `Broker(log_retention_ms=1000, auto_create_topics_enable=False)`.
     """
 
@@ -58,10 +58,11 @@ class Broker:
         loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
         **options: object,
     ) -> None:
-        """`data_dir`: kept after the stop, as is what an option `log_dirs` names; neither: in memory. `listen`:
-        HOST:PORT, or several NAME://HOST:PORT with commas. `process`: run in a child process, for clients that hold the
-        interpreter. `clock`: "virtual" stands still until `broker.clock.advance`. `faults`: points to arm, in the form
-        of the variable KAFKA_SHIM_FAULTS. Raises ConfigError, TypeError."""
+        """`data_dir`: a directory that is kept after the stop, as is one that the option `log_dirs` names; without
+        either, data is in memory. `listen`: HOST:PORT, or a comma-separated list of NAME://HOST:PORT. `process`: run in
+        a child process, for clients that hold the interpreter lock. `clock`: "virtual" stands still until
+        `broker.clock.advance`. `faults`: fault points to arm, in the format of the variable KAFKA_SHIM_FAULTS. Raises
+        ConfigError, TypeError."""
         self._options = {**DEFAULTS, **{name.replace("_", "."): _text(value) for name, value in options.items()}}
         self._listen = listen if "://" in listen else f"PLAINTEXT://{listen}"
         if (isinstance(clock, str) and clock != "virtual") or (process and clock is not None):
@@ -72,13 +73,13 @@ class Broker:
         self._loop_factory = loop_factory
         self._is_process = process
         config = self._config()
-        # None: in memory, in a directory that goes with the broker.
+        # None: data is in memory, in a directory that is removed at the stop.
         self._given_dirs: tuple[str, ...] | None = None if data_dir is None else (str(data_dir),)
         if not self._options.keys().isdisjoint(("log.dirs", "log.dir")):
             if data_dir is not None:
                 raise TypeError("data_dir and log_dirs (or log_dir) say the same: give one of them")
             self._given_dirs = config.log_dirs
-        # From start to stop.
+        # Set from start to stop.
         self._data_dir: Path | None = None
         self._ready = ""
         self._server: Server | None = None
@@ -90,7 +91,8 @@ class Broker:
     # --- life
 
     def start(self) -> Broker:
-        """Start it and return when it accepts connections. Raises what the start raised: StorageError, OSError."""
+        """Start the broker and return once it accepts connections. Raises what the start raises: StorageError, OSError.
+        """
         if self._data_dir is not None:
             raise RuntimeError("this broker is running")
         try:
@@ -108,7 +110,8 @@ class Broker:
         return self
 
     def stop(self) -> None:
-        """Stop it in order; a stopped one stays stopped, and may be started again (in memory: with nothing in it)."""
+        """Stop the broker cleanly. Does nothing if it is stopped. It may be started again; with data in memory it is
+        then empty."""
         if self._child is not None:
             self._child.terminate()
             try:
@@ -123,7 +126,8 @@ class Broker:
         self._forget()
 
     def kill(self) -> None:
-        """SIGKILL the child process, as a crash does; only with `process=True`. Start it again to see it recover."""
+        """Send SIGKILL to the child process, to simulate a crash. Requires `process=True`. Start the broker again to
+        test recovery."""
         if self._child is None:
             raise RuntimeError("only a broker in a process of its own can be killed")
         self._child.kill()
@@ -165,7 +169,7 @@ class Broker:
 
     @property
     def data_dir(self) -> Path:
-        """The data directory, of several the first; with data in memory it is gone after the stop."""
+        """The (first) data directory. With data in memory it is removed at the stop."""
         path = Path(self._word(4).removeprefix("data="))
         return path if self._given_dirs is None else Path(self._given_dirs[0]).absolute()
 
@@ -178,24 +182,24 @@ class Broker:
 
     @property
     def clock(self) -> ClockControl:
-        """The broker's clock; a virtual one can be moved."""
+        """The broker's clock. Only a virtual one can be advanced."""
         return ClockControl(self, self._clock)
 
     @property
     def faults(self) -> Faults:
-        """The broker's fault points: `arm`, `disarm`, `release`, `reached`; each runs on the broker's thread."""
+        """The broker's fault points: `arm`, `disarm`, `release`, `reached`. Each runs on the broker's thread."""
         return _OnLoop(self, self._faults)  # type: ignore[return-value]
 
     @property
     def state(self) -> Any:
-        """The broker's state objects (`kafka_shim.broker.Broker`); touch them only inside `call`."""
+        """The broker's state objects (`kafka_shim.broker.Broker`). Access them only inside `call`."""
         if self._server is None:
             raise RuntimeError("only a broker in a thread of this process shows its state")
         return self._server.broker
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Run `function(*arguments)` on the broker's thread; what it returns or raises. A coroutine is awaited
-        there."""
+        """Run `function(*arguments)` on the broker's thread. Returns or raises what it returns or raises. A coroutine
+        is awaited there."""
         if self._loop is None:
             return function(*arguments)
 
@@ -284,7 +288,7 @@ class Broker:
 
 
 class ClockControl:
-    """The clock of an embedded broker, for its test."""
+    """The clock of an embedded broker, for tests."""
 
     __slots__ = ("_broker", "_clock")
 
@@ -293,7 +297,7 @@ class ClockControl:
         self._clock = clock
 
     def now_ms(self) -> int:
-        """What the broker takes for now."""
+        """Returns the broker's current time in milliseconds since the Unix epoch."""
         return self._clock.now_ms()
 
     def advance(self, duration: float | str, *, silent: bool = False) -> None:

@@ -1,8 +1,8 @@
-"""Kafka's error codes, and the one exception that is an answer to a client.
+"""Kafka's error codes, and the exception that becomes an error response.
 
-Two kinds of failure: `KafkaError(code)` is an answer, any other exception is a bug of this broker (logged once in
-`dispatch`, answered as UNKNOWN_SERVER_ERROR). Disk errors are caught in `kafka_shim.storage` and become
-KAFKA_STORAGE_ERROR.
+There are two kinds of failure. `KafkaError(code)` becomes an error response. Any other exception is a bug of this
+broker: `dispatch` logs it once and responds with UNKNOWN_SERVER_ERROR. `kafka_shim.storage` catches disk errors and
+turns them into KAFKA_STORAGE_ERROR.
 """
 
 from enum import IntEnum
@@ -148,7 +148,7 @@ class ErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133
 
 
-# What Kafka says where an INVALID_REQUEST has no reason of its own.
+# Kafka's message for an INVALID_REQUEST that has no message of its own.
 MALFORMED_REQUEST = (
     "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
     "incompatible broker. See the broker logs for more details."
@@ -156,9 +156,10 @@ MALFORMED_REQUEST = (
 
 
 class KafkaError(Exception):
-    """An answer to the client: a code, and a sentence for the fields that carry one (None where Kafka sends null).
+    """An error response: a code, and a message for the responses that have a field for one (None where Kafka sends
+    null).
 
-    A subclass may carry more (see `kafka_shim.storage.results`); who catches it needs only `code` and `message`.
+    A subclass may carry more (see `kafka_shim.storage.results`). Code that catches it needs only `code` and `message`.
     """
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
@@ -171,5 +172,5 @@ class KafkaError(Exception):
 
 
 class DisconnectError(Exception):
-    """Close this client's connection without an answer, with one log line: what Kafka does where no answer is possible
-    (an error of a Produce with acks=0, a body that cannot be read)."""
+    """Close the client's connection without a response and log one line. Kafka does this where no response is possible:
+    an error of a Produce with acks=0, or a body that cannot be read."""

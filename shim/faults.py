@@ -1,12 +1,12 @@
-"""Named points at which a test may act: crash the process, fail a write, hold a request, or call a function.
+"""Named fault points at which a test may act: crash the process, fail a write, hold a request, or call a function.
 
-Nothing is armed in normal use, and then a point costs one attribute test: hot paths write
-`if faults.armed: faults.reach("log.after_write", topic=...)`. In a child process the environment variable
-KAFKA_SHIM_FAULTS arms points before the broker starts: `point=action[:argument][@nth]`, several joined by commas.
-Actions: `kill` (SIGKILL to this process), `exit` (status 70, no clean-up), `error[:CODE]` (raise KafkaError),
-`oserror[:ERRNO]` (raise OSError, by default ENOSPC), `drop` (close this client's connection: the answer is lost),
-`hold[:MS]` (only at `gate`, until `release`, or for so many milliseconds). `@3` means: at the third time it is
-reached, once; without it, every time.
+In normal use no point is armed, and a point costs one attribute test: hot paths write `if faults.armed:
+faults.reach("log.after_write", topic=...)`. In a child process the environment variable KAFKA_SHIM_FAULTS arms points
+before the broker starts. Its format is `point=action[:argument][@nth]`, with commas between entries. Actions: `kill`
+(SIGKILL to this process), `exit` (status 70, no clean-up), `error[:CODE]` (raise KafkaError), `oserror[:ERRNO]` (raise
+OSError, by default ENOSPC), `drop` (close this client's connection, so that the response is lost), `hold[:MS]` (wait
+until `release`, or for so many milliseconds; only at `gate`). `@3` acts once, at the third time that the point is
+reached. Without it the action applies every time.
 
     KAFKA_SHIM_FAULTS="txn.after_prepare=kill@3,log.before_write=oserror:ENOSPC" kafka-shim serve
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ENVIRONMENT = "KAFKA_SHIM_FAULTS"
 
-# point -> when it is reached. Who adds a point to the code adds it here; arming an unknown one is an error.
+# point -> when it is reached. Every point in the code is listed here; arming an unknown one is an error.
 POINTS = {
     "log.before_write": "an append passed every check, nothing is written yet",
     "log.after_write": "the batch is with the operating system, memory does not know it yet",
@@ -41,7 +41,7 @@ POINTS = {
     "metadata.after_append": "metadata records are appended, not applied",
     "group.before_append": "a group's records are decided, not appended",
     "group.after_append": "a group's records are appended, not applied",
-    # All of the transaction machine tell the transactional_id.
+    # All points of the transaction coordinator pass the transactional_id.
     "txn.before_begin": "the first partition is about to make a transaction Ongoing",
     "txn.after_begin": "Ongoing is appended",
     "txn.before_prepare": "EndTxn is decided, Prepare* is not appended",
@@ -58,7 +58,7 @@ POINTS = {
 
 
 class _Armed:
-    """One armed point: what to do, when, and who is held there."""
+    """One armed point: its action, when it applies, and which callers it holds."""
 
     __slots__ = ("action", "argument", "count", "held", "nth", "where")
 
@@ -90,7 +90,7 @@ class Faults:
     __slots__ = ("_points", "armed")
 
     def __init__(self, specification: str | None = None) -> None:
-        # Read by hot paths before they call `reach`.
+        # Hot paths read it before they call `reach`.
         self.armed = False
         self._points: dict[str, _Armed] = {}
         for part in (specification or "").split(","):
@@ -99,7 +99,7 @@ class Faults:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Faults:
-        """The points that KAFKA_SHIM_FAULTS arms; ValueError names a bad one."""
+        """Returns the points that KAFKA_SHIM_FAULTS arms. Raises ValueError, which names a bad entry."""
         return cls(environment.get(ENVIRONMENT))
 
     def arm(
@@ -111,9 +111,9 @@ class Faults:
         nth: int | None = None,
         where: Mapping[str, object] | None = None,
     ) -> None:
-        """Act at `point` from now on (or only at its `nth` time; or only where the facts are those of `where`).
-        `action` is a name of the module's doc or a function that gets the facts as keywords; what it raises is raised
-        at the point."""
+        """Act at `point` from now on, or only at its `nth` time, or only if the facts match `where`. `action` is the
+        name of an action in the module's docstring, or a function that gets the facts as keyword arguments. An
+        exception of that function is raised at the point."""
         if point not in POINTS:
             raise ValueError(f"unknown fault point {point!r}; there are {', '.join(POINTS)}")
         if isinstance(action, str) and action not in _ACTIONS and action != "hold":
@@ -122,28 +122,28 @@ class Faults:
         self.armed = True
 
     def disarm(self, point: str | None = None) -> None:
-        """Forget one point, or all; whoever is held there goes on."""
+        """Disarm one point, or all. Held callers continue."""
         for name in [point] if point is not None else list(self._points):
             self.release(name)
             self._points.pop(name, None)
         self.armed = bool(self._points)
 
     def is_armed_besides(self, point: str) -> bool:
-        """Whether any other point is armed."""
+        """Returns whether any other point is armed."""
         return self.armed and (len(self._points) > 1 or point not in self._points)
 
     def holds(self, point: str) -> bool:
-        """Whether `gate` may keep a caller at `point`: it must be able to wait then."""
+        """Returns whether `gate` may hold a caller at `point`. Such a caller must be able to wait."""
         armed = self._points.get(point)
         return armed is not None and armed.action == "hold"
 
     def reached(self, point: str) -> int:
-        """How often an armed point was reached since it was armed."""
+        """Returns how often an armed point was reached since it was armed."""
         armed = self._points.get(point)
         return armed.count if armed is not None else 0
 
     def reach(self, point: str, **facts: Any) -> None:
-        """Do what is armed at `point`. Raises what the action says."""
+        """Carry out the action armed at `point`. Raises what the action raises."""
         if not self.armed:
             return
         armed = self._points.get(point)
@@ -155,7 +155,7 @@ class Faults:
             _ACTIONS[armed.action](armed.argument)
 
     async def gate(self, point: str, **facts: Any) -> None:
-        """As `reach`, for a caller that may wait: `hold` keeps it here until `release` or `disarm`."""
+        """As `reach`, for a caller that can wait: `hold` keeps it here until `release` or `disarm`."""
         if not self.armed:
             return
         armed = self._points.get(point)
@@ -174,7 +174,7 @@ class Faults:
                     await asyncio.wait_for(future, int(armed.argument) / 1000)
 
     def release(self, point: str) -> int:
-        """Let everyone held at `point` go on; answers how many there were."""
+        """Release all callers held at `point`. Returns their number."""
         armed = self._points.get(point)
         if armed is None:
             return 0

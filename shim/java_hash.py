@@ -1,10 +1,10 @@
-"""Java's string hash, by which Kafka spreads group ids and transactional ids over the partitions of internal topics."""
+"""Java's string hash, which Kafka uses to assign group ids and transactional ids to partitions of internal topics."""
 
 from __future__ import annotations
 
 
 def java_string_hash(text: str) -> int:
-    """`String.hashCode`: over UTF-16 units, wrapped to a signed 32-bit integer."""
+    """`String.hashCode`: computed over UTF-16 units and wrapped to a signed 32-bit integer."""
     result = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for at in range(0, len(units), 2):
@@ -13,6 +13,7 @@ def java_string_hash(text: str) -> int:
 
 
 def internal_partition(key: str, partition_count: int) -> int:
-    """The partition that holds `key`: abs(hash) mod count, where abs of the minimum is 0 (`Utils.abs`)."""
+    """Returns the partition that holds `key`: abs(hash) mod count. The abs of the smallest integer is 0 (`Utils.abs`).
+    """
     value = java_string_hash(key)
     return 0 if value == -0x8000_0000 else abs(value) % partition_count

@@ -1,4 +1,4 @@
-"""`listeners` and `advertised.listeners`: text to addresses, addresses to bound sockets. No event loop here."""
+"""Parses `listeners` and `advertised.listeners`, and binds the sockets. Uses no event loop."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def parse_endpoints(text: str, option: str) -> list[tuple[str, str, int]]:
-    """(listener name, host, port) of each entry `NAME://HOST:PORT`; hosts of IPv6 lose their brackets. Raises
-    ConfigError."""
+    """Returns (listener name, host, port) of each entry `NAME://HOST:PORT`, with the brackets of IPv6 hosts removed.
+    Raises ConfigError."""
     endpoints = []
     for entry in text.split(","):
         name, scheme, address = entry.strip().partition("://")
@@ -32,7 +32,7 @@ def parse_endpoints(text: str, option: str) -> list[tuple[str, str, int]]:
 
 
 def listeners_of(config: BrokerConfig) -> list[Listener]:
-    """The listeners to bind, ports still as asked. Raises ConfigError for what is not implemented."""
+    """Returns the listeners to bind, with the configured ports. Raises ConfigError for what is not implemented."""
     protocols = {}
     for entry in config.listener_security_protocol_map.split(","):
         name, _, protocol = entry.strip().partition(":")
@@ -64,13 +64,14 @@ def listeners_of(config: BrokerConfig) -> list[Listener]:
 
 
 def bind(listener: Listener, config: BrokerConfig) -> socket.socket:
-    """A listening socket; `listener.port` becomes the one really bound. Raises OSError, which names the listener."""
+    """Returns a listening socket and sets `listener.port` to the bound port. Raises OSError, whose message names the
+    listener."""
     try:
         sock = _bind(listener)
     except OSError as err:
         raise OSError(err.errno, f"cannot listen on {printable(listener)}: {err.strerror}") from err
-    # Accepted sockets take these over. asyncio, without uvloop, would leave Nagle's algorithm on; Kafka's defaults of
-    # the sizes would only make a local socket slow.
+    # Accepted sockets inherit these. Without uvloop, asyncio would leave Nagle's algorithm on. Kafka's default buffer
+    # sizes would only slow down a local socket.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for name, option, size_bytes in (
@@ -104,7 +105,7 @@ def _bind(listener: Listener) -> socket.socket:
 
 
 def _bind_everywhere(port: int) -> socket.socket:
-    """Both families on one port where the system can, as a JVM does."""
+    """Bind IPv4 and IPv6 on one port if the system supports it, as a JVM does."""
     if socket.has_dualstack_ipv6():
         return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
     return socket.create_server(("", port))

@@ -1,7 +1,8 @@
-"""The data directory of a broker that keeps nothing: a temporary one, on a file system in memory where there is room.
+"""The temporary data directory of a broker that keeps no data. It is on a memory file system if that has enough room.
 
-Its owner holds a lock on the file `.owner` in it, which ends with the process however it ends: the next start removes
-the directories whose owner is gone. A process that embeds a broker and does not handle SIGTERM removes its own first.
+The owning process holds a lock on the file `.owner` in the directory. The lock ends with the process, however it ends,
+and the next start removes directories that nobody locks. A process that embeds a broker and does not handle SIGTERM
+removes its own directories first.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ logger = logging.getLogger(__name__)
 RAM_DISK = Path("/dev/shm")
 PREFIX = "kafka-shim-"
 OWNER = ".owner"
-# A container has 64 MB there unless it is told otherwise: full after a short while, and then every append fails.
+# A container has 64 MB there by default. That fills up quickly, and then every append fails.
 MIN_FREE_BYTES = 256 << 20
 
 # Directories of this process -> the descriptor that holds the lock of each.
@@ -33,11 +34,11 @@ _owned: dict[Path, int] = {}
 
 
 def make() -> Path:
-    """A fresh empty directory, which this process owns until `remove`, or its end."""
+    """Create an empty directory, which this process owns until `remove` or until it ends."""
     parent = _parent()
     for place in {RAM_DISK, parent, Path(tempfile.gettempdir())}:
         remove_abandoned(place)
-    # Under its final name it is locked already: nobody takes it for an abandoned one.
+    # The directory is locked before it gets its final name, so nobody takes it for an abandoned one.
     making = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=parent))
     directory = making.with_name(making.name[1:])
     owner = os.open(making / OWNER, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -48,7 +49,7 @@ def make() -> Path:
 
 
 def remove(directory: Path) -> None:
-    """Remove it with everything in it."""
+    """Remove the directory and its contents."""
     shutil.rmtree(directory, ignore_errors=True)
     owner = _owned.pop(directory, None)
     if owner is not None:
@@ -56,19 +57,19 @@ def remove(directory: Path) -> None:
 
 
 def remove_abandoned(place: Path) -> None:
-    """Remove what killed processes of this user left in `place`."""
+    """Remove the directories that killed processes of this user left in `place`."""
     for directory in place.glob(f"{PREFIX}*"):
         try:
             owner = os.open(directory / OWNER, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
-            continue  # not such a directory, another user's, or gone meanwhile
+            continue  # not such a directory, another user's, or already removed
         try:
             fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(owner).st_uid == os.geteuid():
                 shutil.rmtree(directory, ignore_errors=True)
                 logger.info("removed %s, which a killed broker left", directory)
         except BlockingIOError:
-            pass  # its owner lives
+            pass  # its owner is alive
         finally:
             os.close(owner)
 
@@ -96,7 +97,7 @@ def _free_bytes(place: Path) -> int:
 
 
 def remove_at_end() -> None:
-    """Remove the directories of this process at its end, also by a SIGTERM that the program does not handle."""
+    """Remove the directories of this process when it ends, also on a SIGTERM that the program does not handle."""
     atexit.register(_remove_all)
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminated)

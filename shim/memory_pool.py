@@ -1,4 +1,4 @@
-"""The buffers that requests are received into (Kafka: MemoryPool)."""
+"""The buffers into which requests are received (Kafka: MemoryPool)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ if TYPE_CHECKING:
 
 
 PROBE_BYTES = 65536
-# Frames of one 1 MB batch, the default of most producers, are read into buffers of this size, which are kept for reuse.
+# The buffer size for frames with one 1 MB batch, the default of most producers. These buffers are kept for reuse.
 LARGE_BYTES = 1048576 + PROBE_BYTES
 LARGE_KEPT = 8
 
 
 class ReceiveMemory:
-    """The buffers of one server's connections, and the account of `queued.max.request.bytes`. Event-loop thread only.
+    """The receive buffers of one server's connections, counted against `queued.max.request.bytes`. Event-loop thread
+    only.
 
     The probe buffer is filled and emptied within one turn of the loop (`get_buffer`, the read, `buffer_updated`), so
-    that all connections can share it.
+    all connections can share it.
     """
 
     __slots__ = ("_free", "limit_bytes", "probe", "used_bytes", "waiting")
@@ -33,12 +34,13 @@ class ReceiveMemory:
         self.probe = memoryview(bytearray(PROBE_BYTES))
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
-        # Connections whose next frame waits for memory, in order; a dict for its order and quick removal.
+        # Connections whose next frame waits for memory, in order. A dict keeps the order and allows fast removal.
         self.waiting: dict[Waiting, None] = {}
         self._free: list[memoryview] = []
 
     def take(self, size_bytes: int) -> memoryview:
-        """A buffer of at least `size_bytes`. Fresh large ones are mapped: untouched pages cost nothing."""
+        """Returns a buffer of at least `size_bytes`. Large new buffers are memory-mapped, so untouched pages cost
+        nothing."""
         if size_bytes <= PROBE_BYTES:
             buffer = memoryview(bytearray(size_bytes))
         elif size_bytes > LARGE_BYTES:
@@ -51,7 +53,7 @@ class ReceiveMemory:
         return buffer
 
     def give_back(self, buffer: memoryview) -> None:
-        """The opposite of `take`; lets one waiting connection go on."""
+        """Release a buffer. Waiting connections continue while there is memory."""
         self.used_bytes -= len(buffer)
         if len(buffer) == LARGE_BYTES and len(self._free) < LARGE_KEPT:
             self._free.append(buffer)
@@ -62,6 +64,6 @@ class ReceiveMemory:
 
     @property
     def is_full(self) -> bool:
-        """Whether a new frame must wait; one frame may always exceed the limit, else a large one could never be
+        """Whether a new frame must wait. One frame may always exceed the limit; otherwise a large frame could never be
         read."""
         return 0 < self.limit_bytes <= self.used_bytes

@@ -1,10 +1,10 @@
-"""Counters of one broker: plain integers, read by tests and later by an exporter. Nothing is imported for them."""
+"""The counters of one broker, as plain integers. Tests read them. The module imports nothing for them."""
 
 from __future__ import annotations
 
 
 class Metrics:
-    """Event-loop thread only; a hot path adds to a slot, nothing more."""
+    """Event-loop thread only. A hot path only adds to a counter."""
 
     __slots__ = (
         "appended_bytes",

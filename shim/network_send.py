@@ -1,9 +1,9 @@
-"""An answer on its way to a client that may be slow (Kafka: NetworkSend, MultiRecordsSend), and what all of them may
-hold.
+"""The sending of one response to a client that may be slow (Kafka: NetworkSend, MultiRecordsSend), and the memory limit
+of all such sends.
 
-An answer may show far more stored bytes than the broker should hold for it: 50 MB for each consumer by default. Only
-as many are read as the connection has room for; the others stay in the file. docs/adr/0040-answers-under-way.md has the
-figures.
+A response may refer to far more stored bytes than the broker should hold in memory: 50 MB per consumer by default. The
+broker reads only as many as the connection has room for; the rest stays in the file. docs/adr/0040-answers-under-way.md
+has the figures.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# What one connection may read ahead while all of them together hold less than the limit, and what it always may: a
-# client makes progress however many others do not read.
+# The first is what one connection may read ahead while all of them together stay below the limit. The second is what a
+# connection may always read, so that a client makes progress however many others do not read.
 LARGE_CHUNK_BYTES = 2 * 1024 * 1024
 SMALL_CHUNK_BYTES = 64 * 1024
 SEND_LIMIT_BYTES = 32 * 1024 * 1024
 
 
 class SendMemory:
-    """The account of bytes that were handed to the transports of one server and that their clients did not take yet.
+    """Counts the bytes that were passed to the transports of one server and that clients did not receive yet.
     Event-loop thread only."""
 
     __slots__ = ("limit_bytes", "used_bytes")
@@ -33,28 +33,29 @@ class SendMemory:
 
     @property
     def chunk_bytes(self) -> int:
-        """How much a connection may read of its answer now."""
+        """The number of bytes that a connection may read of its response now."""
         return LARGE_CHUNK_BYTES if self.used_bytes + LARGE_CHUNK_BYTES <= self.limit_bytes else SMALL_CHUNK_BYTES
 
 
 class NetworkSend:
-    """What of one answer was not handed to its transport yet: buffers, and parts of files."""
+    """The part of one response that was not passed to its transport yet: buffers and parts of files."""
 
     __slots__ = ("_next", "_parts", "_start")
 
     def __init__(self, parts: list[Any]) -> None:
         self._parts = parts
-        # The next part, and how much of it was taken.
+        # The index of the next part, and the number of its bytes that were taken.
         self._next = 0
         self._start = 0
 
     @property
     def is_done(self) -> bool:
-        """Whether all of it was taken."""
+        """Whether everything was taken."""
         return self._next == len(self._parts)
 
     def take(self, chunk_bytes: int) -> list[Any]:
-        """The next buffers, about `chunk_bytes`: parts of files are cut to it, buffers are not. Raises OSError."""
+        """Returns the next buffers, about `chunk_bytes` in all: parts of files are cut to that size, buffers are not.
+        Raises OSError."""
         taken: list[Any] = []
         left_bytes = chunk_bytes
         parts = self._parts
@@ -71,12 +72,12 @@ class NetworkSend:
             else:
                 taken.append(part)
                 left_bytes -= len(part)
-            # What is taken is let go: the transport alone holds it.
+            # Drop the reference, so that only the transport holds the buffer.
             parts[self._next] = None
             self._next += 1
         return taken
 
 
 def shows_files(parts: list[Any]) -> bool:
-    """Whether an answer has parts that must be read before they can be sent."""
+    """Returns whether a response has parts that must be read from files."""
     return any(part.__class__ is FileRecords for part in parts)

@@ -1,8 +1,9 @@
-"""The outcome of a request: the response, the fsyncs that its answer waits for, and what follows the answer.
+"""The outcome of a request: the response, the fsyncs that must finish before it is sent, and the work that follows it.
 
-Coordinators return it, handlers return it, `dispatch` makes a reply of it. Whoever appends
-gets what must be flushed as a return value and passes it on to the answer that depends on it. A timer that appends has
-no answer: it drops the value, and a failed fsync takes the partition offline without an error for anybody else.
+Coordinators return an outcome to handlers, handlers return it to `dispatch`, and `dispatch` makes a reply of it. A
+function that appends returns the pending fsyncs, and its caller passes them on to the response that depends on them. A
+timer that appends has no response: it drops the value, and a failed fsync takes the partition offline without an error
+for any client.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import Generic, TypeVar
 
-    # Done when what was appended is on the disk; carries the OSError of a failed fsync.
+    # Done when the appended data is on the disk. Carries the OSError of a failed fsync.
     Flush = Future[None]
     Flushes = Sequence[Flush]
 
@@ -30,8 +31,8 @@ else:  # importing typing costs start-up time
 
 
 class Outcome(Generic[T]):
-    """`flushes` must be done before the response may be sent. `follow_up` runs when the response is on its way (or,
-    with flushes, at once), before any other request is served."""
+    """`flushes` must be done before the response may be sent. `follow_up` runs once the response is passed to the
+    transport (with flushes: at once), before any other request is served."""
 
     __slots__ = ("flushes", "follow_up", "response")
 
@@ -42,8 +43,8 @@ class Outcome(Generic[T]):
 
 
 async def wait_for(flushes: Flushes) -> None:
-    """Returns when all of these fsyncs are done. Raises NOT_COORDINATOR when one failed: whether what the answer would
-    tell is on the disk is not known, and the partition is offline. A cancelled wait cancels no fsync."""
+    """Return when all of these fsyncs are done. Raises NOT_COORDINATOR if one failed: it is then unknown whether the
+    data is on the disk, and the partition is offline. Cancelling the wait does not cancel an fsync."""
     import asyncio
 
     try:

@@ -1,7 +1,7 @@
-"""Regular expressions of clients: RE2 syntax, matched against whole names, in bounded memory and time.
+"""Regular expressions that clients send: RE2 syntax, matched against whole names, with bounded memory and time.
 
-RE2 takes time linear in its program and the name, so a program's size bounds what one match can cost. Parentheses do
-not capture: to say what each matched, RE2 would leave its automaton for something hundreds of times slower.
+RE2's time is linear in the size of the program and of the name, so the program's size bounds the cost of a match.
+Parentheses do not capture: with captures RE2 could not use its automaton and would be hundreds of times slower.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# As long as a string of a record can be.
+# The longest string that a record can hold.
 MAX_BYTES = 32_767
-# For the program and the automaton of one expression: about 40,000 instructions, enough for a thousand names.
+# The memory for the program and the automaton of one expression: about 40,000 instructions, enough for a thousand
+# names.
 MAX_MEMORY_BYTES = 1 << 20
 
 
 class Pattern:
-    """A compiled expression. `size` is the number of its instructions; a match costs at most that times the length of
-    the name, a few ns each."""
+    """A compiled expression. `size` is its number of instructions. A match costs at most `size` times the length of the
+    name, at a few nanoseconds each."""
 
     __slots__ = ("fullmatch", "size")
 
@@ -30,11 +31,12 @@ class Pattern:
 
 
 def compile_pattern(text: str, name: str) -> Pattern:
-    """Raises INVALID_REGULAR_EXPRESSION, also for an expression that is too large; `name` is what messages call it."""
+    """Raises INVALID_REGULAR_EXPRESSION, also for an expression that is too large. `name` is what error messages call
+    it."""
     import re2  # type: ignore[import-untyped]
 
     reason = f"it is longer than {MAX_BYTES} bytes"
-    # No more letters than bytes: what is far too long is not encoded.
+    # A string has no more characters than bytes, so one that is far too long is not encoded.
     if len(text) <= MAX_BYTES and len(text.encode()) <= MAX_BYTES:
         options = re2.Options()
         options.log_errors = False

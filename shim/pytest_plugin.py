@@ -26,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def kafka_shim(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """A running `shim.Broker`, stopped after the test."""
+    """A running `shim.Broker`, which is stopped after the test."""
     from kafka_shim.embedded import Broker
 
     options: dict[str, object] = {}

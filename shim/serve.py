@@ -1,5 +1,6 @@
-"""`kafka-shim serve`: options to a configuration, a server on an event loop, one ready line, a clean stop on a
-signal."""
+"""`kafka-shim serve`: reads the configuration, runs a server on an event loop, prints one ready line, and stops cleanly
+on a signal.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
     from kafka_shim.clock import Clock
 
 EXIT_FAILED = 1
-# In the environment of a child: it stops when its standard input ends, so that it never outlives its parent.
+# Set in the environment of a child process: it stops when its standard input closes, so that it never outlives its
+# parent.
 STOP_WITH_STDIN = "KAFKA_SHIM_STOP_WITH_STDIN"
 
 
-# A few answers of a megabyte for each of some partitions; beyond it memory goes back to the system as ever.
+# Enough for a few 1 MB responses for each of several partitions. Memory beyond it is returned to the system as usual.
 KEPT_MEMORY_BYTES = 16 << 20
 
 
@@ -41,7 +43,7 @@ def serve(
     options: Sequence[str] = (),
     log_level: str = "INFO",
 ) -> int:
-    """Serve until SIGTERM or SIGINT; answers the exit status. A start that fails prints one line to stderr."""
+    """Serve until SIGTERM or SIGINT. Returns the exit status. A failed start prints one line to stderr."""
     logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     temporary: Path | None = None
     try:
@@ -66,7 +68,8 @@ def serve(
 def configure(
     listen: str | None, data_dir: str | None, config_file: str | None, options: Sequence[str]
 ) -> BrokerConfig:
-    """A configuration from a server.properties file, then `-o` options, then the two short forms, the later winning.
+    """Returns the configuration from a server.properties file, `-o` options and the two short options; a later source
+    wins.
 
     Raises ConfigError, OSError.
     """
@@ -93,7 +96,7 @@ def configure(
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """uvloop's loop where there is uvloop, else asyncio's own."""
+    """Returns uvloop's loop factory if uvloop is installed, else asyncio's."""
     try:
         import uvloop
     except ImportError:

@@ -1,4 +1,6 @@
-"""The broker's life: data directory, metadata, coordinators, listeners, in this order; and back in reverse."""
+"""The broker's start and stop. Start order: data directory, metadata, coordinators, listeners. The stop goes in reverse
+order.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +36,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.server")
 
-# How long a clean stop waits for requests under way, and then for clients to take their last answers.
+# How long a clean stop waits for requests in progress, and then for clients to receive their last responses.
 DRAIN_SECONDS = 5.0
 FLUSH_SECONDS = 1.0
 
 
 class Server:
-    """One broker on the running loop: `await start()`, then it serves until `await stop()`."""
+    """One broker on the running loop. It serves from `await start()` until `await stop()`."""
 
     def __init__(self, config: BrokerConfig, clock: Clock | None = None, faults: Faults | None = None) -> None:
         self.broker = broker = Broker()
@@ -59,8 +61,8 @@ class Server:
     # --- start
 
     async def start(self, cluster_id: str | None = None) -> None:
-        """Open the data directory, recover, listen. Raises ConfigError, StorageError, OSError; then nothing is left
-        open."""
+        """Open the data directory, recover, and listen. Raises ConfigError, StorageError, OSError, and then leaves
+        nothing open."""
         started_ns = time.monotonic_ns()
         broker = self.broker
         config = broker.config
@@ -91,7 +93,7 @@ class Server:
         logger.info("node %d of cluster %s started in %.0f ms", broker.node_id, broker.cluster_id, elapsed_ms)
 
     def _start_coordinators(self, undo: list[Callable[[], None]]) -> None:
-        """Groups first: the markers of a transaction that is resumed decide offsets."""
+        """Start the group coordinator first: the markers of a resumed transaction commit or abort pending offsets."""
         broker = self.broker
         broker.groups = GroupCoordinator(
             clock=broker.clock,
@@ -124,7 +126,8 @@ class Server:
         try:
             for listener in broker.listeners:
                 sockets.append(bind(listener, config))  # noqa: PERF401 closed one by one below
-            # Clients may come as soon as the sockets listen; nobody reads them before this is on record.
+            # Clients may connect as soon as the sockets listen, but nothing is read from them before the registration
+            # is recorded.
             broker.metadata.register(
                 [
                     (
@@ -153,7 +156,7 @@ class Server:
 
     @property
     def ready_line(self) -> str:
-        """What `serve` prints once connections are accepted."""
+        """The line that `serve` prints once connections are accepted."""
         broker = self.broker
         addresses = ",".join(printable(listener) for listener in broker.listeners)
         directories = ",".join(directory.path for directory in broker.logs.dirs)
@@ -162,13 +165,13 @@ class Server:
     # --- stop
 
     async def stop(self) -> None:
-        """Accept nothing new, answer what is under way, close everything, sync the logs."""
+        """Stop accepting, respond to requests in progress, close everything, and sync the logs."""
         broker = self.broker
         broker.stopping = True
         if broker.faults.armed:
             broker.faults.reach("server.stopping")
         self._close_listeners()
-        await asyncio.sleep(0)  # what was accepted becomes a connection, which `_drain` closes
+        await asyncio.sleep(0)  # an accepted socket becomes a connection, which `_drain` closes
         self._registry.stop()
         for waiter in list(broker.parked):
             waiter.wake()
@@ -188,7 +191,7 @@ class Server:
         busy = [connection.task for connection in connections if connection.task is not None]
         if busy:
             await asyncio.wait(busy, timeout=DRAIN_SECONDS)
-        # Closing sends what is buffered first; a client that does not take it is cut off.
+        # Closing a connection sends what is buffered first. A client that does not read it is cut off.
         gone = [connection.gone for connection in list(connections)]
         for connection in list(connections):
             connection.close()

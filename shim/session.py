@@ -1,11 +1,11 @@
-"""What is known of one connection: the listener that accepted it, its two ends, and who the client is."""
+"""What is known of one connection: its listener, its two addresses, and the client."""
 
 from __future__ import annotations
 
 
 class Listener:
-    """One listener as it is bound. `advertised_host` is None when `advertised.listeners` does not name it: then a
-    client is told the address it dialled, as this side of its connection sees it."""
+    """One bound listener. `advertised_host` is None if `advertised.listeners` does not name it. Clients then get the
+    address that they dialled, as the broker's end of the connection shows it."""
 
     __slots__ = ("advertised_host", "advertised_port", "host", "name", "port", "security_protocol")
 
@@ -19,7 +19,7 @@ class Listener:
 
 
 class Session:
-    """One connection, as handlers see it. Lives as long as the connection."""
+    """One connection, as handlers see it. It lives as long as the connection."""
 
     __slots__ = (
         "client_software_name",
@@ -39,7 +39,8 @@ class Session:
         self.peer_host, self.peer_port = peer
         self.local_host, self.local_port = local
         self.principal = "User:ANONYMOUS"
-        # False until SASL succeeds, on listeners that want it; then only rows of `api.ROWS` that say so are served.
+        # False until SASL succeeds, on listeners that require it. Until then only rows of `api.ROWS` that allow it are
+        # served.
         self.is_authenticated = True
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
@@ -47,7 +48,7 @@ class Session:
         self.members: set[tuple[str, str]] = set()
 
     def advertised(self) -> tuple[str, int]:
-        """The (host, port) to give to this client in Metadata, FindCoordinator and DescribeCluster."""
+        """Returns the (host, port) for this client in Metadata, FindCoordinator and DescribeCluster."""
         listener = self.listener
         if listener.advertised_host is not None:
             return listener.advertised_host, listener.advertised_port

@@ -1,4 +1,4 @@
-"""The one way in which a request waits: until something wakes it, or until the clock says that its time is up."""
+"""How a request waits: until something wakes it, or until its timeout has passed on the broker's clock."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 class Waiter:
-    """Belongs to one parked request. `wake` may come from anywhere on the loop's thread, also before `wait`: it is kept
-    until a `wait` takes it. Give `waiter.wake` to `PartitionLog.subscribe`."""
+    """Belongs to one parked request. `wake` may be called anywhere on the loop's thread, also before `wait`: it is then
+    kept until the next `wait`. Pass `waiter.wake` to `PartitionLog.subscribe`."""
 
     __slots__ = ("_clock", "_future", "_woken")
 
@@ -21,7 +21,7 @@ class Waiter:
         self._woken = False
 
     def wake(self) -> None:
-        """End the wait, or the next one when none is going on. Cheap and idempotent."""
+        """End the current wait, or the next one if none is in progress. Cheap and idempotent."""
         future = self._future
         if future is None:
             self._woken = True
@@ -29,7 +29,8 @@ class Waiter:
             future.set_result(True)
 
     async def wait(self, timeout_ms: float) -> bool:
-        """True when woken, False when `timeout_ms` passed first. May be called again; one waiter at a time."""
+        """Returns True if woken, False if `timeout_ms` passed first. May be called again. Only one caller may wait at a
+        time."""
         if self._woken:
             self._woken = False
             return True

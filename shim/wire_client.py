@@ -1,7 +1,7 @@
-"""A small synchronous client of Kafka's protocol: one connection, one request at a time, every message of the tables.
+"""A small synchronous client of Kafka's protocol: one connection, one request at a time, all messages of the tables.
 
-For the command line, the bench and tests; knows nothing of brokers' rules. `Connection.request` sends a message and
-answers the decoded response; `send` and `receive` let a caller pipeline.
+For the command line, the benchmarks and tests. It knows no rules of the broker. `Connection.request` sends a message
+and returns the decoded response; `send` and `receive` allow pipelining.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ MAX_FRAME_BYTES = 1 << 30
 
 
 class WireClientError(Exception):
-    """The broker cannot be reached, closed the connection, or does not speak what was asked; a sentence for people."""
+    """The broker cannot be reached, closed the connection, or does not support the request. The message is for people.
+    """
 
 
 class RequestError(WireClientError):
-    """The broker answered an error code. `code` is an ErrorCode, `reason` the broker's sentence or None."""
+    """The broker returned an error code. `code` is an ErrorCode, `reason` is the broker's message or None."""
 
     def __init__(self, code: int, reason: str | None = None, subject: str = "") -> None:
         self.code = ErrorCode(code)
@@ -78,13 +79,13 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Close the socket; again is no error."""
+        """Close the socket. May be called again."""
         self._socket.close()
 
     # --- one request
 
     def request(self, message: Message, version: int | None = None) -> Any:
-        """Send `message` and decode its answer. `version` None: the highest that both sides know."""
+        """Send `message` and return its decoded response. `version` None: the highest that both sides support."""
         if version is None:
             version = self.version_of(message.API_KEY)
         correlation_id = self.send(message, version)
@@ -94,13 +95,13 @@ class Connection:
         return body
 
     def send(self, message: Message, version: int) -> int:
-        """Send one request; answers its correlation id."""
+        """Send one request. Returns its correlation id."""
         self._next_id += 1
         self.send_bytes(encode_request_frame(message, version, self._next_id, self._client_id))
         return self._next_id
 
     def receive(self, api_key: int, version: int) -> tuple[int, Any]:
-        """(correlation id, response) of the next answer, which must be one to this API and version."""
+        """Returns (correlation id, response) of the next response, which must belong to this API and version."""
         frame = self.receive_frame()
         correlation_id, start = parse_response_header(api_key, version, frame)
         return correlation_id, decode(response_class(api_key), version, frame, start)
@@ -115,7 +116,7 @@ class Connection:
             raise WireClientError(f"the connection broke: {err}") from err
 
     def receive_frame(self) -> bytes:
-        """The next answer without its four bytes of length."""
+        """Returns the next response frame without its four-byte length."""
         length = int.from_bytes(self._read(4), signed=True)
         if not 0 <= length <= MAX_FRAME_BYTES:
             raise WireClientError(f"the broker announced an answer of {length} bytes")
@@ -138,7 +139,7 @@ class Connection:
     # --- versions
 
     def version_of(self, api_key: int) -> int:
-        """The highest version of an API that both sides know. WireClientError when there is none."""
+        """Returns the highest version of an API that both sides support. Raises WireClientError if there is none."""
         low, high = self.ranges().get(api_key, (0, -1))
         name, first, last, _, last_is_unstable, *_ = API_KEYS[api_key]
         version = min(high, last - last_is_unstable)
@@ -147,7 +148,7 @@ class Connection:
         return version
 
     def ranges(self) -> dict[int, tuple[int, int]]:
-        """(first, last) version of each API that the broker advertises."""
+        """Returns the (first, last) version of each API that the broker advertises."""
         if self._ranges is None:
             from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 
