@@ -60,5 +60,5 @@ class Context:
 
     @property
     def peer_host(self) -> str:
-        """The client's address with a leading slash, as groups show it."""
+        """The client's address. Groups show it after a slash."""
         return self.session.peer_host

@@ -1,17 +1,17 @@
-"""The one list of APIs. Dispatch and ApiVersions both read it; a test holds rows, modules and message tables together.
+"""The list of APIs. Dispatch and ApiVersions both read it; a test checks that rows, modules and message tables agree.
 
 A handler is `shim/api/k<key>_<name>.py` with `KEY, MIN, MAX` (MIN is the lowest version that is served), `REQUEST` and
 `RESPONSE` (message classes), and
 
     def handle(context: Context, request: REQUEST) -> RESPONSE | Outcome | None | Coroutine
 
-An `Outcome` (shim/outcome.py) is a response with fsyncs that it waits for, or with something that follows it; a
-coroutine returns a response, an `Outcome` or None. None: no answer is sent. A handler that waits is `async def`; one
-that waits rarely is a plain `def` that returns a coroutine when it must (Produce, Fetch), so that the common case runs
-without a task. `records` of a request are views of the receive buffer: valid until `handle` returns, so a coroutine
-takes `bytes(...)` of what it needs *before* it is returned, i.e. in the plain `def` part. KafkaError out of `handle`
-becomes the answer's error (shim/api/failures.py). `ABANDONABLE = True` in the module: a waiting request is cancelled
-when its client is gone.
+An `Outcome` (shim/outcome.py) is a response with the fsyncs that must finish before it, or with work that follows it. A
+coroutine returns a response, an `Outcome` or None. None: no response is sent. A handler that waits is `async def`. A
+handler that rarely waits (Produce, Fetch) is a plain `def` that returns a coroutine if it must, so that the common case
+runs without a task. `records` of a request are views of the receive buffer and are valid until `handle` returns. A
+coroutine therefore copies what it needs with `bytes(...)` *before* it is returned, that is, in the plain `def` part. A
+KafkaError that `handle` raises becomes the response's error (shim/api/failures.py). `ABANDONABLE = True` in the module:
+a waiting request is cancelled when its client disconnects.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 
 class ThrottleClass(Enum):
-    """Which quota of Kafka's an API counts against, besides the share of time that all but the exempt have."""
+    """The Kafka quota that an API counts against, besides the request-time quota, which applies to all APIs but the
+    exempt ones."""
 
     REQUEST = "request_percentage"
     PRODUCE = "producer_byte_rate"
@@ -41,7 +42,7 @@ class ThrottleClass(Enum):
 
 
 T, Op = ThrottleClass, AclOperation
-# Served on a connection that has not authenticated yet, or not.
+# Whether an API is served on a connection that has not authenticated yet.
 EARLY, LATER = True, False
 
 # key, name, advertised first version, last version, first version that is served; which throttle; operations on the
@@ -106,7 +107,7 @@ ROWS: tuple[tuple[int, str, int, int, int, ThrottleClass, tuple[AclOperation, ..
 
 
 class Api:
-    """One row. The handler's module is imported on the first request for it: start-up does not pay for it."""
+    """One row. The handler's module is imported on the first request for it, so that start-up does not pay for it."""
 
     __slots__ = (
         "advertised_min",
@@ -146,7 +147,7 @@ class Api:
         self.throttle = throttle
         self.cluster_operations = cluster_operations
         self.before_authentication = before_authentication
-        # Loaded when there is a request class.
+        # Set by `load`, which also sets the request class.
         self.handle = _not_loaded
         self.is_abandonable = False
 
@@ -155,7 +156,7 @@ class Api:
         return f"kafka_shim.api.k{self.key:02d}_{self.name}"
 
     def load(self) -> None:
-        """Import the handler; from then on `handle`, `request`, `response` and `is_abandonable` are set."""
+        """Import the handler and set `handle`, `request`, `response` and `is_abandonable`."""
         module = import_module(self.module_name)
         self.request = module.REQUEST
         self.response = module.RESPONSE

@@ -1,4 +1,4 @@
-"""The broker's own loggers as resources (KIP-412): their levels are shown and set, not kept over a restart."""
+"""The broker's loggers as config resources (KIP-412): their levels can be read and set, but do not survive a restart."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 ROOT = "root"
 SET, DELETE = 0, 1
 
-# Log4j's names of levels, which is what clients send.
+# Log4j's level names, which clients send.
 LEVELS = {
     "TRACE": logging.DEBUG,
     "DEBUG": logging.DEBUG,
@@ -25,7 +25,7 @@ LEVELS = {
 
 
 def loggers() -> dict[str, logging.Logger]:
-    """The root logger and those of the broker's modules, by name."""
+    """Returns the root logger and the loggers of the broker's modules, by name."""
     own = {
         name: logging.getLogger(name)
         for name in sorted(logging.root.manager.loggerDict)
@@ -35,12 +35,12 @@ def loggers() -> dict[str, logging.Logger]:
 
 
 def level_name(level: int) -> str:
-    """The nearest of Kafka's names."""
+    """Returns the closest of Kafka's level names."""
     return next((name for name, number in reversed(LEVELS.items()) if level >= number and name != "TRACE"), "DEBUG")
 
 
 def alter(node_id: int, name: str, changes: Sequence[tuple[str, int, str | None]], *, validate_only: bool) -> None:
-    """Set levels of loggers; `changes` are (logger, operation, level). Raises KafkaError, and then none is set."""
+    """Set levels of loggers. `changes` are (logger, operation, level). Raises KafkaError, and then changes none."""
     if not name.lstrip("-").isdecimal():
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
     if int(name) != node_id:

@@ -1,7 +1,7 @@
 """A fetch that waits for records: one entry of the fetch purgatory (Kafka: DelayedFetch).
 
-It watches every partition that it read and looks again when one of them changes. An append that told a fetch session
-which of its partitions have news would take the place of this look through all of them.
+It subscribes to every partition that it read, and checks all of them again when one changes. If an append marked the
+changed partitions in the fetch session, this check of all partitions would not be needed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 async def wait_for_reads(context: Context, request: FetchRequest, fetch: FetchContext, reads: FetchReads) -> FetchReads:
-    """Wait until the partitions have `min_bytes` to give or something to tell, or the time is up; what they gave
-    then."""
+    """Wait until the partitions have `min_bytes` of records, an error or a diverging epoch, or until `max_wait_ms` has
+    passed. Returns what the partitions then give."""
     broker = context.broker
     waiter = Waiter(broker.clock)
     deadline_ms = broker.clock.monotonic_ms() + request.max_wait_ms
@@ -29,7 +29,7 @@ async def wait_for_reads(context: Context, request: FetchRequest, fetch: FetchCo
         log.subscribe(waiter.wake)
     broker.parked.add(waiter)
     try:
-        # First a look at what came since they were read: this coroutine starts a turn of the loop later.
+        # Check for changes first: this coroutine starts one turn of the loop after the partitions were read.
         while True:
             changed = [entry for entry in reads.entries if entry.has_changed()]
             left_ms = deadline_ms - broker.clock.monotonic_ms()
@@ -46,7 +46,8 @@ async def wait_for_reads(context: Context, request: FetchRequest, fetch: FetchCo
 
 
 def _can_fill(request: FetchRequest, reads: FetchReads, changed: list[PartitionRead], min_bytes: int) -> bool:
-    """Whether what was appended since they were read may be enough: saves reading the same bytes at each append."""
+    """Returns whether the bytes appended since the last read may reach `min_bytes`. This avoids reading the same bytes
+    again at each append."""
     if min_bytes <= 1 or request.isolation_level != READ_UNCOMMITTED:
         return True
     grown_bytes = reads.size_bytes

@@ -1,7 +1,8 @@
-"""The answer of any API to a request that failed as a whole: the error at the top, or else in every entry asked for.
+"""Error responses of any API to a request that failed as a whole: the error is at the top level, or in every requested
+entry.
 
-An API whose answer cannot be made from the two messages' tables has a function `failed(request, version, code,
-message)` in its handler module. This module is imported on the first failure.
+If such a response cannot be derived from the message tables, the handler module has a function `failed(request,
+version, code, message)`. This module is imported on the first failure.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ if TYPE_CHECKING:
     from kafka_shim.errors import ErrorCode
     from kafka_shim.protocol.message import Message
 
-# Fields that say which entry it is have different names in a request and its answer.
+# Fields that identify an entry and have different names in a request and its response.
 _NAMES = ("name", "topic", "topic_name", "resource_name", "group_id", "key", "transactional_id")
 _INDEXES = ("partition_index", "partition", "index")
 
 
 def failure(api: Api, version: int, request: Any, code: ErrorCode, message: str | None) -> Any:
-    """The response to `request` that says `code` (and `message`, where it has a field for one)."""
+    """Returns the response to `request` with `code`, and with `message` if it has a field for one."""
     special = getattr(sys.modules[api.module_name], "failed", None)
     if special is not None:
         return special(request, version, code, message)
@@ -61,7 +62,7 @@ def _mark(answer: Any, asked: Any, version: int, code: ErrorCode, message: str |
 
 
 def _identify(answer: Message, asked: Any) -> None:
-    """Copy what names the entry: fields of the same name, else a name for a name and an index for an index."""
+    """Copy the fields that identify an entry: fields of the same name, else a name to a name and an index to an index."""
     own = {row[0]: row[1] for row in answer.FIELDS}
     if not hasattr(asked, "FIELDS"):
         candidates = _INDEXES if isinstance(asked, int) else _NAMES
@@ -85,7 +86,7 @@ def _set_first(answer: Message, own: dict[str, str], candidates: tuple[str, ...]
 
 
 def has_version(versions: str, version: int) -> bool:
-    """Whether `version` is in a range as field tables write it: "3+", "0-2", "5" or "" for none."""
+    """Returns whether `version` is in a range of the field tables: "3+", "0-2", "5", or "" for none."""
     if versions.endswith("+"):
         return version >= int(versions[:-1])
     first, dash, last = versions.partition("-")

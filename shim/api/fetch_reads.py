@@ -1,6 +1,6 @@
-"""Reading the partitions of one fetch (Kafka: ReplicaManager.readFromLog and its LogReadResults).
+"""Reads the partitions of one fetch (Kafka: ReplicaManager.readFromLog and its LogReadResults).
 
-Which partitions are read, and in which order, is the fetch context's matter: `FetchContext.partitions`.
+The fetch context decides which partitions are read, and in which order: `FetchContext.partitions`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ if TYPE_CHECKING:
     from kafka_shim.protocol.messages.fetch_request import FetchRequest
     from kafka_shim.storage.log import PartitionLog
 
-# So many stored bytes an answer holds at once; what it shows beyond them is read from the files as it is sent.
+# The number of stored bytes that a response holds in memory. Further bytes are read from the files as the response is
+# sent.
 COPY_BYTES = 64 * 1024
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-# Found before a log is asked: these answers come last, and have an empty list of aborted transactions, others a null.
+# Errors that are found before a log is read. Their entries come last in the response and have an empty list of aborted
+# transactions; entries with other errors have null.
 UNKNOWN = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
 )
 
 
 class PartitionRead:
-    """One partition of a fetch: what it gave when it was read, and where its log stood then."""
+    """One partition of a fetch: the result of the last read, and the log's offsets at that time."""
 
     __slots__ = ("answer", "asked", "end_offset", "key", "log", "log_bytes", "size_bytes", "start_offset")
 
@@ -40,11 +42,12 @@ class PartitionRead:
         self.log: PartitionLog | None = None
         self.end_offset = -1
         self.start_offset = -1
-        # Only kept where `min_bytes` makes a reader wait for more.
+        # Only set if `min_bytes` may make the fetch wait.
         self.log_bytes = 0
 
     def has_changed(self) -> bool:
-        """Whether reading it again could give something else. Markers take offsets, so they count as well."""
+        """Returns whether another read could give a different result. Transaction markers take offsets, so they count
+        as changes."""
         log = self.log
         return log is not None and (
             log.log_end_offset != self.end_offset
@@ -55,22 +58,22 @@ class PartitionRead:
 
 
 class FetchReads:
-    """One pass over the partitions of a fetch: what each gave, and whether the answer may leave now."""
+    """One pass over the partitions of a fetch: the result of each, and whether the response can be sent now."""
 
     __slots__ = ("entries", "has_news", "size_bytes")
 
     def __init__(self) -> None:
         self.entries: list[PartitionRead] = []
         self.size_bytes = 0
-        # An error or a diverging epoch: nothing to wait for.
+        # True after an error or a diverging epoch: the fetch does not wait.
         self.has_news = False
 
 
 def read_again(
     context: Context, request: FetchRequest, fetch: FetchContext, reads: FetchReads, changed: list[PartitionRead]
 ) -> FetchReads:
-    """What the fetch would give now. Only what changed is read, unless something gave data before: then the limits may
-    fall elsewhere."""
+    """Returns the current result of the fetch. Reads only the changed partitions, unless a partition had data before:
+    then all are read, because the size limits may cut elsewhere."""
     if reads.size_bytes:
         return read_partitions(context, request, fetch)
     left_bytes = _limit_bytes(context, request)
@@ -81,7 +84,7 @@ def read_again(
 
 
 def read_partitions(context: Context, request: FetchRequest, fetch: FetchContext) -> FetchReads:
-    """What all partitions of the fetch give now, within its limits."""
+    """Returns the current result of all partitions of the fetch, within its size limits."""
     reads = FetchReads()
     left_bytes = _limit_bytes(context, request)
     for key, asked in fetch.partitions.items():
@@ -107,7 +110,7 @@ def _read_entry(
 
 
 def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, reads: FetchReads, left_bytes: int) -> int:
-    """Fill one partition's answer; the bytes of its records. Raises KafkaError."""
+    """Fill one partition's response. Returns the size of its records in bytes. Raises KafkaError."""
     broker, asked, answer = context.broker, entry.asked, entry.answer
     topic = asked.topic
     if topic.__class__ is bytes:
@@ -148,7 +151,8 @@ def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, rea
 
 
 def _require_read(context: Context, request: FetchRequest, topic: str) -> None:
-    """Raises TOPIC_AUTHORIZATION_FAILED; a follower needs an operation on the cluster instead."""
+    """Raises TOPIC_AUTHORIZATION_FAILED if the client may not read the topic. A follower needs CLUSTER_ACTION on the
+    cluster instead."""
     if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
         may_read = may_on_cluster(context, AclOperation.CLUSTER_ACTION)
     else:
@@ -159,7 +163,7 @@ def _require_read(context: Context, request: FetchRequest, topic: str) -> None:
 
 def _fail(answer: PartitionData, code: ErrorCode, version: int) -> None:
     if code is ErrorCode.KAFKA_STORAGE_ERROR and version <= 5:
-        code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # clients of that age know no storage errors, and retry this one
+        code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # old clients do not know storage errors; they retry this one
     answer.error_code = code
     answer.high_watermark = -1
     answer.records = b""
@@ -168,7 +172,8 @@ def _fail(answer: PartitionData, code: ErrorCode, version: int) -> None:
 
 
 def _diverges(log: PartitionLog, asked: CachedPartition, answer: PartitionData) -> bool:
-    """Whether the reader's last epoch ended before its offset: then it gets the end, to truncate or reset (KIP-595)."""
+    """Returns whether the reader's last fetched epoch ended before its fetch offset. The response then carries the
+    epoch's end offset, so that the reader truncates or resets (KIP-595)."""
     epoch, end_offset = log.end_offset_for_epoch(asked.last_fetched_epoch)
     if epoch < 0 or end_offset < 0:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)

@@ -1,10 +1,11 @@
-"""Fetch sessions (KIP-227): the broker remembers what a consumer fetches, so that requests and answers name only
+"""Fetch sessions (KIP-227): the broker remembers what a consumer fetches, so that requests and responses carry only
 changes.
 
-A session is a dict of partitions in the order in which they are served; one that gave data moves to the end, so that
-each gets its turn under `max_bytes`. Ids are random. `max.incremental.fetch.session.cache.slots` bounds their number: a
-new one replaces one unused for two minutes, or a smaller one that is older than that, else its client goes without
-(Kafka's FetchSessionCacheShard). Sources: FetchManager, FetchContext, FetchSession of Kafka 4.3.1.
+A session is a dict of partitions in the order in which they are served. A partition that returned data moves to the
+end, so that each gets its turn under `max_bytes`. Session ids are random. `max.incremental.fetch.session.cache.slots`
+limits the number of sessions. At the limit, a new session replaces one that was not used for two minutes, or a smaller
+one that is older than that; otherwise the client gets no session (Kafka's FetchSessionCacheShard). Sources:
+FetchManager, FetchContext, FetchSession of Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from kafka_shim.protocol.messages.fetch_response import PartitionData
     from kafka_shim.randomness import Randomness
 
-    # Topic name, or topic id from Fetch v13 on; partition index.
+    # Topic name, or topic id from Fetch v13 on, and partition index.
     Key = tuple[str | bytes, int]
 
 logger = logging.getLogger("kafka_shim.fetch")
@@ -35,7 +36,7 @@ MAX_SESSION_ID = 2**31 - 1
 
 
 class CachedPartition:
-    """One partition of a fetch: where its reader is, and for sessions what the reader was told last."""
+    """One partition of a fetch: the reader's position and, in a session, what the last response said."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -56,14 +57,14 @@ class CachedPartition:
         self.update(asked)
 
     def update(self, asked: FetchPartition) -> None:
-        """Take the position of a newer request."""
+        """Take over the position of a newer request."""
         self.fetch_offset = asked.fetch_offset
         self.max_bytes = asked.partition_max_bytes
         self.current_leader_epoch = asked.current_leader_epoch
         self.last_fetched_epoch = asked.last_fetched_epoch
 
     def update_response(self, answer: PartitionData, size_bytes: int) -> bool:
-        """Whether an incremental answer has to name this partition; remembers what it says (Kafka:
+        """Returns whether an incremental response must contain this partition, and remembers what it says (Kafka:
         maybeUpdateResponseData)."""
         tells = size_bytes > 0 or answer.error_code != ErrorCode.NONE or answer.diverging_epoch.epoch >= 0
         if self.high_watermark != answer.high_watermark:
@@ -73,13 +74,13 @@ class CachedPartition:
             self.log_start_offset = answer.log_start_offset
             tells = True
         if answer.error_code != ErrorCode.NONE:
-            # The next answer without an error must be told, too.
+            # The next response without an error must contain the partition too.
             self.high_watermark = -1
         return tells
 
 
 class FetchSession:
-    """What one consumer fetches. `epoch` is the one that its next request must have."""
+    """What one consumer fetches. `epoch` is the session epoch that its next request must have."""
 
     __slots__ = ("by_id", "created_ms", "epoch", "partitions", "session_id", "used_ms")
 
@@ -92,7 +93,7 @@ class FetchSession:
         self.used_ms = now_ms
 
     def rotate(self, served: Iterable[Key]) -> None:
-        """Move partitions that gave data to the end of the order."""
+        """Move partitions that returned data to the end of the order."""
         for key in served:
             cached = self.partitions.pop(key, None)
             if cached is not None:
@@ -100,10 +101,11 @@ class FetchSession:
 
 
 class FetchContext:
-    """What one request reads, with its session resolved. Kafka has a class for each kind: SessionlessFetchContext,
-    FullFetchContext (`opens_session`), IncrementalFetchContext (`session`), SessionErrorContext (`error`).
+    """What one request reads, with its session resolved. It stands for Kafka's classes SessionlessFetchContext,
+    FullFetchContext (`opens_session`), IncrementalFetchContext (`session`) and SessionErrorContext (`error`).
 
-    `partitions` is everything to read, in order: all of a session's, so far."""
+    `partitions` is everything to read, in order. For a session that is all of its partitions.
+    """
 
     __slots__ = ("by_id", "epoch", "error", "opens_session", "partitions", "session", "session_id")
 
@@ -120,12 +122,12 @@ class FetchContext:
         self.session = session
         self.opens_session = opens_session
         self.error = error
-        # Of the session that goes on; its epoch while this request is the newest of it.
+        # The session that continues, and its epoch while this request is its newest.
         self.session_id, self.epoch = (NO_SESSION, -1) if session is None else (session.session_id, session.epoch)
 
     def update(self, reads: list[PartitionRead]) -> list[PartitionRead]:
-        """Those that the answer names; the session, or the one to be opened, remembers what they say (Kafka:
-        updateAndGenerateResponseData)."""
+        """Returns the partitions that the response contains. The session, or the one to be created, remembers them
+        (Kafka: updateAndGenerateResponseData)."""
         named = [read for read in reads if read.asked.update_response(read.answer, read.size_bytes)]
         session = self.session
         if session is None:
@@ -136,7 +138,7 @@ class FetchContext:
 
 
 class FetchSessionCache:
-    """All sessions of one broker, the least recently used first."""
+    """All fetch sessions of one broker, least recently used first."""
 
     __slots__ = ("_random", "_sessions", "slots")
 
@@ -149,7 +151,7 @@ class FetchSessionCache:
         return len(self._sessions)
 
     def new_context(self, request: FetchRequest, version: int, now_ms: int) -> FetchContext:
-        """Resolve a request's session (Kafka: FetchManager.newContext)."""
+        """Resolve the session of a request (Kafka: FetchManager.newContext)."""
         by_id = version >= FIRST_WITH_TOPIC_IDS
         epoch, session_id = request.session_epoch, request.session_id
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
@@ -174,7 +176,7 @@ class FetchSessionCache:
         return FetchContext(session.partitions, by_id, session)
 
     def open(self, partitions: dict[Key, CachedPartition], by_id: bool, now_ms: int) -> int:
-        """A new session's id, or NO_SESSION when there is no room for one of this size."""
+        """Create a session. Returns its id, or NO_SESSION if there is no room for a session of this size."""
         if len(self._sessions) >= self.slots and not self._evict(len(partitions), now_ms):
             return NO_SESSION
         session_id = NO_SESSION

@@ -1,11 +1,11 @@
 """Produce (key 0), versions 3-13; advertised from 0, as Kafka does for old librdkafka (KAFKA-18659).
 
-Appends one batch per partition, each whole or not at all; every partition has its own outcome. acks 1 and -1 are the
-same here (there is one replica), acks 0 gets no answer, and an error closes its connection, which is how such a client
-learns of it. A transactional batch is admitted to its transaction first (B9); only that may wait, and only while the
-transaction before is being ended. v5 log start offset. v7 allows zstd. v8 record errors and a message. v9 is flexible.
-v10 leader hints (never sent here). v11, v12 differ in what happens to a partition that is not in the transaction
-(KIP-890). v13 topic ids in place of names.
+Appends one batch per partition, each whole or not at all. Every partition has its own result. acks 1 and -1 are the
+same here, because there is one replica. acks 0 gets no response, and an error closes the connection, which is how such
+a client learns of it. A transactional batch is first admitted to its transaction (B9). Only that may wait, and only
+while the previous transaction is being completed. v5 log start offset. v7 allows zstd. v8 record errors and an error
+message. v9 is flexible. v10 leader hints (never sent here). v11, v12 differ in the handling of a partition that is not
+in the transaction (KIP-890). v13 topic ids in place of names.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ KEY, MIN, MAX = 0, 3, 13
 REQUEST, RESPONSE = ProduceRequest, ProduceResponse
 
 FIRST_WITH_TOPIC_IDS = 13
-ADMIN_CLIENT_ID = "__admin_client"  # the one client that Kafka lets write to internal topics
+ADMIN_CLIENT_ID = "__admin_client"  # the only client id that Kafka lets write to internal topics
 
 
 def handle(context: Context, request: ProduceRequest) -> ProduceResponse | Coroutine[Any, Any, Any] | None:
@@ -55,7 +55,7 @@ def handle(context: Context, request: ProduceRequest) -> ProduceResponse | Corou
 
 
 def failed(request: ProduceRequest, version: int, code: ErrorCode, message: str | None) -> ProduceResponse:
-    """Every partition gets the error, as ProduceRequest.getErrorResponse makes it; acks 0: the connection is closed."""
+    """Every partition gets the error, as in ProduceRequest.getErrorResponse. With acks 0 the connection is closed."""
     if request.acks == 0:
         raise DisconnectError(f"Produce with acks=0 failed: {code.name}")
     response = ProduceResponse()
@@ -73,7 +73,8 @@ def failed(request: ProduceRequest, version: int, code: ErrorCode, message: str 
 
 
 def _locate(context: Context, request: ProduceRequest) -> tuple[ProduceResponse, list[PartitionBatch]]:
-    """The response to fill, and what to append. Of a partition that is named twice the last one counts, as in Kafka."""
+    """Returns the response to fill and the batches to append. If a partition is named twice the last one counts, as in
+    Kafka."""
     by_id = context.api_version >= FIRST_WITH_TOPIC_IDS
     response = ProduceResponse()
     topics: dict[str | bytes, list[PartitionProduceResponse]] = {}
@@ -98,7 +99,8 @@ def _locate(context: Context, request: ProduceRequest) -> tuple[ProduceResponse,
             except KafkaError as error:
                 batch.error = error
             if data.records is None and batch.error is None:
-                # Kafka stumbles over the null and leaves the request without an answer; a closed connection says more.
+                # Kafka fails on null records and sends no response. Here the connection is closed, which is clearer to
+                # the client.
                 raise DisconnectError("Produce without records")
     return response, list(batches.values())
 

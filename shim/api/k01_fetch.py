@@ -1,11 +1,12 @@
 """Fetch (key 1), versions 4-18.
 
-Stored batches, untouched, for each partition asked, up to `max_bytes` in all and `partition_max_bytes` each; the first
-batch comes whole whatever its size. With fewer than `min_bytes` to give and nothing wrong the request parks until an
-append or its `max_wait_ms`. read_committed stops at the last stable offset and gets the aborted transactions (B14,
-B15). v5 log start offset. v7 sessions (KIP-227). v9 leader epochs. v11 rack, preferred replica (none here). v12 is
-flexible, last fetched epoch and diverging epochs (KIP-595). v13 topic ids in place of names. v15 replica state, v17
-directory id, v18 high watermark of followers: nobody follows, they are ignored. v16 node endpoints (never sent here).
+Returns stored batches, unchanged, for each requested partition: up to `max_bytes` in all and `partition_max_bytes`
+each. The first batch is returned whole whatever its size. If less than `min_bytes` is available and there is no error,
+the request waits in purgatory for an append or until `max_wait_ms`. read_committed stops at the last stable offset and
+returns the aborted transactions (B14, B15). v5 log start offset. v7 sessions (KIP-227). v9 leader epochs. v11 rack,
+preferred replica (none here). v12 is flexible, last fetched epoch and diverging epochs (KIP-595). v13 topic ids in
+place of names. v15 replica state, v17 directory id, v18 high watermark of followers: ignored, because there are no
+followers. v16 node endpoints (never sent here).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 1, 4, 18
 REQUEST, RESPONSE = FetchRequest, FetchResponse
-# A parked fetch is of no use to a client that is gone.
+# A waiting fetch is cancelled when its client disconnects.
 ABANDONABLE = True
 
 
@@ -59,7 +60,7 @@ async def _answer_later(
 
 
 def failed(request: FetchRequest, version: int, code: ErrorCode, message: str | None) -> FetchResponse:
-    """The error at the top, and where clients may not look there, before v13, in every partition too."""
+    """Returns the error at the top level, and before v13, where clients may not read that, in every partition too."""
     response = FetchResponse(error_code=code, session_id=request.session_id)
     if version < FIRST_WITH_TOPIC_IDS:
         for topic in request.topics:
@@ -72,7 +73,7 @@ def failed(request: FetchRequest, version: int, code: ErrorCode, message: str | 
 
 
 def _reads_something(context: Context, fetch: FetchContext) -> bool:
-    """Whether any partition of the fetch exists: only then Kafka looks at the isolation level."""
+    """Returns whether any partition of the fetch exists. Kafka checks the isolation level only then."""
     image = context.broker.metadata.image
     for topic_name, number in fetch.partitions:
         topic = image.topics_by_id.get(topic_name) if isinstance(topic_name, bytes) else image.topics.get(topic_name)
@@ -86,7 +87,7 @@ def _answer(context: Context, fetch: FetchContext, reads: FetchReads) -> FetchRe
     broker.metrics.fetched_bytes += reads.size_bytes
     session = fetch.session
     if session is not None and session.epoch != fetch.epoch:
-        # Another request of this session came in between: this one is a duplicate that nobody waits for.
+        # Another request of this session came in between: this one is a duplicate whose response nobody reads.
         return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=fetch.session_id)
     response = FetchResponse()
     response.session_id = fetch.session_id
@@ -97,7 +98,7 @@ def _answer(context: Context, fetch: FetchContext, reads: FetchReads) -> FetchRe
         fetch.update(entries)
         response.session_id = broker.fetch_sessions.open(fetch.partitions, fetch.by_id, broker.clock.monotonic_ms())
     if reads.has_news:
-        entries = sorted(entries, key=_is_unknown)  # Kafka answers what it does not know last
+        entries = sorted(entries, key=_is_unknown)  # Kafka lists unknown partitions last
     topic: str | bytes | None = None
     partitions: list[PartitionData] = []
     for entry in entries:

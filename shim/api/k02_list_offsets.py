@@ -1,11 +1,11 @@
 """ListOffsets (key 2), versions 1-11.
 
-The offset of a time: -1 the end (high watermark, or last stable offset under read_committed), -2 the start, -3 the
-record with the highest timestamp (v7), -4 the earliest local record (v8), -5 the latest tiered one (v9), -6 the
-earliest that waits for upload (v11); >= 0 the first record at or after it. Nothing is tiered here: -5 and -6 answer -1,
-as Kafka without remote storage does. A special time that is too new for the version is UNSUPPORTED_VERSION. Nothing at
-or above the bound of the isolation level is ever answered (B14). v2 isolation level. v4 leader epochs. v6 is flexible.
-v10 a timeout for tiered look-ups, which nothing here waits for.
+Returns the offset for a timestamp: -1 the end (high watermark, or last stable offset under read_committed), -2 the log
+start offset, -3 the record with the highest timestamp (v7), -4 the earliest local record (v8), -5 the latest tiered one
+(v9), -6 the earliest that waits for upload (v11); >= 0 the first record at or after it. There is no tiered storage: -5
+and -6 return -1, as Kafka without remote storage does. A special timestamp that is too new for the version is
+UNSUPPORTED_VERSION. No offset at or above the bound of the isolation level is returned (B14). v2 isolation level. v4
+leader epochs. v6 is flexible. v10 a timeout for tiered look-ups, which is not used here.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def handle(context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse
         for asked in topic.partitions:
             count = seen.pop((topic.name, asked.partition_index), 0)
             if not count:
-                continue  # a repeat gets one answer, an error
+                continue  # a repeated partition gets one entry, with an error
             answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
             answers.append(answer)
             if count > 1:
@@ -86,7 +86,7 @@ def handle(context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse
 
 
 def failed(request: ListOffsetsRequest, version: int, code: ErrorCode, message: str | None) -> ListOffsetsResponse:
-    """The error in every partition, with nothing found."""
+    """Returns the error in every partition, with no offset."""
     return ListOffsetsResponse(topics=_failed(request.topics, code))
 
 

@@ -1,10 +1,10 @@
 """Metadata (key 3), versions 0-13.
 
-Brokers, controller, and topics: all of them (null list; in v0 an empty one), or those named, or those with the ids
-given (v12; if any id is given, names are ignored, as Kafka does). An unknown name is made where the client and
-`auto.create.topics.enable` allow it, and answered with UNKNOWN_TOPIC_OR_PARTITION all the same: Kafka makes it behind
-the answer, and kafka-go's own tests count on that. The address of the broker is the advertised one, else the one that
-this client dialled. v1 rack, controller, internal. v2 cluster id. v4 auto-creation flag. v5 offline replicas: a
+Returns the brokers, the controller and the topics: all of them (null list; in v0 an empty one), the named ones, or
+those with the given ids (v12; if any id is given, names are ignored, as in Kafka). An unknown topic is created if the
+client and `auto.create.topics.enable` allow it. Its result is UNKNOWN_TOPIC_OR_PARTITION all the same, because Kafka
+creates it after the response, and kafka-go's tests rely on that. The broker's address is the advertised one, else the
+one that the client dialled. v1 rack, controller, internal. v2 cluster id. v4 auto-creation flag. v5 offline replicas: a
 partition whose disk failed has no leader. v7 leader epoch. v8-10 cluster operations. v8 topic operations. v9 is
 flexible. v10 topic ids. v13 a top-level error.
 """
@@ -68,7 +68,7 @@ def handle(context: Context, request: MetadataRequest) -> MetadataResponse:
         response.cluster_authorized_operations = cluster_operations(context)
     shows_operations = request.include_topic_authorized_operations
     for topic in response.topics:
-        # These are shared from answer to answer; each is encoded before the next is made.
+        # These objects are shared between responses; each response is encoded before the next is built.
         operations = NO_OPERATIONS
         if shows_operations and topic.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             operations = authorized_operations(context, ResourceType.TOPIC, topic.name or "")
@@ -77,7 +77,7 @@ def handle(context: Context, request: MetadataRequest) -> MetadataResponse:
 
 
 def failed(request: MetadataRequest, version: int, code: ErrorCode, message: str | None) -> MetadataResponse:
-    """Every topic asked for gets the error, and from v13 on the answer as a whole."""
+    """Returns the error in every requested topic, and from v13 on at the top level."""
     response = MetadataResponse(error_code=code)
     for topic in request.topics or ():
         response.topics.append(MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id))
@@ -90,7 +90,7 @@ def _check_names(request: MetadataRequest, version: int) -> None:
         if topic.name is None and not by_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic name can not be null for version {version}")
         if topic.name is None and topic.topic_id == ZERO_UUID:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # neither name nor id: Kafka stumbles over it
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # neither name nor id: Kafka fails with this
         if topic.topic_id != ZERO_UUID and not by_id:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, f"Topic IDs are not supported in requests for version {version}"
@@ -113,8 +113,8 @@ def _by_id(context: Context, ids: Iterable[bytes]) -> list[MetadataResponseTopic
 
 
 def _by_names(context: Context, asked: Iterable[str], creates: bool) -> list[MetadataResponseTopic]:
-    """Each name once: what may be described, then what may not be created, then what may not be described. Whether a
-    topic that may not be described exists is not told."""
+    """Returns each name once, in this order: topics that may be described, topics that may not be created, topics that
+    may not be described. The response does not show whether a topic that may not be described exists."""
     names = dict.fromkeys(asked)
     described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     existing = context.broker.metadata.image.topics
@@ -152,8 +152,8 @@ def _by_name(context: Context, name: str, creates: bool) -> MetadataResponseTopi
 
 
 def _describe(context: Context, topic: Topic) -> MetadataResponseTopic:
-    """The topic's part of the answer; made once for each state of the metadata and of the disks, for it may be
-    thousands of partitions."""
+    """Returns the topic's part of the response. It is cached until the metadata or the state of the disks changes,
+    because it may have thousands of partitions."""
     broker = context.broker
     state = (broker.metadata.image.last_offset, broker.logs.offline_count)
     known = broker.described_topics
@@ -161,7 +161,7 @@ def _describe(context: Context, topic: Topic) -> MetadataResponseTopic:
     if found is not None and found[0] == state:
         return found[1]
     if len(known) > 2 * len(broker.metadata.image.topics):
-        known.clear()  # mostly of topics that are gone
+        known.clear()  # most entries are of deleted topics
     described = MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,

@@ -1,9 +1,9 @@
 """OffsetCommit (key 8), versions 2-10.
 
-Stores offsets of a member, or of anybody when the group has no members. Unknown partitions have their own code.
-v2-4 may say how long to keep them. v6 carries the leader epoch. v7 static members (KIP-345). v8 is flexible. v9 is the
-first that members of the consumer protocol may use, and may answer GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH. v10 names
-topics by id: UNKNOWN_TOPIC_ID.
+Stores offsets for a member, or for any client if the group has no members. Unknown partitions have their own error
+code. v2-4 may carry a retention time. v6 carries the leader epoch. v7 static members (KIP-345). v8 is flexible. v9 is
+the first that members of the consumer protocol may use, and may return GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH. v10
+names topics by id: UNKNOWN_TOPIC_ID.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def handle(context: Context, request: OffsetCommitRequest) -> OffsetCommitRespon
         return OffsetCommitResponse(topics=refused)
     try:
         outcome = context.broker.groups.offsets.commit(request, context.api_version)
-    except KafkaError as error:  # the group's error is that of the topics which exist
+    except KafkaError as error:  # the group's error applies to the topics that exist
         topics = [_refusal(topic, topic.partitions, error.code) for topic in request.topics]
         outcome = Outcome(OffsetCommitResponse(topics=topics))
     if refused:
@@ -67,7 +67,7 @@ def handle(context: Context, request: OffsetCommitRequest) -> OffsetCommitRespon
 def _split(
     image: Image, topics: Iterable[OffsetCommitRequestTopic], by_id: bool, allowed: Collection[str]
 ) -> tuple[list[OffsetCommitResponseTopic], list[OffsetCommitRequestTopic]]:
-    """(answers for what is not authorised or does not exist, what else there is)."""
+    """Returns (entries for topics that are not authorised or do not exist, the remaining topics)."""
     refused: list[OffsetCommitResponseTopic] = []
     known: list[OffsetCommitRequestTopic] = []
     for topic in topics:

@@ -1,9 +1,10 @@
 """OffsetFetch (key 9), versions 1-10.
 
-The committed offsets of a group: of named partitions, or of all (null topics, v2). A partition without one has offset
--1. v5 the leader epoch. v6 is flexible. v7 requireStable (KIP-447): UNSTABLE_OFFSET_COMMIT where a transaction is open
-(B16, D14). v8 several groups (KIP-709). v9 names the member, which is checked in consumer groups: STALE_MEMBER_EPOCH,
-UNKNOWN_MEMBER_ID. v10 names topics by id: UNKNOWN_TOPIC_ID; all-topics answers leave out topics without one.
+Returns the committed offsets of a group: for the named partitions, or for all (null topics, v2). A partition without
+one has offset -1. v5 the leader epoch. v6 is flexible. v7 requireStable (KIP-447): UNSTABLE_OFFSET_COMMIT if a
+transaction is open (B16, D14). v8 several groups (KIP-709). v9 names the member, which is checked in consumer groups:
+STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID. v10 names topics by id: UNKNOWN_TOPIC_ID; a response for all topics omits topics
+without an id.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def _fetch(context: Context, group: OffsetFetchRequestGroup, require_stable: boo
 
 
 def _name_topics(image: Image, group: OffsetFetchRequestGroup) -> list[OffsetFetchRequestTopics]:
-    """Gives topics their names; takes those out that do not exist, and answers them."""
+    """Resolve topic ids to names. Removes unknown topics and returns their response entries."""
     unknown = []
     known = []
     for topic in group.topics or ():
@@ -134,7 +135,7 @@ def _errors(topics: list[OffsetFetchRequestTopics], code: ErrorCode) -> list[Off
 
 
 def failed(request: OffsetFetchRequest, version: int, code: ErrorCode, message: str | None) -> OffsetFetchResponse:
-    """The error in each group (v8), at the top, or in each partition (v1)."""
+    """Returns the error in each group (v8), at the top level, or in each partition (v1)."""
     if version >= FIRST_WITH_GROUPS:
         groups = [OffsetFetchResponseGroup(group_id=group.group_id, error_code=code) for group in request.groups]
         return OffsetFetchResponse(groups=groups)

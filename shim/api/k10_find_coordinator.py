@@ -1,10 +1,10 @@
 """FindCoordinator (key 10), versions 0-6.
 
-Who coordinates a group (key type 0), a transactional id (1), a share group's partition (2, v6): on one node, always
-this one. The topic behind it is made before the answer; Kafka makes it after an answer of COORDINATOR_NOT_AVAILABLE
-(B1). What is in an offline partition of that topic has no coordinator. v1 key type and a message. v3 is flexible. v4
-several keys at once (KIP-699). v5 is for clients that know TRANSACTION_ABORTABLE. Not implemented: share groups
-(COORDINATOR_NOT_AVAILABLE).
+Returns the coordinator of a group (key type 0), a transactional id (1) or a partition of a share group (2, v6): always
+this node. The internal topic is created before the response; Kafka responds with COORDINATOR_NOT_AVAILABLE and creates
+it afterwards (B1). A key whose partition of that topic is offline has no coordinator. v1 key type and a message. v3 is
+flexible. v4 several keys at once (KIP-699). v5 is for clients that know TRANSACTION_ABORTABLE. Not implemented: share
+groups (COORDINATOR_NOT_AVAILABLE).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def handle(context: Context, request: FindCoordinatorRequest) -> FindCoordinator
         raise KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED_REQUEST)
     if context.api_version < FIRST_WITH_KEYS:
         _check(context, request.key_type, request.key)
-        # Kafka sends the name of the code where there is no error.
+        # Kafka sends the name of the code if there is no error.
         return FindCoordinatorResponse(error_message="NONE", node_id=node_id, host=host, port=port)
     response = FindCoordinatorResponse()
     for key in request.coordinator_keys:
@@ -55,7 +55,7 @@ def handle(context: Context, request: FindCoordinatorRequest) -> FindCoordinator
 def failed(
     request: FindCoordinatorRequest, version: int, code: ErrorCode, message: str | None
 ) -> FindCoordinatorResponse:
-    """No node, and the error at the top or in each key."""
+    """Returns no node, and the error at the top level or in each key."""
     if version < FIRST_WITH_KEYS:
         return FindCoordinatorResponse(error_code=code, error_message=message, node_id=-1, host="", port=-1)
     return FindCoordinatorResponse(
@@ -85,7 +85,8 @@ def _check(context: Context, key_type: int, key: str) -> None:
 
 
 def _is_share_key(key: str) -> bool:
-    """`group:topic id:partition` as Kafka's SharePartitionKey reads it; the group may have colons."""
+    """Returns whether the key is `group:topic id:partition` as Kafka's SharePartitionKey parses it. The group id may
+    contain colons."""
     if key.count(":") < 2:
         return False
     group, topic_id, number = key.rsplit(":", 2)

@@ -1,9 +1,9 @@
 """JoinGroup (key 11), versions 0-9.
 
-Enters a classic group and waits until the rebalance's join phase is over; the leader's answer lists all members.
-v1 rebalance timeout apart from the session's. v4 a new dynamic member gets its id with MEMBER_ID_REQUIRED first
-(KIP-394). v5 static members (KIP-345). v6 is flexible. v7 the protocol type is answered; the protocol may be null.
-v8 the client's reason (KIP-800), which only logs would show. v9 SkipAssignment (KIP-814).
+Joins a classic group and waits until the join phase of the rebalance ends. The leader's response lists all members. v1
+a rebalance timeout separate from the session timeout. v4 a new dynamic member first gets its id with MEMBER_ID_REQUIRED
+(KIP-394). v5 static members (KIP-345). v6 is flexible. v7 the response has the protocol type; the protocol may be null.
+v8 the client's reason (KIP-800), which is not used. v9 SkipAssignment (KIP-814).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Heartbeat (key 12), versions 0-4.
 
-A classic member is alive. REBALANCE_IN_PROGRESS tells it to join again. v3 static members (KIP-345). v4 is flexible.
+Keeps the session of a classic member alive. REBALANCE_IN_PROGRESS makes the member rejoin. v3 static members (KIP-345).
+v4 is flexible.
 """
 
 from __future__ import annotations

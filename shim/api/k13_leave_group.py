@@ -1,7 +1,7 @@
 """LeaveGroup (key 13), versions 0-5.
 
-Removes members; in a batch, also by instance id, since v3 (KIP-345). Each has its own code; up to v2 there is one
-member, and its code is the answer's. v4 is flexible. v5 carries a reason (KIP-800), which only logs would show.
+Removes members; since v3 several at once, also by instance id (KIP-345). Each has its own error code. Up to v2 there is
+one member, and its code is at the top level. v4 is flexible. v5 carries a reason (KIP-800), which is not used.
 """
 
 from __future__ import annotations

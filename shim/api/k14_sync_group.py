@@ -1,8 +1,8 @@
 """SyncGroup (key 14), versions 0-5.
 
-A classic member gets its assignment; the leader's request brings everybody's, the others' wait for it. v3 static
-members (KIP-345). v4 is flexible. v5 names the protocol and its type, and must (KIP-559): else
-INCONSISTENT_GROUP_PROTOCOL.
+Returns a classic member's assignment. The leader's request carries the assignments of all members; the other members'
+requests wait for it. v3 static members (KIP-345). v4 is flexible. v5 must name the protocol and its type (KIP-559),
+else INCONSISTENT_GROUP_PROTOCOL.
 """
 
 from __future__ import annotations

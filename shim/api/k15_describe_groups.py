@@ -1,8 +1,8 @@
 """DescribeGroups (key 15), versions 0-6.
 
-State and members of classic groups; a stable group's members show metadata and assignment. An unknown group, or one of
-another kind, is Dead; from v6 with GROUP_ID_NOT_FOUND and a message (KIP-1043). v3 authorized operations (KIP-430).
-v4 static members. v5 is flexible.
+Returns state and members of classic groups; members of a stable group have metadata and assignment. An unknown group,
+or one of another kind, is Dead; from v6 with GROUP_ID_NOT_FOUND and a message (KIP-1043). v3 authorized operations
+(KIP-430). v4 static members. v5 is flexible.
 """
 
 from __future__ import annotations
@@ -38,6 +38,6 @@ def _described(context: Context, group_id: str) -> DescribedGroup:
     try:
         require(context, AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
         group = context.broker.groups.find(group_id)
-    except KafkaError as error:  # not authorised, or it is being read
+    except KafkaError as error:  # not authorised, or the group is being loaded
         return DescribedGroup(group_id=group_id, error_code=error.code)
     return described_classic(group_id, group, context.api_version)

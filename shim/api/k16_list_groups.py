@@ -1,7 +1,7 @@
 """ListGroups (key 16), versions 0-5.
 
-All groups with their protocol type. v3 is flexible. v4 states, and a filter by them (KIP-518); v5 types, and a filter
-by them (KIP-848).
+Returns all groups with their protocol type. v3 is flexible. v4 group states and a filter by state (KIP-518). v5 group
+types and a filter by type (KIP-848).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """SaslHandshake (key 17), versions 0-1.
 
-On a PLAINTEXT listener, and there is no other yet, there is nothing to negotiate: ILLEGAL_SASL_STATE and no mechanisms,
-which tells a client that it was set up for another kind of listener. Not implemented: all mechanisms.
+All listeners are PLAINTEXT, so there is nothing to negotiate: the response is ILLEGAL_SASL_STATE without mechanisms,
+which shows that the client is configured for another kind of listener. Not implemented: all mechanisms.
 """
 
 from __future__ import annotations

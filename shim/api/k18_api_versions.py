@@ -1,10 +1,11 @@
 """ApiVersions (key 18), versions 0-4.
 
-The ranges of the one list in `shim/api/__init__.py`, and the features: what this broker supports, and what the metadata
-log has finalised, with the log's end as their epoch (B22, B26). A version that is not known is answered in version 0
-with UNSUPPORTED_VERSION and the row of ApiVersions itself, so that any client can find common ground (KIP-511). v1
-throttle time. v3 is flexible and says who the client is; a name that is not in Kafka's form is INVALID_REQUEST. Below
-v4 a feature whose lowest level is 0 is left out of the supported ones: older clients cannot read that (KAFKA-17492).
+Returns the version ranges of the list in `shim/api/__init__.py`, and the features: those that this broker supports, and
+those that the metadata log has finalised, with the log's end as their epoch (B22, B26). The response to an unknown
+version has version 0, UNSUPPORTED_VERSION and the row of ApiVersions itself, so that any client can retry with a known
+version (KIP-511). v1 throttle time. v3 is flexible and carries the client's name and version; a name that is not in
+Kafka's format is INVALID_REQUEST. Below v4 a feature whose lowest level is 0 is left out of the supported ones, because
+older clients cannot read it (KAFKA-17492).
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse
 
 
 def unsupported() -> ApiVersionsResponse:
-    """The answer, in version 0, to a version that nobody here knows."""
+    """Returns the version 0 response to an unknown version."""
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_own_row()])
 
 
@@ -65,6 +66,6 @@ def _own_row() -> ApiVersion:
 
 
 def is_valid_name(name: str) -> bool:
-    """Letters and digits, and inside also '-' and '.' (ApiVersionsRequest.isValid)."""
+    """Returns whether the name has only letters and digits, and '-' and '.' inside (ApiVersionsRequest.isValid)."""
     inner = name.replace("-", "0").replace(".", "0")
     return name.isascii() and inner.isalnum() and name[0].isalnum() and name[-1].isalnum()

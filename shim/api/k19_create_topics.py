@@ -1,10 +1,10 @@
 """CreateTopics (key 19), versions 2-7.
 
-Each topic succeeds or fails by itself; all that succeed are one batch of the metadata log, fsynced before the answer.
-v5 answers with the effective options, v7 with the topic id. `validate_only` answers the same and changes nothing.
-Names that come twice, and `__cluster_metadata`, are INVALID_REQUEST. A timeout that is over when the request comes (0
-or less) is REQUEST_TIMED_OUT for every topic, and nothing is done; any other is long enough, for nothing waits.
-Not implemented: the partition mutation quota, `create.topic.policy.class.name`.
+Each topic succeeds or fails by itself. All that succeed are one batch of the metadata log, which is fsynced before the
+response. v5 returns the effective options, v7 the topic id. `validate_only` returns the same and changes nothing.
+Duplicate names, and `__cluster_metadata`, are INVALID_REQUEST. A timeout of 0 or less is REQUEST_TIMED_OUT for every
+topic, and nothing is created. Any other timeout is long enough, because nothing waits. Not implemented: the partition
+mutation quota, `create.topic.policy.class.name`.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopics
 
 
 def _decide(metadata: MetadataStore, topic: CreatableTopic) -> tuple[list[list[int]], dict[str, str]]:
-    """(replicas of each partition, checked options) of one topic. Raises KafkaError."""
+    """Returns (replicas of each partition, checked options) of one topic. Raises KafkaError."""
     topics.check_new_name(metadata.image, topic.name)
     options = creation_configs(metadata, {config.name: config.value for config in topic.configs})
     assignments = [(assignment.partition_index, assignment.broker_ids) for assignment in topic.assignments]
@@ -110,7 +110,7 @@ def _created(
 
 
 def _without_configs(created: CreatableTopicResult) -> CreatableTopicResult:
-    """For a client that may create the topic and not see its options."""
+    """Remove the options, for a client that may create the topic but not describe its configs."""
     created.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     created.num_partitions = created.replication_factor = -1
     created.configs = []
@@ -118,7 +118,7 @@ def _without_configs(created: CreatableTopicResult) -> CreatableTopicResult:
 
 
 def failed(request: CreateTopicsRequest, version: int, code: ErrorCode, message: str | None) -> CreateTopicsResponse:
-    """Each name once, and of what was asked for it nothing."""
+    """Returns the error for each name once, without the details of the request."""
     names = dict.fromkeys(topic.name for topic in request.topics)
     return CreateTopicsResponse(topics=[_failed(name, code, message) for name in names])
 

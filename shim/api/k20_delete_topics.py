@@ -1,9 +1,9 @@
 """DeleteTopics (key 20), versions 1-6.
 
-By name, from v6 also by topic id. Synchronous: when the answer is out, the names are free and the ids unknown.
-v5 adds the error message. With `delete.topic.enable=false`: TOPIC_DELETION_DISABLED (below v3 INVALID_REQUEST).
-A timeout of 0 or less is REQUEST_TIMED_OUT, and nothing is done. Kafka shuffles the answers; here they are in order.
-Not implemented: the partition mutation quota.
+Deletes topics by name, from v6 also by topic id. Synchronous: once the response is sent, the names are free and the ids
+unknown. v5 adds the error message. With `delete.topic.enable=false`: TOPIC_DELETION_DISABLED (below v3
+INVALID_REQUEST). A timeout of 0 or less is REQUEST_TIMED_OUT, and nothing is deleted. Kafka shuffles the results; here
+they are in order. Not implemented: the partition mutation quota.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kafka_shim.context import Context
     from kafka_shim.metadata.image import Image
 
-    # A topic as it was asked for: by its name or by its id; and the topic to delete, or why not.
+    # A requested topic, by its name or by its id, and the topic to delete or the error.
     Resolved = tuple[str | None, bytes, str | KafkaError]
 
 KEY, MIN, MAX = 20, 1, 6
@@ -57,8 +57,8 @@ async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopics
 
 
 def _authorized(context: Context, resolved: list[Resolved]) -> Iterator[Resolved]:
-    """What the client may not do becomes TOPIC_AUTHORIZATION_FAILED; it learns of no topic that it may not describe, by
-    its name or by its id."""
+    """Replace topics that the client may not delete with TOPIC_AUTHORIZATION_FAILED. The client cannot learn of a topic
+    that it may not describe, neither by name nor by id."""
     names = {outcome if isinstance(outcome, str) else name for name, _, outcome in resolved}
     known = {name for name in names if name is not None}
     if may_on_cluster(context, AclOperation.DELETE):
@@ -74,17 +74,17 @@ def _authorized(context: Context, resolved: list[Resolved]) -> Iterator[Resolved
             yield name, topic_id, denied if hides else outcome
         elif outcome in deleted:
             yield name, topic_id, outcome
-        elif name is None:  # asked for by its id
+        elif name is None:  # requested by its id
             yield outcome if outcome in described else None, topic_id, denied
         else:
             yield name, ZERO_UUID, denied
 
 
 def _resolve(image: Image, wanted: list[tuple[str | None, bytes]]) -> list[Resolved]:
-    """(name, id, topic to delete or why not) for each different topic asked for, as ControllerApis.deleteTopics; no
-    name where it was asked for by its id."""
+    """Returns (name, id, topic to delete or the error) for each different requested topic, as
+    ControllerApis.deleteTopics does. The name is None if the topic was requested by its id."""
     answers: list[Resolved] = []
-    names: dict[str, bool] = {}  # True: asked for more than once
+    names: dict[str, bool] = {}  # True: requested more than once
     ids: dict[bytes, bool] = {}
     for name, topic_id in wanted:
         if name is not None and topic_id != ZERO_UUID:

@@ -1,8 +1,8 @@
 """DeleteRecords (key 21), versions 0-2.
 
 Raises the log start offset of partitions; -1 means the high watermark. With one replica the low watermark is the log
-start offset, so nothing waits and the timeout is not used. Internal topics: INVALID_TOPIC_EXCEPTION; a compacted topic
-without deletion: POLICY_VIOLATION; beyond the high watermark: OFFSET_OUT_OF_RANGE.
+start offset, so nothing waits and the timeout is not used. Internal topics: INVALID_TOPIC_EXCEPTION. A compacted topic
+without deletion: POLICY_VIOLATION. An offset beyond the high watermark: OFFSET_OUT_OF_RANGE.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NO_LOW_WATERMARK = -1
 
 
 def handle(context: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    # Of a partition that comes twice the last one counts, as in Kafka.
+    # If a partition is listed twice the last entry counts, as in Kafka.
     wanted: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         offsets = wanted.setdefault(topic.name, {})

@@ -1,13 +1,14 @@
 """InitProducerId (key 22), versions 0-5.
 
-Without a transactional id: a fresh producer id at epoch 0, whatever else the request says. With one: the same producer
-id at the next epoch, which fences the producer before; an open transaction of that one is aborted first and the
-client, told CONCURRENT_TRANSACTIONS, asks again (A1, B2-B5).
-v2 is flexible. v3 adds the producer id and epoch that the client holds (KIP-360). v4 answers PRODUCER_FENCED where
-older ones answer INVALID_PRODUCER_EPOCH. v5 is for clients that know TRANSACTION_ABORTABLE. v6 (two-phase commit,
-KIP-939) is unstable in Kafka 4.3.1 and not served.
-A request with the tagged field `RESOLVE_TAG` first ends a transaction whose marker somebody else has overtaken (D18;
-ADR 0012).
+Without a transactional id: returns a new producer id at epoch 0, whatever else the request contains. With one: returns
+the same producer id at the next epoch, which fences the previous producer. If that producer has an open transaction, it
+is aborted first and the client gets CONCURRENT_TRANSACTIONS and retries (A1, B2-B5). v2 is flexible. v3 adds the
+producer id and epoch that the client holds (KIP-360). v4 returns PRODUCER_FENCED where older versions return
+INVALID_PRODUCER_EPOCH. v5 is for clients that know TRANSACTION_ABORTABLE. v6 (two-phase commit, KIP-939) is unstable in
+Kafka 4.3.1 and not served.
+
+A request with the tagged field `RESOLVE_TAG` first ends a transaction that is stuck because another coordinator wrote a
+marker with a newer epoch (D18; ADR 0012).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 KEY, MIN, MAX = 22, 0, 5
 REQUEST, RESPONSE = InitProducerIdRequest, InitProducerIdResponse
 
-# Far from the tags that Kafka hands out, which count from 0.
+# Far from the tags that Kafka assigns, which count from 0.
 RESOLVE_TAG = 20022
 
 
@@ -63,7 +64,7 @@ def _authorize(context: Context, transactional_id: str | None) -> None:
 
 
 def _held(context: Context, request: InitProducerIdRequest) -> tuple[int, int] | None:
-    """The producer id and epoch that the client holds; both or none."""
+    """Returns the producer id and epoch that the client holds. Either both are set or neither."""
     held = request.producer_id, request.producer_epoch
     if (held[0] == -1) != (held[1] == -1):
         refusal = KafkaError(ErrorCode.INVALID_REQUEST, "only one of producer id and epoch is set")

@@ -1,8 +1,8 @@
 """OffsetForLeaderEpoch (key 23), versions 2-4.
 
-Where a leader epoch ended: the newest epoch at or below the one asked, and the first offset of the next one, or the log
-end for the current epoch (KIP-320). A client that knows an older or newer leader epoch than this partition's is told
-so. v3 replica id (ignored: nobody follows). v4 is flexible.
+Returns where a leader epoch ended: the newest epoch at or below the requested one, and the first offset of the next
+epoch, or the log end offset for the current epoch (KIP-320). A client with an older or newer current leader epoch than
+this partition's gets an error. v3 replica id (ignored: there are no followers). v4 is flexible.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """AddPartitionsToTxn (key 24), versions 0-5.
 
-Begins or extends a transaction. One bad partition fails the transaction's whole list: it carries its own error, the
-others OPERATION_NOT_ATTEMPTED (B8).
-v0-3 come from clients and have one transaction. v2 answers PRODUCER_FENCED where older ones answer
-INVALID_PRODUCER_EPOCH. v3 is flexible. v4-5 come from brokers: many transactions, `verifyOnly` (KIP-890); v5 may answer
-TRANSACTION_ABORTABLE. What v4 and up begin is a transaction of level 2.
+Begins or extends a transaction. One bad partition fails the transaction's whole list: it has its own error, the others
+have OPERATION_NOT_ATTEMPTED (B8). v0-3 come from clients and have one transaction. v2 returns PRODUCER_FENCED where
+older versions return INVALID_PRODUCER_EPOCH. v3 is flexible. v4-5 come from brokers: many transactions, `verifyOnly`
+(KIP-890); v5 may return TRANSACTION_ABORTABLE. A transaction begun by v4 or newer has level 2.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def _add(
     if context.api_version < FIRST_OF_BROKERS:
         if not is_authorized(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id):
             return _results(transaction, lambda partition: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        # No client adds an internal topic by its name; AddOffsetsToTxn adds the group's partition.
+        # No client adds an internal topic by name. AddOffsetsToTxn adds the group's partition.
         allowed = authorized(context, AclOperation.WRITE, ResourceType.TOPIC, names - INTERNAL_TOPICS)
     codes = {
         partition: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,9 +1,8 @@
 """AddOffsetsToTxn (key 25), versions 0-4.
 
-Adds the partition of `__consumer_offsets` that holds the group to the transaction; clients of level 2 do not need it,
-as TxnOffsetCommit v5 adds it (B8).
-v2 answers PRODUCER_FENCED where older ones answer INVALID_PRODUCER_EPOCH. v3 is flexible. v4 is for clients that know
-TRANSACTION_ABORTABLE.
+Adds the partition of `__consumer_offsets` that holds the group to the transaction. Clients of level 2 do not need it,
+because TxnOffsetCommit v5 adds the partition (B8). v2 returns PRODUCER_FENCED where older versions return
+INVALID_PRODUCER_EPOCH. v3 is flexible. v4 is for clients that know TRANSACTION_ABORTABLE.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """EndTxn (key 26), versions 0-5.
 
-Commits or aborts. The answer leaves when the decision is written, as Kafka's does; markers and completion follow in the
-same turn of the loop, so that whatever is asked next finds the transaction complete, where a reader of Kafka may see
-the end a little later (B10).
-v2 answers PRODUCER_FENCED where older ones answer INVALID_PRODUCER_EPOCH. v3 is flexible. v4 is for clients that know
-TRANSACTION_ABORTABLE. v5 is level 2 (KIP-890): the epoch is bumped by each end and answered (B4, B23, B24).
+Commits or aborts a transaction. As in Kafka, the response is sent once the decision is written. Markers and completion
+follow in the same turn of the loop, so that the next request finds the transaction complete; in Kafka a reader may see
+the end a little later (B10). v2 returns PRODUCER_FENCED where older versions return INVALID_PRODUCER_EPOCH. v3 is
+flexible. v4 is for clients that know TRANSACTION_ABORTABLE. v5 is level 2 (KIP-890): each end bumps the epoch and
+returns it (B4, B23, B24).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def handle(
 
 
 async def _handle_stepwise(context: Context, request: EndTxnRequest) -> EndTxnResponse:
-    """A test holds, drops or crashes at the steps of the end, or each of them waits for the disk."""
+    """Used if a test holds, drops or crashes at the steps of the end, or if each step must wait for the disk."""
     try:
         producer_id, producer_epoch = await context.broker.transactions.end_stepwise(*_arguments(context, request))
     except KafkaError as error:

@@ -1,7 +1,7 @@
 """WriteTxnMarkers (key 27), versions 1-2.
 
-Writes the control batch that ends a transaction into partitions. In Kafka the coordinator sends it to leaders; here it
-is how an administrator ends a hanging transaction (`kafka-transactions abort`). The coordinator is not told (B11).
+Writes into partitions the control batch that ends a transaction. In Kafka the coordinator sends it to leaders. Here an
+administrator uses it to end a hanging transaction (`kafka-transactions abort`). The coordinator is not informed (B11).
 v1 is flexible. v2 adds the transaction version (KIP-1228): its stricter epoch rule protects a newer transaction.
 """
 
@@ -33,9 +33,9 @@ def handle(context: Context, request: WriteTxnMarkersRequest) -> Outcome[WriteTx
         if NOBODY in (marker.producer_id, marker.producer_epoch) and any(
             topic.partition_indexes for topic in marker.topics
         ):
-            # Kafka cannot build such a marker, and fails the whole request.
+            # Kafka cannot build such a marker and fails the whole request.
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a marker without producer id or epoch")
-    # Results are by producer id: a later marker of the same one overwrites per partition.
+    # Results are by producer id: a later marker of the same id overwrites earlier ones per partition.
     codes: dict[int, dict[str, dict[int, ErrorCode]]] = {}
     flushes: list[Flush] = []
     for marker in request.markers:

@@ -1,10 +1,11 @@
 """TxnOffsetCommit (key 28), versions 0-5.
 
-Commits a group's offsets as part of a transaction: they are pending until its marker, gone when it aborts. The
-partition of `__consumer_offsets` must be in the transaction, before the group is looked at (B8).
-v2 adds the leader epoch; older clients get COORDINATOR_NOT_AVAILABLE for COORDINATOR_LOAD_IN_PROGRESS. v3 is flexible
-and carries the member (KIP-447): before it, and with generation -1, nothing is fenced. v4 answers
-TRANSACTION_ABORTABLE where older ones answer INVALID_TXN_STATE; v5 adds the partition itself (KIP-890).
+Commits a group's offsets as part of a transaction. They are pending until the transaction's marker, and removed if it
+aborts. The partition of `__consumer_offsets` must be in the transaction; this is checked before the group (B8). v2 adds
+the leader epoch; older clients get COORDINATOR_NOT_AVAILABLE in place of COORDINATOR_LOAD_IN_PROGRESS. v3 is flexible
+and carries the member (KIP-447). Before v3, and with generation -1, no member is fenced. v4 returns
+TRANSACTION_ABORTABLE where older versions return INVALID_TXN_STATE. v5 adds the partition to the transaction itself
+(KIP-890).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ REQUEST, RESPONSE = TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 NO_SEQUENCE = -1
 
-# What trouble with the partition of `__consumer_offsets` or with the transaction's coordinator is called here.
+# The error codes of this API for errors of the `__consumer_offsets` partition or of the transaction coordinator.
 _AS_COORDINATOR_ERROR = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -73,8 +74,8 @@ async def _commit_later(
     unknown: list[TxnOffsetCommitResponseTopic],
     flushes: Flushes,
 ) -> Answer:
-    """Commit when the disk has what `flush.messages` wants of the coordinator's record: offsets without it would stay
-    pending for ever after a power cut. The transaction may have ended meanwhile."""
+    """Commit once the disk has the coordinator's record, as `flush.messages` requires. Otherwise offsets without that
+    record would stay pending for ever after a power cut. The transaction may have ended meanwhile."""
     while flushes:
         await wait_for(flushes)
         admitted, flushes = _admit(context, request)
@@ -99,7 +100,7 @@ def _commit(
 def _explain(
     context: Context, request: TxnOffsetCommitRequest, answered: Iterable[TxnOffsetCommitResponseTopic]
 ) -> None:
-    """What the group or its log refused, once for each code: into the history of the transactional id."""
+    """Record each different error code of the group or its log once in the history of the transactional id."""
     found: dict[int, str] = {}
     for topic in answered:
         for part in topic.partitions:
@@ -116,8 +117,8 @@ def _explain(
 
 
 def _admit(context: Context, request: TxnOffsetCommitRequest) -> tuple[Admission, Flushes]:
-    """Check that the offsets partition is in the transaction, or add it (v5); the refusal is an answer, too. And what
-    must be flushed before the offsets are written."""
+    """Check that the offsets partition is in the transaction, or add it (v5). Returns the error response, if there is
+    one, and the fsyncs that must finish before the offsets are written."""
     broker = context.broker
     try:
         log = broker.logs.get(GROUP_METADATA_TOPIC, broker.groups.partition_for(request.group_id))
@@ -141,7 +142,7 @@ def _admit(context: Context, request: TxnOffsetCommitRequest) -> tuple[Admission
 def _split(
     context: Context, topics: list[TxnOffsetCommitRequestTopic]
 ) -> tuple[list[TxnOffsetCommitResponseTopic], list[TxnOffsetCommitRequestTopic]]:
-    """The answers for what is not authorised or does not exist, and the topics with what else there is."""
+    """Returns the entries for topics that are not authorised or do not exist, and the remaining topics."""
     image = context.broker.metadata.image
     names = dict.fromkeys(topic.name for topic in topics)
     allowed = authorized(context, AclOperation.READ, ResourceType.TOPIC, names)
@@ -151,7 +152,7 @@ def _split(
             unknown += _failed([topic], ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             continue
         if not topic.partitions:
-            # Nothing is asked of it, and it must not draw the group into the transaction.
+            # Nothing is requested for this topic, and it must not add the group to the transaction.
             if topic.name not in image.topics:
                 unknown.append(TxnOffsetCommitResponseTopic(name=topic.name))
             continue
@@ -183,7 +184,7 @@ def _failed(topics: Iterable[TxnOffsetCommitRequestTopic], code: ErrorCode) -> l
 def _answer(
     context: Context, unknown: list[TxnOffsetCommitResponseTopic], topics: list[TxnOffsetCommitResponseTopic]
 ) -> TxnOffsetCommitResponse:
-    """Both lists as one, topics named once; codes as this version knows them."""
+    """Merge both lists, with each topic named once. Codes are those that this version knows."""
     by_name = {topic.name: topic for topic in unknown}
     for topic in topics:
         if topic.name in by_name:

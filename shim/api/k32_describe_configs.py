@@ -1,9 +1,9 @@
 """DescribeConfigs (key 32), versions 1-4.
 
-Options of topics, of this broker, of all brokers (name ""), of its loggers, of groups and of client metrics; all, or
-those named. v1 adds synonyms, v3 types and documentation (the words are the shim's own). Passwords have no value. A
-topic that does not exist is UNKNOWN_TOPIC_OR_PARTITION; a group or a subscription need not exist. An unknown type of
-resource fails the request with INVALID_REQUEST.
+Returns options of topics, of this broker, of all brokers (name ""), of its loggers, of groups and of client metrics:
+all options, or the named ones. v1 adds synonyms, v3 types and documentation (the texts are the shim's own). Passwords
+have no value. A topic that does not exist is UNKNOWN_TOPIC_OR_PARTITION; a group or a subscription need not exist. An
+unknown resource type fails the request with INVALID_REQUEST.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def handle(context: Context, request: DescribeConfigsRequest) -> DescribeConfigs
     if any(resource.resource_type not in _TYPES for resource in request.resources):
         raise KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED_REQUEST)
     results = [_describe(context, request, one) for one in request.resources]
-    # Kafka lists what is not authorised last.
+    # Kafka lists unauthorised resources last.
     return DescribeConfigsResponse(results=sorted(results, key=_is_denied))
 
 
@@ -77,7 +77,7 @@ def _describe(
         ]
     except KafkaError as err:
         result.error_code = err.code
-        # Kafka says nothing about a topic that does not exist.
+        # Kafka sends no message for a topic that does not exist.
         result.error_message = "" if err.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else err.message
         result.configs = []
     return result
@@ -137,7 +137,7 @@ def _entry(entry: Entry, request: DescribeConfigsRequest) -> DescribeConfigsReso
         config_source=entry.source,
         is_sensitive=entry.is_sensitive,
         config_type=entry.type_id,
-        # Kafka leaves that of a logger at the default of the message.
+        # For a logger, Kafka leaves this field at the message's default.
         documentation=entry.documentation if request.include_documentation or entry.source == FROM_LOGGER else None,
     )
     if request.include_synonyms:

@@ -1,7 +1,7 @@
 """AlterConfigs (key 33), versions 0-2: the old form, which replaces all options of a resource.
 
-Options that are not named fall back to their defaults. Topics, brokers, groups, client metrics; not loggers. Each
-resource succeeds or fails by itself. v2 is flexible. Not implemented: `alter.config.policy`.
+Options that are not named return to their defaults. Supports topics, brokers, groups and client metrics, but not
+loggers. Each resource succeeds or fails by itself. v2 is flexible. Not implemented: `alter.config.policy`.
 """
 
 from __future__ import annotations

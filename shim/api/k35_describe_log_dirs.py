@@ -1,8 +1,9 @@
 """DescribeLogDirs (key 35), versions 1-5.
 
-Per data directory: its partitions with their sizes (all, or those asked for), and the bytes of its file system (v4).
-v3 adds a top-level error, v5 whether the directory is cordoned (never here). Nothing is in motion between directories:
-no future replicas, no lag. A directory that failed at the start is KAFKA_STORAGE_ERROR.
+Returns for each data directory its partitions with their sizes (all, or the requested ones), and the bytes of its file
+system (v4). v3 adds a top-level error, v5 whether the directory is cordoned (never here). Partitions do not move
+between directories: there are no future replicas and no lag. A directory that failed at start-up is
+KAFKA_STORAGE_ERROR.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """SaslAuthenticate (key 36), versions 0-2.
 
-On a PLAINTEXT listener nobody waits for it: ILLEGAL_SASL_STATE. Not implemented: all mechanisms.
+All listeners are PLAINTEXT, so the response is ILLEGAL_SASL_STATE. Not implemented: all mechanisms.
 """
 
 from __future__ import annotations

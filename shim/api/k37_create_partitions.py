@@ -1,8 +1,8 @@
 """CreatePartitions (key 37), versions 0-3.
 
-Grows topics; each succeeds or fails by itself. `validate_only` changes nothing. A name that comes twice is
-INVALID_REQUEST. A timeout of 0 or less is REQUEST_TIMED_OUT, and nothing is done.
-Not implemented: the partition mutation quota.
+Adds partitions to topics. Each topic succeeds or fails by itself. `validate_only` changes nothing. A duplicate name is
+INVALID_REQUEST. A timeout of 0 or less is REQUEST_TIMED_OUT, and nothing is changed. Not implemented: the partition
+mutation quota.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DeleteGroups (key 42), versions 0-2.
 
-Removes groups without members, with their offsets. Each has its own code: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP. v2 is
-flexible.
+Removes groups without members, and their offsets. Each group has its own error code: GROUP_ID_NOT_FOUND,
+NON_EMPTY_GROUP. v2 is flexible.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """ElectLeaders (key 43), versions 0-2.
 
-The one replica leads already, so each partition asked for is ELECTION_NOT_NEEDED, unless it does not exist. Null asks
-for all partitions; then those that need no election are left out, as in Kafka. v1 adds the type of election (0
-preferred, 1 unclean) and a top-level error.
+The only replica is always the leader, so the result of each requested partition that exists is ELECTION_NOT_NEEDED.
+Null requests all partitions; those that need no election are then left out, as in Kafka. v1 adds the type of election
+(0 preferred, 1 unclean) and a top-level error.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def handle(context: Context, request: ElectLeadersRequest) -> ElectLeadersRespon
 
 
 def failed(request: ElectLeadersRequest, version: int, code: ErrorCode, message: str | None) -> ElectLeadersResponse:
-    """The error at the top and in each partition asked for, as Kafka's request makes it."""
+    """Returns the error at the top level and in each requested partition, as Kafka's request class does."""
     return ElectLeadersResponse(
         error_code=code if version >= 1 else ErrorCode.NONE,
         replica_election_results=[

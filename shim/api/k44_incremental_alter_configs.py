@@ -1,8 +1,8 @@
 """IncrementalAlterConfigs (key 44), versions 0-1.
 
-Set, delete, append to and subtract from options of topics, brokers, groups and client metrics, and set levels of the
-broker's loggers. Each resource succeeds or fails by itself, as a whole; a resource that comes twice is INVALID_REQUEST.
-A change is in force when the answer leaves. v1 is flexible. Not implemented: `alter.config.policy`.
+Sets, deletes, appends to and subtracts from options of topics, brokers, groups and client metrics, and sets levels of
+the broker's loggers. Each resource succeeds or fails by itself, as a whole. A duplicate resource is INVALID_REQUEST. A
+change is in force when the response is sent. v1 is flexible. Not implemented: `alter.config.policy`.
 """
 
 from __future__ import annotations

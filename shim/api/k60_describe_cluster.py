@@ -1,7 +1,8 @@
 """DescribeCluster (key 60), versions 0-2.
 
-The brokers, the controller and the cluster id. All versions are flexible. v1 the type of endpoint asked for (1 brokers,
-2 controllers, which this endpoint is not: MISMATCHED_ENDPOINT_TYPE). v2 fenced brokers; there are none here.
+Returns the brokers, the controller and the cluster id. All versions are flexible. v1 the requested endpoint type (1
+brokers, 2 controllers; this endpoint is no controller: MISMATCHED_ENDPOINT_TYPE). v2 fenced brokers; there are none
+here.
 """
 
 from __future__ import annotations

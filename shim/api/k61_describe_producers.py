@@ -1,8 +1,8 @@
 """DescribeProducers (key 61), version 0.
 
-The producers that a partition's log remembers, with the start of an open transaction: how `kafka-transactions` finds
-hanging ones (KIP-664; B19). An unknown topic or partition gets UNKNOWN_TOPIC_OR_PARTITION, a bad name
-INVALID_TOPIC_EXCEPTION.
+Returns the active producers of a partition's log, with the start offset of an open transaction. `kafka-transactions`
+uses it to find hanging transactions (KIP-664; B19). An unknown topic or partition gets UNKNOWN_TOPIC_OR_PARTITION, an
+invalid name INVALID_TOPIC_EXCEPTION.
 """
 
 from __future__ import annotations

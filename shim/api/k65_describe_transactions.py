@@ -1,9 +1,10 @@
 """DescribeTransactions (key 65), version 0.
 
-State, timeout, start and partitions of transactional ids (KIP-664; B19). An unknown id gets
+Returns state, timeout, start and partitions of transactional ids (KIP-664; B19). An unknown id gets
 TRANSACTIONAL_ID_NOT_FOUND, an empty one INVALID_REQUEST.
-A request with the tagged field `EXPLAIN_TAG` gets the history of each id, unknown ones too, in a tagged field of the
-same number: lines of UTF-8 (ADR 0012). Kafka's clients never send it, and Kafka ignores it.
+
+If a request has the tagged field `EXPLAIN_TAG`, the response has the history of each id, unknown ones too, in a tagged
+field of the same number, as lines of UTF-8 (ADR 0012). Kafka's clients never send it, and Kafka ignores it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 KEY, MIN, MAX = 65, 0, 0
 REQUEST, RESPONSE = DescribeTransactionsRequest, DescribeTransactionsResponse
 
-# Far from the tags that Kafka hands out, which count from 0.
+# Far from the tags that Kafka assigns, which count from 0.
 EXPLAIN_TAG = 20065
 
 

@@ -1,10 +1,9 @@
 """ListTransactions (key 66), versions 0-2.
 
-All transactional ids, filtered by state names and producer ids; names that are no state come back in
-`unknownStateFilters`, and match nothing (B19).
-v1 adds a least duration (KIP-994), measured from the start of the last transaction, so that what is at rest matches
-too.
-v2 adds a pattern in RE2 syntax for the whole id (KIP-1152); a bad one is INVALID_REGULAR_EXPRESSION.
+Returns all transactional ids, filtered by state names and producer ids. Unknown state names match nothing and are
+returned in `unknownStateFilters` (B19). v1 adds a minimum duration (KIP-994). It is measured from the start of the last
+transaction, so transactional ids without an open transaction match too. v2 adds a pattern in RE2 syntax for the whole
+id (KIP-1152); an invalid one is INVALID_REGULAR_EXPRESSION.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """ConsumerGroupHeartbeat (key 68), versions 0-1.
 
-The consumer protocol's one request (KIP-848): joins with epoch 0, stays, leaves with -1 (a static member for now with
--2). The answer carries the assignment when it changed. v1 regular expressions, and member ids made by the client
-(KIP-1082). UNSUPPORTED_VERSION when `group.coordinator.rebalance.protocols` leaves the protocol out, or group.version
-is 0.
+The only request of the consumer protocol's membership (KIP-848). Epoch 0 joins, a positive epoch is a heartbeat, -1
+leaves, -2 leaves temporarily as a static member. The response carries the assignment if it changed. v1 regular
+expressions, and member ids that the client generates (KIP-1082). UNSUPPORTED_VERSION if
+`group.coordinator.rebalance.protocols` does not include the protocol, or if group.version is 0.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> Outcome[
 
 
 def check_protocol(broker: Broker) -> None:
-    """Raises UNSUPPORTED_VERSION when this broker does not have the consumer protocol."""
+    """Raises UNSUPPORTED_VERSION if the consumer protocol is not enabled on this broker."""
     is_enabled = "consumer" in broker.config.group_coordinator_rebalance_protocols
     if not is_enabled or broker.metadata.feature("group.version") < 1:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "the consumer protocol is not enabled")

@@ -41,7 +41,7 @@ def handle(context: Context, request: ConsumerGroupDescribeRequest) -> ConsumerG
 
 
 def _hide_topics(context: Context, response: ConsumerGroupDescribeResponse) -> None:
-    """A group with an assigned topic that the client may not describe is not described."""
+    """Do not describe a group if it has an assigned topic that the client may not describe."""
     topics = [
         {
             part.topic_name

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 KEY, MIN, MAX = 74, 0, 1
 REQUEST, RESPONSE = ListConfigResourcesRequest, ListConfigResourcesResponse
 
-# In the order in which Kafka lists them.
+# In Kafka's order.
 TYPES = (RESOURCE_GROUP, RESOURCE_CLIENT_METRICS, RESOURCE_BROKER_LOGGER, RESOURCE_BROKER, RESOURCE_TOPIC)
 
 

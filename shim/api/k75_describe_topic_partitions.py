@@ -1,7 +1,7 @@
 """DescribeTopicPartitions (key 75), version 0.
 
-Topics in order of their names, page by page: at most `response_partition_limit` partitions (and at most
-`max.request.partition.size.limit`), then a cursor to go on from (KIP-966). With no topics named, all of them.
+Returns topics in the order of their names, in pages: at most `response_partition_limit` partitions (and at most
+`max.request.partition.size.limit`), then a cursor for the next page (KIP-966). If no topics are named, returns all.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def handle(context: Context, request: DescribeTopicPartitionsRequest) -> Describ
 def failed(
     request: DescribeTopicPartitionsRequest, version: int, code: ErrorCode, message: str | None
 ) -> DescribeTopicPartitionsResponse:
-    """Every topic asked for gets the error."""
+    """Returns the error for every requested topic."""
     topics = [DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name) for topic in request.topics]
     return DescribeTopicPartitionsResponse(topics=topics)
 
@@ -103,7 +103,7 @@ def _missing(context: Context, name: str) -> DescribeTopicPartitionsResponseTopi
 
 
 def _describe(partition: Partition, leader: int) -> DescribeTopicPartitionsResponsePartition:
-    # As Kafka, and other than in Metadata, a partition without a leader is no error here.
+    # As in Kafka, and unlike Metadata, a partition without a leader is no error here.
     answer = DescribeTopicPartitionsResponsePartition(
         partition_index=partition.partition,
         leader_id=leader,

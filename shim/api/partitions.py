@@ -1,4 +1,6 @@
-"""What handlers share: from a name or an id in a request to the partition's log; who may alter options."""
+"""Functions that handlers share: from a name or an id in a request to the partition's log, and checks of who may alter
+options.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +21,20 @@ NO_OPERATIONS = -2147483648
 
 
 def topic_name(broker: Broker, topic_id: bytes) -> str | None:
-    """The name of the topic with this id, None when there is none."""
+    """Returns the name of the topic with this id, or None."""
     topic = broker.metadata.image.topics_by_id.get(topic_id)
     return None if topic is None else topic.name
 
 
 def topic_id(broker: Broker, name: str) -> bytes:
-    """The id of the topic with this name, the zero id when there is none."""
+    """Returns the id of the topic with this name, or the zero id."""
     topic = broker.metadata.image.topics.get(name)
     return ZERO_UUID if topic is None else topic.topic_id
 
 
 def check_leader_epoch(log: PartitionLog, current_leader_epoch: int) -> None:
-    """The client's idea of the leader epoch against the partition's; -1 is no idea (KIP-320). Of the other negative
-    ones Fetch, and it alone, makes no idea too."""
+    """Compare the client's current leader epoch with the partition's; -1 skips the check (KIP-320). Fetch, and only
+    Fetch, skips it for the other negative values too."""
     if current_leader_epoch not in (-1, log.leader_epoch):
         code = (
             ErrorCode.FENCED_LEADER_EPOCH if current_leader_epoch < log.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
@@ -41,19 +43,20 @@ def check_leader_epoch(log: PartitionLog, current_leader_epoch: int) -> None:
 
 
 def led_by(broker: Broker, topic: Topic, partition: Partition) -> int:
-    """The leader to tell a client: -1 for a partition that is offline, which in Kafka nobody leads."""
+    """Returns the leader's node id: -1 for an offline partition, which has no leader in Kafka either."""
     return -1 if broker.logs.is_offline(topic.name, partition.partition) else partition.leader
 
 
 def cluster_operations(context: Context) -> int:
-    """What the client may do to the cluster, as bits: nothing is told to one that may not describe it."""
+    """Returns the operations that the client is allowed on the cluster, as a bit field. A client that may not describe
+    the cluster gets none."""
     if not may_on_cluster(context, AclOperation.DESCRIBE):
         return 0
     return authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def require_alter_configs(context: Context, kind: int, name: str) -> None:
-    """Raises ..._AUTHORIZATION_FAILED where the client may not alter the options of this resource."""
+    """Raises ..._AUTHORIZATION_FAILED if the client may not alter the options of this resource."""
     if kind == RESOURCE_TOPIC:
         require(context, AclOperation.ALTER_CONFIGS, ResourceType.TOPIC, name)
     elif kind == RESOURCE_GROUP:

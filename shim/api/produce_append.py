@@ -1,4 +1,4 @@
-"""Appending the batches of one Produce, each partition with its own outcome (Kafka: appendToLocalLog)."""
+"""Appends the batches of one Produce. Each partition has its own result (Kafka: appendToLocalLog)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.request")
 
-# Refusals of Kafka's log that do not tell the log start offset (ReplicaManager.appendToLocalLog).
+# Errors of Kafka's log whose responses do not carry the log start offset (ReplicaManager.appendToLocalLog).
 _WITHOUT_LOG_START = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -39,7 +39,7 @@ _WITHOUT_LOG_START = frozenset(
 
 
 class PartitionBatch:
-    """One partition's part of a request: where it goes and what came of it."""
+    """One partition's part of a request: the target log and the result."""
 
     __slots__ = ("answer", "error", "log", "records", "verification")
 
@@ -54,7 +54,8 @@ class PartitionBatch:
 def append(
     context: Context, acks: int, response: ProduceResponse, batches: list[PartitionBatch]
 ) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse] | None:
-    """Append every batch that was not refused yet; None for acks 0, a coroutine if the disk must have them first."""
+    """Append every batch that was not refused yet. Returns the response, None for acks 0, or a coroutine if the
+    response must wait for fsyncs."""
     version, broker = context.api_version, context.broker
     now_ms = context.received_ms
     failures = None
@@ -73,7 +74,7 @@ def append(
             except KafkaError as error:
                 batch.error = error
             except Exception:
-                # A bug; the other partitions are appended all the same, and their producer must hear of it.
+                # A bug. The other partitions are still appended, and their producer must get their results.
                 logger.exception("append to %s-%d failed", log.topic, log.partition)
                 broker.metrics.errors_unexpected += 1
                 batch.error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -116,8 +117,8 @@ def _refuse(batch: PartitionBatch) -> None:
 
 
 async def _after_flush(response: ProduceResponse, flushes: list[tuple[PartitionBatch, Flush]]) -> ProduceResponse:
-    """With `flush.messages` the batch is on the disk before its producer hears of it; a partition whose fsync failed is
-    refused, the others are answered."""
+    """With `flush.messages` the response waits until the batches are on the disk. A partition whose fsync failed gets
+    an error; the others succeed."""
     import asyncio
 
     for batch, flush in flushes:

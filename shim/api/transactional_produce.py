@@ -34,7 +34,7 @@ TRANSACTIONAL = 0x10
 # magic; low byte of attributes; producer id, producer epoch, base sequence
 _read_producer = Struct(">16xb5xB20xqhi").unpack_from
 
-# Of the refusals before the log these carry a message (ReplicaManager.handleProduceAppend).
+# The errors before the append whose responses carry a message (ReplicaManager.handleProduceAppend).
 _EXPLAINED = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.NOT_ENOUGH_REPLICAS})
 
 
@@ -52,7 +52,7 @@ def admit_and_append(
     batches: list[PartitionBatch],
     transactional: list[PartitionBatch],
 ) -> ProduceResponse | Coroutine[Any, Any, Any] | None:
-    """Admit the transactional batches, then append what is not refused; a coroutine if that has to wait. Raises
+    """Admit the transactional batches, then append what is not refused. Returns a coroutine if it must wait. Raises
     KafkaError for the whole request."""
     broker = context.broker
     explanations = broker.transactions.explanations
@@ -60,7 +60,8 @@ def admit_and_append(
         if batch.error is not None:
             explanations.refused("Produce", request.transactional_id, batch.error, context.received_ms)
     located = [(batch, _read_producer(batch.records)) for batch in transactional if batch.error is None]
-    # One without a producer id belongs to no transaction, whatever its attributes say: it is appended like any other.
+    # A batch without a producer id belongs to no transaction, whatever its attributes say. It is appended like any
+    # other.
     wanted = [batch for batch, header in located if header[2] >= 0]
     headers = [header for _, header in located if header[2] >= 0]
     producers = {(header[2], header[3]) for header in headers}
@@ -87,7 +88,7 @@ def admit_and_append(
     )
     if operation == ADDED and is_concurrent(outcomes):
         for batch in batches:
-            # The views of the receive buffer end with this call.
+            # The views of the receive buffer are valid only during this call.
             batch.records = bytearray(batch.records)
         return _admit_later(context, request, response, batches, wanted, asked, producer_id, producer_epoch)
     _take_outcomes(wanted, outcomes, operation)
@@ -106,8 +107,9 @@ async def _append_later(
     wanted: list[PartitionBatch],
     flushes: Flushes,
 ) -> ProduceResponse | None:
-    """Append when the disk has what `flush.messages` wants of the coordinator's record: a batch without it would hang
-    after a power cut, in a transaction that nobody knows. A test may hold the request here as well."""
+    """Append once the disk has the coordinator's record, as `flush.messages` requires. After a power cut, a batch
+    without that record would belong to a transaction that no coordinator knows and would hang. A test may also hold the
+    request here."""
     if flushes:
         await wait_for(flushes)
     await context.broker.faults.gate("produce.verified", transactional_id=request.transactional_id)
@@ -124,7 +126,7 @@ def _append_admitted(
     batches: list[PartitionBatch],
     wanted: list[PartitionBatch],
 ) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse] | None:
-    """Append; what the log refuses of the transactional batches goes into the history of their transactional id."""
+    """Append. If the log refuses a transactional batch, the error is recorded in the history of its transactional id."""
     admitted = [batch for batch in wanted if batch.error is None]
     answer = append(context, request.acks, response, batches)
     for batch in admitted:
@@ -157,7 +159,7 @@ def _take_outcomes(wanted: list[PartitionBatch], outcomes: list[Admission], oper
     for batch, outcome in zip(wanted, outcomes, strict=True):
         if isinstance(outcome, KafkaError):
             batch.error = as_produce_error(outcome, operation)
-            batch.log = None  # these answers do not tell the log start offset
+            batch.log = None  # these responses do not carry the log start offset
             if batch.error.code in _EXPLAINED:
                 batch.answer.error_message = batch.error.message
         else:
