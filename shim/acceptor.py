@@ -42,7 +42,8 @@ RETRY_MS = 1000
 
 
 class ConnectionBudget:
-    """The number of connections that the limit of open files leaves room for. Created before the listeners are bound."""
+    """The number of connections that the limit of open files leaves room for. Created before the listeners are
+    bound."""
 
     def __init__(self, broker: Broker, files: OpenFiles, registry: Registry) -> None:
         """Raises OSError if the limit leaves room for fewer than FEWEST_CONNECTIONS connections."""

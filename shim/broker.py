@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 class Broker:
-    """Everything that handlers reach through `context.broker`. `server` sets the attributes, in the order of start-up."""
+    """Everything that handlers reach through `context.broker`. `server` sets the attributes, in the order of
+    start-up."""
 
     __slots__ = (
         "authorizer",

@@ -1,5 +1,6 @@
 """The command line. `serve` is parsed here by hand, because importing a command-line library takes a tenth of the
-start-up time. Every other command, every usage error and `--help` go to `shim/commands/`, which is imported only then.
+start-up time. Every other command, every usage error and `--help` go to `shim/commands/`, which is imported only
+then.
 """
 
 from __future__ import annotations

@@ -40,7 +40,8 @@ class Clock:
         raise NotImplementedError
 
     def call_later(self, delay_ms: float, callback: Callable[..., object], *args: Any) -> Timer:
-        """Run `callback(*args)` on the loop after `delay_ms`. If `delay_ms` <= 0, it runs on the next turn of the loop."""
+        """Run `callback(*args)` on the loop after `delay_ms`. If `delay_ms` <= 0, it runs on the next turn of the
+        loop."""
         raise NotImplementedError
 
     def every(self, interval_ms: float, action: Callable[[], object]) -> Timer:

@@ -91,7 +91,8 @@ class Broker:
     # --- life
 
     def start(self) -> Broker:
-        """Start the broker and return once it accepts connections. Raises what the start raises: StorageError, OSError."""
+        """Start the broker and return once it accepts connections. Raises what the start raises: StorageError,
+        OSError."""
         if self._data_dir is not None:
             raise RuntimeError("this broker is running")
         try:

@@ -13,6 +13,7 @@ def java_string_hash(text: str) -> int:
 
 
 def internal_partition(key: str, partition_count: int) -> int:
-    """Returns the partition that holds `key`: abs(hash) mod count. The abs of the smallest integer is 0 (`Utils.abs`)."""
+    """Returns the partition that holds `key`: abs(hash) mod count. The abs of the smallest integer is 0
+    (`Utils.abs`)."""
     value = java_string_hash(key)
     return 0 if value == -0x8000_0000 else abs(value) % partition_count

@@ -24,7 +24,8 @@ MAX_FRAME_BYTES = 1 << 30
 
 
 class WireClientError(Exception):
-    """The broker cannot be reached, closed the connection, or does not support the request. The message is for people."""
+    """The broker cannot be reached, closed the connection, or does not support the request. The message is for
+    people."""
 
 
 class RequestError(WireClientError):

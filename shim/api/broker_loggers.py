@@ -1,4 +1,6 @@
-"""The broker's loggers as config resources (KIP-412): their levels can be read and set, but do not survive a restart."""
+"""The broker's loggers as config resources (KIP-412): their levels can be read and set, but do not survive a
+restart.
+"""
 
 from __future__ import annotations
 

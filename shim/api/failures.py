@@ -62,7 +62,8 @@ def _mark(answer: Any, asked: Any, version: int, code: ErrorCode, message: str |
 
 
 def _identify(answer: Message, asked: Any) -> None:
-    """Copy the fields that identify an entry: fields of the same name, else a name to a name and an index to an index."""
+    """Copy the fields that identify an entry: fields of the same name, else a name to a name and an index to an
+    index."""
     own = {row[0]: row[1] for row in answer.FIELDS}
     if not hasattr(asked, "FIELDS"):
         candidates = _INDEXES if isinstance(asked, int) else _NAMES

@@ -1,9 +1,8 @@
 """AlterPartitionReassignments (key 45), versions 0-1.
 
-With one broker there is one place for a replica: a target of this broker is what is already there and succeeds, any
-other is INVALID_REPLICA_ASSIGNMENT, and to cancel is NO_REASSIGNMENT_IN_PROGRESS. v1 may forbid another replication
-factor.
-
+With one broker there is one place for a replica. A target of this broker is the current state and succeeds. Any other
+target is INVALID_REPLICA_ASSIGNMENT, and a cancellation is NO_REASSIGNMENT_IN_PROGRESS. v1 may forbid a change of the
+replication factor.
 """
 
 from __future__ import annotations

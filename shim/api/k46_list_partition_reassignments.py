@@ -1,7 +1,6 @@
 """ListPartitionReassignments (key 46), version 0.
 
-Nothing is ever on its way between brokers here; a directory that Kafka left in the middle of one shows it.
-
+Nothing is ever moved between brokers here. A directory that Kafka left during a reassignment shows that reassignment.
 """
 
 from __future__ import annotations

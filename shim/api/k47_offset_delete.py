@@ -1,7 +1,8 @@
 """OffsetDelete (key 47), version 0.
 
-Removes committed offsets of a group (KIP-496). GROUP_SUBSCRIBED_TO_TOPIC for topics that its members use; a group with
-members of an unknown kind is refused as a whole with NON_EMPTY_GROUP. Unknown partitions have their own code.
+Removes committed offsets of a group (KIP-496). Topics that its members subscribe to are GROUP_SUBSCRIBED_TO_TOPIC. A
+group with members of an unknown protocol type is refused as a whole with NON_EMPTY_GROUP. Unknown partitions have their
+own error code.
 """
 
 from __future__ import annotations

@@ -126,7 +126,8 @@ def _append_admitted(
     batches: list[PartitionBatch],
     wanted: list[PartitionBatch],
 ) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse] | None:
-    """Append. If the log refuses a transactional batch, the error is recorded in the history of its transactional id."""
+    """Append. If the log refuses a transactional batch, the error is recorded in the history of its transactional
+    id."""
     admitted = [batch for batch in wanted if batch.error is None]
     answer = append(context, request.acks, response, batches)
     for batch in admitted:

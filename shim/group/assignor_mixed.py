@@ -1,5 +1,6 @@
-"""`uniform` for members with different subscriptions: keep what they have, give the rest to the least loaded
-subscribers, then move partitions from loaded members to less loaded ones, topic by topic, until nothing moves.
+"""`uniform` for members with different subscriptions. Members keep what they have, the remaining partitions go to the
+least loaded subscribers, and then partitions move from loaded members to less loaded ones, topic by topic, until
+nothing moves.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ if TYPE_CHECKING:
     from kafka_shim.group.assignors import GroupSpec
     from kafka_shim.group.consumer_member import Partitions
 
-# Rounds over all topics; more gains nothing worth the time.
+# The maximum number of rounds over all topics. More rounds gain too little for their time.
 MAX_ROUNDS = 16
 
 
 def assign_mixed(spec: GroupSpec) -> dict[str, Partitions]:
-    """The assignment by member id; empty when nobody is subscribed to an existing topic."""
+    """Returns the assignment by member id. It is empty if no member is subscribed to an existing topic."""
     return _Mixed(spec).run()
 
 
@@ -23,7 +24,7 @@ def _signed(data: bytes) -> int:
 
 
 class _Mixed:
-    """The state of one run. Members are numbers: their place in the order of `spec.members`."""
+    """The state of one run. Members are represented by their index in the order of `spec.members`."""
 
     def __init__(self, spec: GroupSpec) -> None:
         self.spec = spec
@@ -63,7 +64,7 @@ class _Mixed:
                     self.owners[topic_id][partition] = number
 
     def _in_order(self, topic_ids: list[bytes]) -> list[bytes]:
-        """Most partitions a subscriber first, then fewest subscribers, then by id."""
+        """Order: most partitions per subscriber first, then fewest subscribers, then topic id."""
 
         def place(topic_id: bytes) -> tuple[float, int, int, int]:
             subscribers = len(self.subscribers[topic_id])
@@ -96,11 +97,11 @@ class _Mixed:
                     last_moved = index
 
     def _balance_topic(self, topic_id: bytes, balancer: _Balancer) -> int:
-        """Moves made."""
+        """Returns the number of moves made."""
         if balancer.start(self.subscribers[topic_id]) <= 1:
             return 0
         owners = self.owners[topic_id]
-        # The partitions of each owner; the highest goes first.
+        # The partitions of each owner. The highest is moved first.
         by_owner: dict[int, list[int]] = {}
         for partition, owner in enumerate(owners):
             by_owner.setdefault(owner, []).append(partition)
@@ -122,13 +123,13 @@ class _Mixed:
 
 
 class _Balancer:
-    """Walks the subscribers of one topic from the least loaded up and from the most loaded down, a load level at a
-    time, while every step takes one partition from the top and puts one at the bottom."""
+    """Walks the subscribers of one topic from the least loaded upwards and from the most loaded downwards, one load
+    level at a time. Every step takes one partition from the top and gives it to the bottom."""
 
     def __init__(self, loads: list[int]) -> None:
         self.loads = loads
         self.members: list[int] = []
-        # The bottom: members[:low_end] have low_load partitions, or will have had when the walk is over them.
+        # The bottom: members[:low_end] have low_load partitions, or will have them once the walk has passed them.
         self.low_end = 0
         self.low_load = 0
         self.next_low = 0
@@ -139,7 +140,7 @@ class _Balancer:
         self.next_high = 0
 
     def start(self, members: list[int]) -> int:
-        """Begin with these members; returns how far their loads are apart."""
+        """Begin with these members. Returns the difference between the highest and the lowest load."""
         self.members = sorted(members, key=lambda number: (self.loads[number], number))
         least, most = self.loads[self.members[0]], self.loads[self.members[-1]]
         self.low_end = 0
@@ -151,7 +152,7 @@ class _Balancer:
         return most - least
 
     def next_least_loaded(self) -> int:
-        """The member that gets the next partition."""
+        """Returns the member that gets the next partition."""
         if self.next_low >= self.low_end:
             self.low_load += 1
             while self.low_end < len(self.members) and self.loads[self.members[self.low_end]] == self.low_load:
@@ -162,10 +163,10 @@ class _Balancer:
         return member
 
     def next_most_loaded(self) -> int:
-        """The member that gives the next partition; -1 if none is left."""
+        """Returns the member that gives up the next partition, or -1 if none is left."""
         if self.next_high < self.high_start:
             if self.high_end <= self.high_start and self.high_start > 0:
-                # Everybody in the level was excluded: there may be a gap to the next one.
+                # Every member of the level was excluded: there may be a gap to the next level.
                 self.high_load = self.loads[self.members[self.high_start - 1]]
             else:
                 self.high_load -= 1
@@ -179,7 +180,7 @@ class _Balancer:
         return member
 
     def exclude_most_loaded(self) -> None:
-        """The one just answered has nothing of this topic to give."""
+        """Exclude the member returned last: it has no partition of this topic to give up."""
         at = self.next_high + 1
         self.members[at], self.members[self.high_end - 1] = self.members[self.high_end - 1], self.members[at]
         self.high_end -= 1

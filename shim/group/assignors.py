@@ -1,9 +1,9 @@
-"""The server-side assignors `uniform` and `range` (KIP-848): who gets which partition.
+"""The server-side assignors `uniform` and `range` (KIP-848), which decide which member gets which partition.
 
-Pure and deterministic; results equal those of Apache Kafka's classes on the same input, down to the order in which Java
-walks its maps. `uniform` spreads partitions evenly and moves as few as it can; `range` gives each member a run of
-partitions of each topic, the same for topics with the same count, so that they can be joined.
-Source: `org.apache.kafka.coordinator.group.assignor`.
+They are pure and deterministic. The results equal those of Apache Kafka's classes for the same input, including the
+order in which Java iterates over its maps. `uniform` spreads partitions evenly and moves as few as possible. `range`
+gives each member a contiguous range of each topic's partitions, the same for topics with the same partition count, so
+that they can be joined. Source: `org.apache.kafka.coordinator.group.assignor`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 class MemberSpec:
-    """What an assignor knows of a member. `topic_ids`: existing topics only, as keys of a dict for their order;
-    `assignment`: its target so far."""
+    """An assignor's view of a member. `topic_ids`: existing subscribed topics only, as keys of a dict for their order;
+    `assignment`: the member's current target."""
 
     __slots__ = ("assignment", "instance_id", "topic_ids")
 
@@ -34,8 +34,8 @@ class MemberSpec:
 
 
 class GroupSpec:
-    """What an assignor knows of a group: members by id in Java's order, whether all want the same topics, which
-    partitions are in somebody's target so far, and how many partitions each topic has."""
+    """An assignor's view of a group: members by id in Java's order, whether all subscribe to the same topics, which
+    partitions are in some member's current target, and the partition count of each topic."""
 
     __slots__ = ("assigned", "is_homogeneous", "members", "partition_counts")
 
@@ -56,7 +56,7 @@ class GroupSpec:
 
 
 class _Range:
-    """Topics that are alike, while their partitions are given out in runs."""
+    """Topics with the same partition count and subscribers, while their partitions are assigned in ranges."""
 
     __slots__ = ("count", "extra", "members", "next")
 
@@ -77,11 +77,11 @@ class _Range:
 
 
 def assign_range(spec: GroupSpec) -> dict[str, Partitions]:
-    """`range`: static members first, by instance id, then the others by member id."""
+    """The assignor `range`: static members first, by instance id, then the others by member id."""
 
     def place(member_id: str) -> tuple[bool, bytes]:
         instance_id = spec.members[member_id].instance_id
-        # Java compares strings by UTF-16 unit.
+        # Java compares strings by UTF-16 code unit.
         return instance_id is None, (member_id if instance_id is None else instance_id).encode("utf-16-be")
 
     runs = _runs(spec)
@@ -100,8 +100,8 @@ def assign_range(spec: GroupSpec) -> dict[str, Partitions]:
 
 
 def _runs(spec: GroupSpec) -> dict[int, list[tuple[_Range, list[bytes]]]]:
-    """By subscription (members mostly share one): its topics, those together that have the same number of partitions
-    and the same subscribers, so that each of these gets the same run of all of them."""
+    """Group topics by subscription (members mostly share one), partition count and subscribers, so that each subscriber
+    gets the same range of all topics of a group."""
     wanted = {id(member.topic_ids): member.topic_ids for member in spec.members.values()}
     subscribers = Counter(id(member.topic_ids) for member in spec.members.values())
     wanted_by: dict[bytes, list[int]] = {}
@@ -123,7 +123,7 @@ def _runs(spec: GroupSpec) -> dict[int, list[tuple[_Range, list[bytes]]]]:
 
 
 def assign_uniform(spec: GroupSpec) -> dict[str, Partitions]:
-    """`uniform`."""
+    """The assignor `uniform`."""
     if not spec.members:
         return {}
     if spec.is_homogeneous:
@@ -134,7 +134,8 @@ def assign_uniform(spec: GroupSpec) -> dict[str, Partitions]:
 
 
 def _assign_same(spec: GroupSpec) -> dict[str, Partitions]:
-    """All members want the same topics: revoke what is above a member's quota, then fill up in order."""
+    """For members with the same subscription: revoke what is above a member's quota, then fill up the members in
+    order."""
     wanted = next(iter(spec.members.values())).topic_ids
     if not wanted:
         return {}
@@ -158,7 +159,8 @@ def _assign_same(spec: GroupSpec) -> dict[str, Partitions]:
 def _keep_up_to_quota(
     spec: GroupSpec, wanted: dict[bytes, None], total: int, unassigned: list[tuple[bytes, int]]
 ) -> tuple[dict[str, Partitions], list[tuple[str, int]]]:
-    """(what each member keeps, who has how much room); what is taken away is added to `unassigned`."""
+    """Returns (what each member keeps, the members with room and how much). Revoked partitions are added to
+    `unassigned`."""
     members = len(spec.members)
     quota_each, extras = divmod(total, members)
     result: dict[str, Partitions] = {}
@@ -181,7 +183,7 @@ def _keep_up_to_quota(
             unassigned.extend((topic_id, each) for each in ordered[room:])
             room = 0
         if room > 0 and has_extra and members - index > extras:
-            # There are members enough after this one to take the extra partitions: do not move one to it.
+            # Enough members follow to take the extra partitions, so this one is not moved.
             room -= 1
             has_extra = False
         if room > 0:

@@ -1,27 +1,27 @@
-"""A group of the classic protocol: its members, its state and the answers that follow from them.
+"""A group of the classic protocol: its members, its state, and what each state returns.
 
-What requests do to it is in `classic_join`, `classic_sync` and `classic_leave`; everything that moves the state machine
-goes through `ClassicGroup.enter`. Nothing here reads a clock or waits. Only `replay` builds a group from its record: in
-memory it holds more (which requests wait, every protocol that a member knows), so the rules change it themselves. What
-the record holds changes after the append; docs/DESIGN.md lists the rest.
+The rules for requests are in `classic_join`, `classic_sync` and `classic_leave`. Every state change goes through
+`ClassicGroup.enter`. Nothing here reads a clock or waits. Only `replay` builds a group from its record. In memory a
+group holds more than the record (waiting requests, every protocol that a member supports), so the rules change the
+group directly. What the record holds changes only after the append; docs/DESIGN.md lists the rest.
 
 Empty: no members; offsets may remain.
-    JoinGroup begins a rebalance. SyncGroup, Heartbeat, LeaveGroup: UNKNOWN_MEMBER_ID. OffsetCommit without a generation
-    is taken from anybody.
+    JoinGroup starts a rebalance. SyncGroup, Heartbeat, LeaveGroup: UNKNOWN_MEMBER_ID. OffsetCommit without a generation
+    is accepted from any client.
 PreparingRebalance: waits for all members to join.
-    JoinGroup parks. SyncGroup, Heartbeat: REBALANCE_IN_PROGRESS. OffsetCommit is taken from members. LeaveGroup removes
-    the member, which may end the wait.
+    JoinGroup waits in purgatory. SyncGroup, Heartbeat: REBALANCE_IN_PROGRESS. OffsetCommit is accepted from members.
+    LeaveGroup removes the member, which may end the wait.
 CompletingRebalance: waits for the leader's assignment.
-    JoinGroup answers the generation again, or begins a new rebalance when the member's metadata changed. SyncGroup
-    parks; the leader's ends the wait. Heartbeat is taken. OffsetCommit: REBALANCE_IN_PROGRESS. LeaveGroup removes the
-    member and begins a new rebalance.
-Stable: everybody can have an assignment.
-    JoinGroup of the leader, or with changed metadata, begins a rebalance; others get the generation again. SyncGroup
-    answers the assignment. Heartbeat and OffsetCommit are taken. LeaveGroup as above.
+    JoinGroup returns the generation again, or starts a new rebalance if the member's metadata changed. SyncGroup waits
+    in purgatory; the leader's ends the wait. Heartbeat is accepted. OffsetCommit: REBALANCE_IN_PROGRESS. LeaveGroup
+    removes the member and starts a new rebalance.
+Stable: every member can get its assignment.
+    JoinGroup of the leader, or with changed metadata, starts a rebalance; others get the generation again. SyncGroup
+    returns the assignment. Heartbeat and OffsetCommit are accepted. LeaveGroup as above.
 Dead: deleted.
-    All get COORDINATOR_NOT_AVAILABLE.
+    Every request gets COORDINATOR_NOT_AVAILABLE.
 
-In each: UNKNOWN_MEMBER_ID for a member that is not there, FENCED_INSTANCE_ID when another one has its instance id,
+In each state: UNKNOWN_MEMBER_ID for an unknown member, FENCED_INSTANCE_ID if another member has its instance id,
 ILLEGAL_GENERATION for another generation.
 
 Source: KIP-62, KIP-345, KIP-394 and `org.apache.kafka.coordinator.group.classic`.
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from kafka_shim.group.decision import Token
 
 
-# Of members' subscriptions, when a generation begins: more would not fit the group's record, and take over 100 ms to
-# read.
+# The limit on all members' subscriptions, in bytes, when a generation begins. Larger ones would not fit the group's
+# record and would take over 100 ms to parse.
 MAX_READ_BYTES = 2 * consumer_protocol.MAX_BYTES
 
 
@@ -73,7 +73,7 @@ ALLOWED_FROM = {
 
 
 class ClassicGroup:
-    """One group. Owned by `Groups`; changed by the rules in `classic_*` alone."""
+    """One group. Owned by `Groups` and changed only by the rules in `classic_*`."""
 
     TYPE: Literal["classic"] = "classic"
 
@@ -101,34 +101,35 @@ class ClassicGroup:
         self.group_id = group_id
         self.state = state
         self.previous_state = state
-        # When this state began; -1: an old record did not say.
+        # When this state began; -1 if an old record did not contain it.
         self.state_ms = now_ms
         self.generation_id = 0
-        # None until the first member; stays when the group is empty again.
+        # None until the first member joins. Kept when the group becomes empty again.
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.leader_id: str | None = None
         self.members: dict[str, ClassicMember] = {}
-        # Follows from the members, so that a join costs the same in a group of any size: those that wait for the join
-        # phase, how many know each protocol, and how much all have said about theirs.
+        # Derived from the members, so that a join costs the same in a group of any size: the members that wait for the
+        # end of the join phase, the number of members that support each protocol, and the total size of their metadata.
         self.joining: set[str] = set()
         self.protocol_counts: dict[str, int] = {}
         self.metadata_bytes = 0
         # instance id -> member id
         self.static_members: dict[str, str] = {}
-        # Ids given out with MEMBER_ID_REQUIRED that have not come back.
+        # Member ids assigned with MEMBER_ID_REQUIRED whose second JoinGroup has not arrived.
         self.pending_joins: dict[str, None] = {}
-        # Members of this generation that have not synced.
+        # Members of this generation that have not sent SyncGroup.
         self.pending_syncs: set[str] = set()
-        # During the initial delay: somebody joined since it was last extended.
+        # Whether a member joined since the initial delay was last extended.
         self.new_member_added = False
-        # None: not a consumer group, or unreadable; then every topic counts as subscribed.
+        # None: not a consumer group, or the subscriptions cannot be parsed. Then `is_subscribed` depends on the
+        # protocol type.
         self.subscribed_topics: frozenset[str] | None = None
 
     # --- state
 
     def enter(self, state: State, now_ms: int) -> None:
-        """Move the state machine."""
+        """Change the state. Raises AssertionError for a transition that is not allowed."""
         if self.state not in ALLOWED_FROM[state]:
             raise AssertionError(f"{self.group_id}: {self.state.name} -> {state.name}")
         self.previous_state = self.state
@@ -145,7 +146,7 @@ class ClassicGroup:
 
     @property
     def is_simple(self) -> bool:
-        """Only offsets, committed without a group."""
+        """Whether the group has only offsets that were committed without membership."""
         return self.protocol_type is None and self.is_empty and not self.pending_joins
 
     @property
@@ -158,13 +159,13 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest of its members'."""
+        """The longest rebalance timeout of the members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     # --- members
 
     def add(self, member: ClassicMember, protocol_type: str) -> None:
-        """Take a member in; the first one decides the protocol type and leads."""
+        """Add a member. The first one sets the protocol type and becomes the leader."""
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
         if not self.members:
@@ -176,7 +177,8 @@ class ClassicGroup:
         self.pending_joins.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> None:
-        """Forget a member or a pending id; the leader's place goes to the oldest of the rest."""
+        """Remove a member or a pending member id. If it was the leader, the oldest remaining member becomes the
+        leader."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self.joining.discard(member_id)
@@ -189,8 +191,8 @@ class ClassicGroup:
         self.pending_syncs.discard(member_id)
 
     def replace_static(self, old: ClassicMember, new: ClassicMember) -> None:
-        """A static member came back under a new member id and keeps its place."""
-        # The same place in the order: who leads next must not change by a restart.
+        """Replace a static member that rejoined under a new member id. It keeps its place."""
+        # It keeps its place in the order, because a restart must not change the next leader.
         self.members = {
             (new.member_id if each is old else member_id): (new if each is old else each)
             for member_id, each in self.members.items()
@@ -204,18 +206,18 @@ class ClassicGroup:
         self.static_members[new.instance_id] = new.member_id
 
     def await_join(self, member: ClassicMember, token: Token) -> None:
-        """Its join waits for the end of the join phase."""
+        """The member's JoinGroup waits for the end of the join phase."""
         member.awaiting_join = token
         self.joining.add(member.member_id)
 
     def end_join(self, member: ClassicMember) -> Token | None:
-        """Take the join that waits, to answer it."""
+        """Returns the token of the waiting JoinGroup and removes it, so that it can be completed."""
         token, member.awaiting_join = member.awaiting_join, None
         self.joining.discard(member.member_id)
         return token
 
     def elect_joined_leader(self) -> bool:
-        """Give the lead to a member that joined, if the leader has not. False if none has."""
+        """If the leader has not joined, make a member that has joined the leader. Returns False if none has."""
         if self.leader_id is None:
             return False
         if self.members[self.leader_id].awaiting_join is not None:
@@ -227,7 +229,7 @@ class ClassicGroup:
         return False
 
     def check_member(self, member_id: str, instance_id: str | None) -> ClassicMember:
-        """The member that sends a request. Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+        """Returns the member that sends a request. Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
         if instance_id is not None:
             current = self.static_members.get(instance_id)
             if current is None:
@@ -249,17 +251,17 @@ class ClassicGroup:
                 del self.protocol_counts[name]
 
     def change_protocols(self, member: ClassicMember, protocols: Protocols) -> None:
-        """What it said when it joined again."""
+        """Replace the member's protocols with those of its new JoinGroup."""
         self._count_protocols(member, -1)
         member.protocols = protocols
         self._count_protocols(member, 1)
 
     def _is_common(self, name: str) -> bool:
-        """Whether every member knows it."""
+        """Returns whether every member supports the protocol."""
         return self.protocol_counts.get(name, 0) == len(self.members)
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether a member with these protocols can join."""
+        """Returns whether a member with these protocols can join."""
         if self.is_empty:
             return bool(protocol_type) and bool(protocols)
         if self.protocol_type != protocol_type:
@@ -269,7 +271,8 @@ class ClassicGroup:
         return any(self._is_common(name) for name, _ in protocols)
 
     def select_protocol(self) -> str:
-        """Each member votes for its first protocol that all know; a tie goes to the first in a HashMap's order."""
+        """Returns the protocol with the most votes. Each member votes for the first of its protocols that all members
+        support; a tie goes to the first in the order of a Java HashMap."""
         votes: dict[str, int] = {}
         for member in self.members.values():
             choice = next(name for name, _ in member.protocols if self._is_common(name))
@@ -277,7 +280,7 @@ class ClassicGroup:
         return max(order_strings(votes), key=votes.__getitem__)
 
     def start_generation(self, now_ms: int) -> None:
-        """The join phase is over."""
+        """Start the next generation at the end of the join phase."""
         self.generation_id += 1
         self.protocol = self.select_protocol() if self.members else None
         self.subscribed_topics = self._find_subscribed_topics()
@@ -291,7 +294,7 @@ class ClassicGroup:
         return self.protocol_type == consumer_protocol.PROTOCOL_TYPE
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether this topic's offsets are in use."""
+        """Returns whether the offsets of this topic are in use."""
         if self.subscribed_topics is None:
             return self.uses_consumer_protocol
         return topic in self.subscribed_topics
@@ -303,7 +306,7 @@ class ClassicGroup:
             return frozenset()
         if self.protocol is None:
             return None
-        # Members mostly say the same.
+        # Most members have the same metadata.
         said = {member.metadata(self.protocol) for member in self.members.values()}
         if sum(map(len, said)) > MAX_READ_BYTES:
             return None
@@ -313,13 +316,13 @@ class ClassicGroup:
             return None
 
     def refresh_subscribed_topics(self) -> None:
-        """After members were put in without a generation."""
+        """Recompute the subscribed topics after members were added without a new generation."""
         self.subscribed_topics = self._find_subscribed_topics()
 
     # --- offsets
 
     def check_commit(self, member_id: str, instance_id: str | None, generation_id: int, transactional: bool) -> None:
-        """Whether this member may commit. Raises as the table of states says."""
+        """Raises an error, as the table of states says, if this member may not commit."""
         if self.state is State.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if generation_id < 0 and self.is_empty:
@@ -329,27 +332,28 @@ class ClassicGroup:
             if generation_id != self.generation_id:
                 raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
         elif not transactional and not self.is_empty:
-            # A transactional commit of a producer that knows no group (before KIP-447) is taken.
+            # A transactional commit without a member id (from a producer before KIP-447) is accepted.
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         if not transactional and self.state is State.COMPLETING:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def check_offset_delete(self) -> None:
-        """Only a group whose subscriptions are known may lose offsets while it has members."""
+        """Raises an error if offsets may not be deleted. A group with members may lose offsets only if its
+        subscriptions are known."""
         if self.state is State.DEAD:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
         if not self.is_empty and not self.uses_consumer_protocol:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
     def check_delete(self) -> None:
-        """Only an empty group may go."""
+        """Raises an error unless the group is empty."""
         if self.state is State.DEAD:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
         if not self.is_empty:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
     def offset_expiry_base(self, commit_ms: int) -> int | None:
-        """The time from which an offset's retention counts; None if it does not expire now (KIP-211)."""
+        """Returns the time from which an offset's retention counts, or None if it does not expire now (KIP-211)."""
         if self.protocol_type is None:
             return commit_ms
         if self.is_empty:
@@ -361,7 +365,7 @@ class ClassicGroup:
     # --- records
 
     def record(self, assignments: Mapping[str, bytes]) -> Record:
-        """The group with these assignments by member id."""
+        """The group's record with these assignments by member id."""
         value = GroupMetadataValue(
             protocol_type=self.protocol_type or "",
             generation=self.generation_id,
@@ -385,7 +389,7 @@ class ClassicGroup:
         return Record(GroupMetadataKey(group=self.group_id), value, GROUP_METADATA_VERSION)
 
     def empty_generation_record(self, now_ms: int) -> Record:
-        """The group with its next generation, which has no members."""
+        """The group's record with its next generation, which has no members."""
         value = GroupMetadataValue(
             protocol_type=self.protocol_type or "",
             generation=self.generation_id + 1,
@@ -396,17 +400,17 @@ class ClassicGroup:
         return Record(GroupMetadataKey(group=self.group_id), value, GROUP_METADATA_VERSION)
 
     def empty_record(self) -> Record:
-        """A group that exists, without a generation."""
+        """The record of a group without a generation."""
         value = GroupMetadataValue(protocol=None, leader=None, current_state_timestamp=self.state_ms)
         return Record(GroupMetadataKey(group=self.group_id), value, GROUP_METADATA_VERSION)
 
     def tombstones(self) -> list[Record]:
-        """What removes the group (its offsets apart)."""
+        """The tombstones that remove the group, without those of its offsets."""
         return [Record(GroupMetadataKey(group=self.group_id))]
 
     @classmethod
     def replay(cls, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-        """The group as its last record tells it."""
+        """Build the group from its latest record."""
         from kafka_shim.group.client import Client
 
         group = cls(group_id, value.current_state_timestamp, State.STABLE if value.members else State.EMPTY)

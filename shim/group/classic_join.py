@@ -1,9 +1,9 @@
 """JoinGroup of the classic protocol, and the join phase up to a new generation (key 11).
 
-A new dynamic member first gets its id with MEMBER_ID_REQUIRED (KIP-394, v4) and comes back with it; a static member is
-known by its instance id (KIP-345) and takes the place of an earlier one. A join parks until all known members have
-joined or the rebalance timeout is over; then everybody is answered with the new generation, the leader with all
-members' metadata. Each function returns a `Decision`, or adds to one.
+A new dynamic member first gets its id with MEMBER_ID_REQUIRED (KIP-394, v4) and then joins with it. A static member is
+identified by its instance id (KIP-345) and replaces the earlier member with that id. A join waits until all known
+members have joined or the rebalance timeout has passed. Then every member gets the new generation, and the leader also
+all members' metadata. Each function returns a `Decision`, or adds to one.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
 
-# How long a member may wait for its first join to be answered: clients that gave up must not stay for ever.
+# How long a member may wait for the response to its first join. Clients that gave up must not stay members for ever.
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
-# An id that was given out is forgotten after the session timeout of its request if no join comes with it. A further id
-# pushes out the oldest, so that a flood of first joins costs bounded memory.
+# The limit on pending member ids. An assigned id expires after the session timeout of its request if no join arrives
+# with it. At the limit a further id removes the oldest, so that a flood of first joins uses bounded memory.
 MAX_PENDING_JOINS = 10_000
-# Of all members' metadata for all their protocols. What one generation uses of it must fit one record, 1 MB by default,
-# or the leader's assignment cannot be written; until then it would cost memory as far as members keep coming.
+# The limit on all members' metadata for all their protocols, in bytes. The part that one generation uses must fit one
+# record, 1 MB by default, or the leader's assignment cannot be written. Without the limit, memory would grow as long as
+# members keep joining.
 MAX_METADATA_BYTES = 64 << 20
 
 
@@ -44,7 +45,7 @@ def join(
     image: CoordinatorMetadataImage,
     now_ms: int,
 ) -> Decision:
-    """One JoinGroup. `is_new_group`: the group was made for it, and is recorded even if nothing else is."""
+    """Handle one JoinGroup. `is_new_group`: the group was created for it, and is recorded even if nothing else is."""
     decision = Decision()
     decision.replayed = False
     config = image.config
@@ -70,7 +71,7 @@ def _accepts(group: ClassicGroup, member_id: str, max_size: int) -> bool:
     if group.state in (State.EMPTY, State.DEAD):
         return True
     if group.state is State.PREPARING:
-        # Members that already wait stay; the others compete for the places left.
+        # Members that already wait stay. The others compete for the remaining places.
         return member_id in group.joining or len(group.joining) < max_size
     return member_id in group.members or len(group.members) < max_size
 
@@ -145,7 +146,7 @@ def _join_as_known(
         _update(group, member, request, protocols, token, decision)
         rebalance_or_complete(group, config, decision, now_ms)
     else:
-        # It missed the answer of this generation's join, or only asks again.
+        # The member missed the response to this generation's join, or repeats its request.
         with_members = group.state is State.COMPLETING and group.leader_id == member_id
         decision.reply(token, joined(group, member_id, with_members))
 
@@ -163,7 +164,8 @@ def _update(
     member.rebalance_timeout_ms = request.rebalance_timeout_ms
     member.session_timeout_ms = request.session_timeout_ms
     if member.awaiting_join is not None and member.awaiting_join is not token:
-        # The same member again while its first request still waits (its connection broke): the old one has no reader.
+        # The same member joins again while its first request still waits, because its connection broke. Nobody reads
+        # the first response.
         decision.reply(member.awaiting_join, _refusal(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id))
     group.await_join(member, token)
 
@@ -206,7 +208,8 @@ def _rejoin_static(
     decision: Decision,
     now_ms: int,
 ) -> None:
-    """A static member without its member id: restarted. In a stable group with the same protocol nothing moves."""
+    """Handle a static member without a member id: it restarted. In a stable group with the same protocol no rebalance
+    starts."""
     old = group.members[old_id]
     was_leader = group.leader_id
     member = ClassicMember(
@@ -226,7 +229,7 @@ def _rejoin_static(
     if group.state is State.STABLE:
         if group.select_protocol() == group.protocol:
             _answer_same_generation(group, member, version, token, was_leader, decision)
-            # Only the record makes the new member id that of the generation.
+            # The new member id takes effect only with the record of the generation.
             group.replace_static(member, old)
             decision.changes.append(lambda: group.replace_static(old, member))
         else:
@@ -251,12 +254,13 @@ def _answer_same_generation(
     decision.records.append(group.record({each.member_id: each.assignment for each in group.members.values()}))
     response = joined(group, member.member_id, False)
     if version >= 9:
-        # KIP-814: a leader learns that the assignment stands and that it need not make one.
+        # KIP-814: the leader gets SkipAssignment, because the current assignment stands.
         is_leader = group.leader_id == member.member_id
         response = joined(group, member.member_id, is_leader)
         response.skip_assignment = is_leader
     else:
-        # An older leader must not think that it leads, or it would assign anew.
+        # An older client gets the previous leader's id. Otherwise it would take itself for the leader and compute a new
+        # assignment.
         response.leader = was_leader or ""
     decision.reply(token, response)
 
@@ -265,7 +269,7 @@ def _answer_same_generation(
 
 
 def rebalance_or_complete(group: ClassicGroup, config: BrokerConfig | None, decision: Decision, now_ms: int) -> None:
-    """A member came, changed or went: begin a rebalance, or see whether the running one can end."""
+    """After a member was added, changed or removed: start a rebalance, or end the current join phase if it can end."""
     if group.can_rebalance:
         prepare_rebalance(group, config, decision, now_ms)
     else:
@@ -273,7 +277,7 @@ def rebalance_or_complete(group: ClassicGroup, config: BrokerConfig | None, deci
 
 
 def prepare_rebalance(group: ClassicGroup, config: BrokerConfig | None, decision: Decision, now_ms: int) -> None:
-    """Begin a join phase. `config` may be None where the group is not empty."""
+    """Start a join phase. `config` may be None if the group is not empty."""
     if group.state is State.COMPLETING:
         for member in group.members.values():
             member.assignment = b""
@@ -295,13 +299,14 @@ def prepare_rebalance(group: ClassicGroup, config: BrokerConfig | None, decision
 
 
 def complete_if_all_joined(group: ClassicGroup, decision: Decision, now_ms: int) -> None:
-    """End the join phase if no member is missing; the initial delay always runs to its end."""
+    """End the join phase if all members have joined. The initial delay is never shortened."""
     if group.state is State.PREPARING and group.previous_state is not State.EMPTY and group.has_all_joined:
         complete(group, decision, now_ms)
 
 
 def complete(group: ClassicGroup, decision: Decision, now_ms: int) -> None:
-    """End the join phase: drop dynamic members that did not join, begin the generation, answer everybody."""
+    """End the join phase: remove dynamic members that did not join, start the generation, and complete all waiting
+    joins."""
     group_id = group.group_id
     decision.cancel(group_id, JOIN)
     missing = [
@@ -313,13 +318,13 @@ def complete(group: ClassicGroup, decision: Decision, now_ms: int) -> None:
         group.remove(member_id)
         decision.cancel(group_id, SESSION, member_id)
     if group.members and not group.elect_joined_leader():
-        # Only static members, and none of them is here: they keep their places, and the group waits on.
+        # Only static members are left, and none of them has joined. They keep their places, and the join phase goes on.
         decision.schedule(group_id, JOIN, "", group.rebalance_timeout_ms)
         return
     if not group.members:
         decision.records.append(group.empty_generation_record(now_ms))
         decision.changes.append(lambda: group.start_generation(now_ms))
-        # Nobody may come to end this join phase if the record cannot be written now.
+        # If the record cannot be written now, the timer retries: perhaps no other request ends this join phase.
         decision.retries.append((group_id, JOIN, ""))
         return
     group.start_generation(now_ms)
@@ -333,7 +338,7 @@ def complete(group: ClassicGroup, decision: Decision, now_ms: int) -> None:
 
 
 def joined(group: ClassicGroup, member_id: str, with_members: bool) -> JoinGroupResponse:
-    """The answer that tells a member this generation; the leader's lists everybody's metadata."""
+    """Returns the JoinGroup response for this generation. The leader's lists all members' metadata."""
     members = []
     if with_members:
         members = [
@@ -358,7 +363,8 @@ def joined(group: ClassicGroup, member_id: str, with_members: bool) -> JoinGroup
 
 
 def join_phase_over(group: ClassicGroup, config: BrokerConfig, now_ms: int) -> Decision:
-    """The timer JOIN: the rebalance timeout, or the initial delay, which goes on as long as members keep coming."""
+    """Handle the timer JOIN: the rebalance timeout, or the initial delay, which is extended as long as members keep
+    joining."""
     decision = Decision()
     decision.replayed = False
     if group.state is not State.PREPARING:
@@ -366,7 +372,7 @@ def join_phase_over(group: ClassicGroup, config: BrokerConfig, now_ms: int) -> D
     if group.previous_state is State.EMPTY and group.new_member_added:
         group.new_member_added = False
         delay_ms = config.group_initial_rebalance_delay_ms
-        # From the first join on at most the rebalance timeout.
+        # At most the rebalance timeout, counted from the first join.
         remaining_ms = group.rebalance_timeout_ms - (now_ms - group.state_ms)
         if delay_ms > 0 and remaining_ms > 0:
             decision.schedule(group.group_id, JOIN, "", min(delay_ms, remaining_ms))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ClassicKind(GroupKind):
-    """JoinGroup, SyncGroup, Heartbeat, LeaveGroup; the rules are in `classic_join`, `classic_sync`, `classic_leave`."""
+    """JoinGroup, SyncGroup, Heartbeat, LeaveGroup. The rules are in `classic_join`, `classic_sync`, `classic_leave`."""
 
     name = ClassicGroup.TYPE
 
@@ -46,7 +46,8 @@ class ClassicKind(GroupKind):
         return Decision()
 
     def resume(self, group: ClassicGroup, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
-        """A group over `group.max.size` rebalances, so that its members can commit."""
+        """Start the timers after loading. A group with more than `group.max.size` members rebalances, so that its
+        members can still commit."""
         decision = Decision()
         decision.replayed = False
         for member in group.members.values():
@@ -108,7 +109,7 @@ class ClassicKind(GroupKind):
         member_id = request.member_id
         group.check_commit(member_id, request.group_instance_id, request.generation_id_or_member_epoch, False)
         if group.state in (State.STABLE, State.PREPARING):
-            # A commit is a sign of life (KAFKA-4682).
+            # A commit counts as a heartbeat (KAFKA-4682).
             decision.schedule(group.group_id, SESSION, member_id, group.members[member_id].session_timeout_ms)
 
     def check_transactional_commit(self, group: ClassicGroup, request: TxnOffsetCommitRequest) -> None:

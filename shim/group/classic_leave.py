@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def leave(group: ClassicGroup, request: LeaveGroupRequest, config: BrokerConfig, now_ms: int) -> Decision:
-    """One LeaveGroup; each member has its own code in the answer."""
+    """Handle one LeaveGroup. Each member has its own error code in the response."""
     decision = Decision()
     decision.replayed = False
     if group.state is State.DEAD:

@@ -15,8 +15,8 @@ Protocols = list[tuple[str, bytes]]
 
 
 class ClassicMember:
-    """One member. `awaiting_join` and `awaiting_sync` are its delayed requests. `protocols` and `awaiting_join` are
-    changed by its group, which counts them."""
+    """One member. `awaiting_join` and `awaiting_sync` are its delayed requests. Only its group changes `protocols` and
+    `awaiting_join`, because the group counts them."""
 
     __slots__ = (
         "assignment",
@@ -42,24 +42,25 @@ class ClassicMember:
         protocols: Protocols,
         assignment: bytes = b"",
     ) -> None:
-        # For its life.
+        # Constant.
         self.member_id = member_id
         self.instance_id = instance_id
         self.client_id = client.client_id
         self.client_host = client.host
-        # From its last join.
+        # Set by the last join.
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.session_timeout_ms = session_timeout_ms
         self.protocols = protocols
-        # Of this generation.
+        # Of the current generation.
         self.assignment = assignment
         self.awaiting_join: Token | None = None
         self.awaiting_sync: Token | None = None
-        # Until its first join is answered it is removed when its (long) timer ends, although it waits (KAFKA-7610).
+        # Until its first join completes, a member is removed when its (long) timer ends, although it waits
+        # (KAFKA-7610).
         self.is_new = False
 
     def metadata(self, protocol: str | None) -> bytes:
-        """What it said for this protocol; empty when it does not know it."""
+        """Returns the member's metadata for this protocol, or empty bytes if the member does not support it."""
         for name, metadata in self.protocols:
             if name == protocol:
                 return metadata
@@ -67,15 +68,15 @@ class ClassicMember:
 
     @property
     def is_waiting(self) -> bool:
-        """A delayed request stands for a heartbeat."""
+        """Whether a request of the member is delayed, which counts as a heartbeat."""
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
 
 def size_of(protocols: Iterable[tuple[str, bytes]]) -> int:
-    """Bytes of metadata."""
+    """Returns the size of the metadata in bytes."""
     return sum(len(metadata) for _, metadata in protocols)
 
 
 def protocols_of(requested: Iterable[JoinGroupRequestProtocol]) -> Protocols:
-    """The protocols of a JoinGroup request, copied out of its buffer."""
+    """Returns the protocols of a JoinGroup request, copied out of its buffer."""
     return [(protocol.name, bytes(protocol.metadata)) for protocol in requested]

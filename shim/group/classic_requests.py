@@ -1,4 +1,4 @@
-"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup, whatever the group's kind: the rules of its kind decide."""
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup for groups of any kind. The rules of the group's kind decide."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ClassicRequests:
     def join_group(
         self, request: JoinGroupRequest, version: int, client: Client
     ) -> Outcome[JoinGroupResponse] | Coroutine[Any, Any, Outcome[JoinGroupResponse]]:
-        """JoinGroup; waits as long as the rebalance does."""
+        """JoinGroup. Waits as long as the rebalance does."""
         from kafka_shim.group.purgatory import DelayedResponse
         from kafka_shim.group.requests import check_join, join_failure
 
@@ -44,7 +44,7 @@ class ClassicRequests:
         if refused is not None:
             return Outcome(refused)
         if version == 0:
-            # The first version has one timeout for both.
+            # Version 0 has one timeout for both.
             request.rebalance_timeout_ms = request.session_timeout_ms
         delayed = DelayedResponse(join_failure)
         now_ms = runtime.clock.now_ms()
@@ -76,7 +76,7 @@ class ClassicRequests:
         if group is not None and not isinstance(group, ClassicGroup):
             if not group.is_empty:
                 return KINDS[group.TYPE].join(group, request, version, client, delayed, image, now_ms)
-            # The tombstones of an empty group of another kind go before the records of the new one.
+            # The tombstones of an empty group of another kind precede the records of the new group.
             stale = group.tombstones()
             group = None
         is_new = group is None
@@ -97,7 +97,7 @@ class ClassicRequests:
     def sync_group(
         self, request: SyncGroupRequest
     ) -> Outcome[SyncGroupResponse] | Coroutine[Any, Any, Outcome[SyncGroupResponse]]:
-        """SyncGroup; a follower waits for its leader."""
+        """SyncGroup. A follower waits for the leader's assignment."""
         from kafka_shim.group.kinds import KINDS
         from kafka_shim.group.purgatory import DelayedResponse
         from kafka_shim.group.requests import sync_failure
@@ -125,7 +125,8 @@ class ClassicRequests:
             group = self._runtime.known_group(request.group_id)
         except KafkaError as error:
             if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                # As Kafka: its session begins anew when the group is there.
+                # As in Kafka: while the group is being loaded a heartbeat succeeds, because the session restarts after
+                # the load.
                 from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
 
                 return Outcome(HeartbeatResponse())
@@ -134,7 +135,7 @@ class ClassicRequests:
         return self._runtime.decide(request.group_id, decision, 0)
 
     def leave_group(self, request: LeaveGroupRequest) -> Outcome[LeaveGroupResponse]:
-        """LeaveGroup in its form of v3: members in a list."""
+        """LeaveGroup in the v3 form: a list of members."""
         from kafka_shim.group.kinds import KINDS
 
         runtime = self._runtime

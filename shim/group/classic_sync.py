@@ -1,6 +1,7 @@
-"""SyncGroup and Heartbeat of the classic protocol, and the timers that end a member's or a phase's time (keys 14, 12).
+"""SyncGroup and Heartbeat of the classic protocol, and the timers of sessions and of the sync phase (keys 14, 12).
 
-A follower's sync parks until the leader's brings the assignment, which is recorded before anybody hears of it.
+A follower's SyncGroup waits until the leader's brings the assignment. The assignment is recorded before any member gets
+it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def sync(group: ClassicGroup, request: SyncGroupRequest, token: Token, now_ms: int) -> Decision:
-    """One SyncGroup."""
+    """Handle one SyncGroup."""
     decision = Decision()
     decision.replayed = False
     try:
@@ -69,7 +70,8 @@ def _assigned(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
 
 
 def _assign(group: ClassicGroup, request: SyncGroupRequest, token: Token, decision: Decision, now_ms: int) -> None:
-    """The leader's sync: record its assignments, then answer all that wait. A member that is left out gets none."""
+    """Handle the leader's SyncGroup: record its assignments, then complete all waiting requests. A member without an
+    assignment gets an empty one."""
     given = {entry.member_id: bytes(entry.assignment) for entry in request.assignments}
     decision.records.append(group.record(given))
     waiting = []
@@ -94,7 +96,7 @@ def _assign(group: ClassicGroup, request: SyncGroupRequest, token: Token, decisi
 
 
 def heartbeat(group: ClassicGroup, request: HeartbeatRequest) -> Decision:
-    """One Heartbeat. Raises as the table of states says."""
+    """Handle one Heartbeat. Raises the errors of the table of states."""
     if group.state is State.DEAD:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     member = group.check_member(request.member_id, request.group_instance_id)
@@ -111,7 +113,8 @@ def heartbeat(group: ClassicGroup, request: HeartbeatRequest) -> Decision:
 
 
 def session_over(group: ClassicGroup, member_id: str, config: BrokerConfig, now_ms: int) -> Decision:
-    """The timer SESSION of a member or of an id that was given out: gone, unless a delayed request speaks for it."""
+    """Handle the timer SESSION of a member or of a pending member id: remove it, unless a delayed request counts as a
+    heartbeat."""
     decision = Decision()
     decision.replayed = False
     if member_id in group.pending_joins:
@@ -131,7 +134,7 @@ def session_over(group: ClassicGroup, member_id: str, config: BrokerConfig, now_
 
 
 def remove_member(group: ClassicGroup, member: ClassicMember, decision: Decision) -> None:
-    """Take a member out; what it waits for is answered with UNKNOWN_MEMBER_ID."""
+    """Remove a member. Its waiting requests get UNKNOWN_MEMBER_ID."""
     decision.cancel(group.group_id, SESSION, member.member_id)
     decision.reply(member.awaiting_join, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, protocol_name=None))
     decision.reply(member.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
@@ -139,7 +142,7 @@ def remove_member(group: ClassicGroup, member: ClassicMember, decision: Decision
 
 
 def sync_phase_over(group: ClassicGroup, now_ms: int) -> Decision:
-    """The timer SYNC: who has not synced within the rebalance timeout is removed (KAFKA-12890)."""
+    """Handle the timer SYNC: remove members that have not sent SyncGroup within the rebalance timeout (KAFKA-12890)."""
     decision = Decision()
     decision.replayed = False
     if group.state not in (State.COMPLETING, State.STABLE) or not group.pending_syncs:

@@ -1,10 +1,10 @@
-"""The client that sends a request, as groups keep and show it."""
+"""The client that sends a request, as groups store and show it."""
 
 from __future__ import annotations
 
 
 class Client:
-    """`client_id` is "" when the request had none; `host` is the address with a leading slash, as Kafka shows it."""
+    """`client_id` is "" if the request had none. `host` is the address with a leading slash, as Kafka shows it."""
 
     __slots__ = ("client_id", "host")
 
