@@ -1,4 +1,4 @@
-"""Kafka's vocabulary of authorisation: operations, resource types, and who decides."""
+"""Kafka's ACL vocabulary: operations, resource types, and the authorizer interface."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Authorizer(Protocol):
-        """Decides who may do what. `host` is the client's address."""
+        """Decides which principal may do what. `host` is the client's address."""
 
         def allowed(
             self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
         ) -> Collection[str]:
-            """Those of the names on which the principal may carry out the operation."""
+            """Returns those of the names on which the principal is allowed the operation."""
 
         def allowed_on_any(
             self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType
         ) -> bool:
-            """Whether there is any name of this type on which it may (Kafka's authorizeByResourceType)."""
+            """Returns whether the principal is allowed the operation on any name of this type (Kafka's
+            authorizeByResourceType)."""
 
 
 class AclOperation(IntEnum):
@@ -54,12 +55,12 @@ class ResourceType(IntEnum):
     USER = 7
 
 
-# The name of the one resource of type CLUSTER.
+# The name of the only resource of type CLUSTER.
 CLUSTER_NAME = "kafka-cluster"
 
 _O = AclOperation
 
-# What can be done to a resource at all (AclEntry.supportedOperations).
+# The operations that apply to each resource type (AclEntry.supportedOperations).
 SUPPORTED_OPERATIONS: dict[ResourceType, tuple[AclOperation, ...]] = {
     ResourceType.TOPIC: (
         *(_O.READ, _O.WRITE, _O.CREATE, _O.DESCRIBE, _O.DELETE, _O.ALTER),
@@ -75,7 +76,7 @@ SUPPORTED_OPERATIONS: dict[ResourceType, tuple[AclOperation, ...]] = {
     ResourceType.USER: (_O.CREATE_TOKENS, _O.DESCRIBE_TOKENS),
 }
 
-# What a client is told that may not.
+# The error code for a client that is not authorised, by resource type.
 DENIED = {
     ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,

@@ -1,7 +1,7 @@
-"""What stands between a transactional batch and its log: the partition must be in the transaction (KIP-890; B9).
+"""The check before a transactional batch is appended: the partition must be in the transaction (KIP-890; B9).
 
-Produce and TxnOffsetCommit come here before they append. By the request's version a partition that is missing is
-refused in one of two ways, or added.
+Produce and TxnOffsetCommit call it before they append. Depending on the request's version, a missing partition is
+refused with one of two errors, or added.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from kafka_shim.storage.verification import Verification
     from kafka_shim.txn.coordinator import TransactionCoordinator
 
-    # One batch's outcome: the guard to append with, None where none is needed, or the error to answer.
+    # One batch's result: the verification guard to append with, None if none is needed, or the error to return.
     Admission = Verification | None | KafkaError
 
-# What happens to a partition that is not in the transaction (AddPartitionsToTxnManager.TransactionSupportedOperation).
+# The handling of a partition that is not in the transaction (AddPartitionsToTxnManager.TransactionSupportedOperation).
 REFUSED_AS_INVALID_STATE = 0
 REFUSED_AS_ABORTABLE = 1
 ADDED = 2
@@ -39,12 +39,12 @@ _COORDINATOR_TROUBLE = frozenset(
 
 
 def operation_of_produce(version: int) -> int:
-    """By the version of a Produce request."""
+    """Returns the handling for a version of Produce."""
     return ADDED if version > 11 else REFUSED_AS_ABORTABLE if version > 10 else REFUSED_AS_INVALID_STATE
 
 
 def operation_of_txn_offset_commit(version: int) -> int:
-    """By the version of a TxnOffsetCommit request."""
+    """Returns the handling for a version of TxnOffsetCommit."""
     return ADDED if version > 4 else REFUSED_AS_ABORTABLE if version > 3 else REFUSED_AS_INVALID_STATE
 
 
@@ -59,11 +59,11 @@ def admit(
     api: str = "Produce",
 ) -> tuple[list[Admission], Flushes]:
     """Check or add the partitions of `batches`, (log, base sequence) each, of one producer. Returns one admission per
-    batch, in order, and what must be flushed before any of them is appended. `verification_enabled` is
-    `transaction.partition.verification.enable`, which spares the check, never the add.
+    batch, in order, and the fsyncs that must finish before any of them is appended. `verification_enabled` is
+    `transaction.partition.verification.enable`; if it is false, partitions are not checked, but still added.
 
-    Errors are the coordinator's, as brokers tell them to each other: PRODUCER_FENCED has become INVALID_PRODUCER_EPOCH.
-    `as_produce_error` makes of them what Produce answers.
+    Errors are the coordinator's, in the form that brokers exchange: PRODUCER_FENCED has become INVALID_PRODUCER_EPOCH.
+    `as_produce_error` converts them to the errors of Produce.
     """
     adds = operation == ADDED
     if not adds and not verification_enabled:
@@ -105,7 +105,8 @@ def admit(
 
 
 def is_concurrent(outcomes: Sequence[Admission]) -> bool:
-    """The transaction before is still being ended: worth trying again soon, if the request adds partitions."""
+    """Returns whether the previous transaction is still being completed. A request that adds partitions then retries
+    soon."""
     return any(
         isinstance(outcome, KafkaError) and outcome.code is ErrorCode.CONCURRENT_TRANSACTIONS for outcome in outcomes
     )
@@ -121,9 +122,9 @@ async def admit_patiently(
     batches: Sequence[tuple[PartitionLog, int]],
     api: str = "Produce",
 ) -> tuple[list[Admission], Flushes]:
-    """`admit` to add partitions, again every `add.partitions.to.txn.retry.backoff.ms` for as long as
-    `add.partitions.to.txn.retry.backoff.max.ms` while the transaction before is being ended. The caller keeps the bytes
-    of its batches meanwhile."""
+    """Add partitions with `admit`. While the previous transaction is being completed, retry every
+    `add.partitions.to.txn.retry.backoff.ms` for at most `add.partitions.to.txn.retry.backoff.max.ms`. The caller keeps
+    the bytes of its batches meanwhile."""
     deadline_ms = clock.monotonic_ms() + config.add_partitions_to_txn_retry_backoff_max_ms
     while True:
         outcomes, flushes = admit(coordinator, True, transactional_id, producer_id, producer_epoch, batches, ADDED, api)
@@ -133,7 +134,7 @@ async def admit_patiently(
 
 
 def as_produce_error(error: KafkaError, operation: int) -> KafkaError:
-    """What Produce answers: trouble with the coordinator is NOT_ENOUGH_REPLICAS, which every client simply retries."""
+    """Returns the error for Produce. Coordinator errors become NOT_ENOUGH_REPLICAS, which every client retries."""
     code = error.code
     if code in _COORDINATOR_TROUBLE or (code is ErrorCode.CONCURRENT_TRANSACTIONS and operation != ADDED):
         return KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"cannot verify the transaction: {code.name}: {error.message}")

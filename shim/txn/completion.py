@@ -1,7 +1,7 @@
-"""The second half of a transaction: PREPARE, a marker in each partition, COMPLETE (TransactionMarkerChannelManager).
+"""The completion of a transaction: PREPARE, a marker in each partition, COMPLETE (TransactionMarkerChannelManager).
 
-The decision stands with PREPARE. What fails after it is tried again (storage), or stays as it is (another
-coordinator's marker came first, D18); the client is told what completion will give it. `ending` drives the steps.
+PREPARE makes the decision final. A storage failure after it is retried. If another coordinator's marker came first, the
+transaction stays prepared (D18). The client gets the result that completion will have. `ending` runs the steps.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _log_bug(transactional_id: str, error: Exception) -> None:
 
 
 class Completion:
-    """Owned by the coordinator; its timers end with `stop`."""
+    """Owned by the coordinator. `stop` ends its timers and tasks."""
 
     def __init__(
         self,
@@ -59,12 +59,12 @@ class Completion:
         self._faults = faults
         self._explanations = explanations
         self._retries: dict[str, Timer] = {}
-        # Tasks that wait for the disk; asyncio keeps no reference to them.
+        # Tasks that wait for the disk. asyncio keeps no reference to them.
         self._tasks: set[Task[None]] = set()
         self._is_stopped = False
 
     def stop(self) -> None:
-        """Stop retries and tasks. The next start resumes what is prepared."""
+        """Stop retries and tasks. The next start resumes prepared transactions."""
         self._is_stopped = True
         for timer in self._retries.values():
             timer.cancel()
@@ -74,12 +74,13 @@ class Completion:
                 task.cancel()
 
     def finish(self, slot: Slot, prepared: Transaction) -> None:
-        """All steps, as far as nothing must be awaited; the rest is a task then."""
+        """Run all steps as far as nothing must be awaited. The rest runs in a task."""
         flushes: list[Flush] = []
         self._drive(self.steps(slot, prepared, flushes), flushes, prepared.transactional_id)
 
     def _finish_marking(self, slot: Slot, prepared: Transaction) -> None:
-        """Write what follows PREPARE, later. Every failure is tried again, or the transaction would never end."""
+        """Write the markers and COMPLETE, later than PREPARE. Every failure is retried, or the transaction would never
+        end."""
 
         flushes: list[Flush] = []
 
@@ -106,7 +107,7 @@ class Completion:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            # A start: there is no loop to wait in.
+            # At start-up no loop is running, so nothing is awaited.
             while step is not None:
                 step = ending.advance()
             return
@@ -122,8 +123,8 @@ class Completion:
             _log_bug(transactional_id, error)
 
     def steps(self, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> Steps:
-        """Write PREPARE, the markers, COMPLETE; returns the completed value. What each step wants flushed is added to
-        `flushes`, which belongs to whoever runs the steps."""
+        """Write PREPARE, the markers, COMPLETE. Returns the completed value. The fsyncs of each step are added to
+        `flushes`, which belongs to the caller that runs the steps."""
         slot.pending = True
         try:
             yield BEFORE_PREPARE
@@ -143,8 +144,8 @@ class Completion:
     def _mark(
         self, slot: Slot, prepared: Transaction, now_ms: int, flushes: list[Flush]
     ) -> Generator[Step, None, None]:
-        """Write the markers that are still missing, stamped with `now_ms`: the decision may be much older, and a marker
-        with its time would look expired. Partitions whose marker cannot be written stay in `slot.unmarked`."""
+        """Write the missing markers with the timestamp `now_ms`. The decision may be much older, and a marker with its
+        time would look expired. Partitions whose marker cannot be written stay in `slot.unmarked`."""
         coordinator_epoch = self._log.partition_log(slot.partition).leader_epoch
         waiting, failed = slot.unmarked, []
         tried = 0
@@ -153,7 +154,7 @@ class Completion:
                 log = self._logs.find(*each)
                 if log is None:
                     tried += 1
-                    # Deleted: it needs no marker (B17). Offline: it may come back.
+                    # A deleted partition needs no marker (B17). An offline one may come back.
                     if self._metadata.image.partition(*each) is not None:
                         failed.append(each)
                     continue
@@ -171,7 +172,7 @@ class Completion:
                     self._on_marker_refused(slot, prepared, each, error)
                 else:
                     _add(appended.flushed, flushes)
-                # Only now: one that failed by a bug may be unwritten, and a marker too many does no harm.
+                # Counted only now: after an exception the marker may be missing, and a duplicate marker does no harm.
                 tried += 1
                 yield AFTER_MARKER, each
         finally:
@@ -183,14 +184,16 @@ class Completion:
     ) -> None:
         text = f"marker for {partition[0]}-{partition[1]} refused with {error}"
         if error.code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED):
-            # As Kafka's coordinator: another one wrote a marker there, the transaction stays prepared (B11, D18).
+            # As in Kafka's coordinator: another coordinator wrote a marker there, and the transaction stays prepared
+            # (B11, D18).
             text += "; it stays prepared until `kafka-shim transactions force-terminate`"
             slot.stuck = text
             logger.warning("%s: %s", prepared.transactional_id, text)
         self._explanations.noted(prepared.transactional_id, prepared.last_update_ms, text)
 
     def _complete(self, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> Transaction:
-        """Write COMPLETE if every marker is written. Returns the value that the client is told in either case."""
+        """Write COMPLETE if every marker is written. Returns in either case the completed value, from which the client
+        gets its result."""
         now_ms = self._clock.now_ms()
         completed = state.complete(prepared, now_ms)
         if not slot.unmarked:
@@ -213,14 +216,14 @@ class Completion:
 
         def retry() -> None:
             self._retries.pop(name, None)
-            # A slot that went with its topic must not come back in the topic's successor.
+            # A slot that was deleted with its topic must not be written to a new topic of that name.
             if slot.transaction is prepared and self._log.slots.get(name) is slot:
                 self._finish_marking(slot, prepared)
 
         self._retries[name] = self._clock.call_later(MARKER_RETRY_MS, retry)
 
     def resume(self, slot: Slot, prepared: Transaction) -> None:
-        """End a transaction that was prepared when the broker went down (B12)."""
+        """Complete a transaction that was prepared when the broker stopped (B12)."""
         direction = "commit" if prepared.commits else "abort"
         self._explanations.noted(
             prepared.transactional_id, self._clock.now_ms(), f"resumed the {direction} that was prepared"
@@ -230,9 +233,9 @@ class Completion:
         self._finish_marking(slot, prepared)
 
     def resolve(self, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> list[str]:
-        """Force the end of a transaction that D18 left prepared. A partition where another coordinator's marker has
-        ended it needs no other; one where it is open gets ours at the partition's coordinator epoch. Returns a line per
-        step."""
+        """Force the completion of a transaction that D18 left prepared. A partition where another coordinator's marker
+        has ended the transaction needs no further marker. A partition where it is open gets a marker at the partition's
+        coordinator epoch. Returns a line per step."""
         done, offline = [], []
         for topic, partition in slot.unmarked:
             log = self._logs.find(topic, partition)

@@ -1,8 +1,9 @@
-"""The transaction coordinator: requests around the rules of `state`. Decide, append to `__transaction_state`, apply.
+"""The transaction coordinator. It handles requests with the rules of `state`: decide, append to `__transaction_state`,
+apply.
 
-Nothing is awaited between a decision and its apply: that is the lock. Only the end of a transaction may wait between
-its steps (for a test, or with `flush.messages`); until it is over the transaction has a pending state, and every rule
-refuses it with CONCURRENT_TRANSACTIONS.
+Nothing is awaited between a decision and its apply; this takes the place of a lock. Only the end of a transaction may
+wait between its steps (for a test, or with `flush.messages`). Until it is complete the transaction has a pending state,
+and every rule refuses requests with CONCURRENT_TRANSACTIONS.
 """
 
 from __future__ import annotations
@@ -40,11 +41,12 @@ SHOWN_PARTITIONS = 5
 
 
 class TransactionCoordinator:
-    """Owned by the broker; event-loop thread only. `start()` replays and resumes, after the group coordinator is there
-    (the markers of a resumed transaction decide offsets in it); `stop()` ends the timers.
+    """Owned by the broker. Event-loop thread only. `start()` replays the log and resumes prepared transactions. It runs
+    after the group coordinator's start, because the markers of a resumed transaction commit or abort offsets there.
+    `stop()` ends the timers.
 
-    Methods named after an API raise KafkaError with that API's newest code; handlers turn it into what an older version
-    of the request expects (`PRODUCER_FENCED` to `INVALID_PRODUCER_EPOCH`, B2).
+    Methods named after an API raise KafkaError with the code of that API's newest version. Handlers convert it to the
+    code for an older version (`PRODUCER_FENCED` to `INVALID_PRODUCER_EPOCH`, B2).
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class TransactionCoordinator:
     # --- life
 
     def start(self) -> None:
-        """Replay `__transaction_state`, end what was prepared (B12), start the timers."""
+        """Replay `__transaction_state`, complete prepared transactions (B12), and start the timers."""
         self._log.load()
         for slot in list(self._log.slots.values()):
             if slot.transaction is not None and slot.transaction.is_prepared:
@@ -86,11 +88,11 @@ class TransactionCoordinator:
         self._completion.stop()
 
     def partition_for(self, transactional_id: str) -> int:
-        """The partition of `__transaction_state` (B1)."""
+        """Returns the partition of `__transaction_state` that holds the transactional id (B1)."""
         return self._log.partition_for(transactional_id)
 
     def _find(self, transactional_id: str) -> tuple[Slot, Transaction]:
-        """Raises INVALID_REQUEST for no id, INVALID_PRODUCER_ID_MAPPING for one that never was initialised."""
+        """Raises INVALID_REQUEST for an empty id, INVALID_PRODUCER_ID_MAPPING for one that was never initialised."""
         slot = self._log.find(transactional_id)
         if slot is None or slot.transaction is None:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "unknown transactional id")
@@ -101,8 +103,8 @@ class TransactionCoordinator:
     def init_producer_id(
         self, transactional_id: str | None, timeout_ms: int, expected: tuple[int, int] | None
     ) -> Outcome[tuple[int, int]]:
-        """Returns the (producer id, epoch) to use from now on. Raises CONCURRENT_TRANSACTIONS after it aborted an open
-        transaction of an earlier producer (A1, B2-B5)."""
+        """Returns the new (producer id, epoch). Raises CONCURRENT_TRANSACTIONS after it aborted an open transaction of
+        the previous producer (A1, B2-B5)."""
         now_ms = self._clock.now_ms()
         try:
             if transactional_id is None:
@@ -116,7 +118,7 @@ class TransactionCoordinator:
     def _initialise(
         self, transactional_id: str, timeout_ms: int, expected: tuple[int, int] | None, now_ms: int
     ) -> Outcome[tuple[int, int]]:
-        if transactional_id:  # the empty one is refused by `find`, before its timeout, as in Kafka
+        if transactional_id:  # `find` refuses an empty id before its timeout is checked, as in Kafka
             self._check_timeout(timeout_ms)
         slot = self._log.find(transactional_id)
         flushes: list[Flush] = []
@@ -159,8 +161,7 @@ class TransactionCoordinator:
         client_version: int,
         api: str = "AddPartitionsToTxn",
     ) -> Flushes:
-        """Begin or extend the transaction (B8); it is recorded when this returns what must be flushed before it is
-        told."""
+        """Begin or extend the transaction (B8). Returns the fsyncs that must finish before the response."""
         now_ms = self._clock.now_ms()
         try:
             slot, current = self._find(transactional_id)
@@ -188,7 +189,7 @@ class TransactionCoordinator:
         partitions: frozenset[TopicPartition],
         api: str = "AddPartitionsToTxn",
     ) -> frozenset[TopicPartition]:
-        """Verification: returns the partitions that are not in the transaction; they get TRANSACTION_ABORTABLE (B8,
+        """Verification: returns the partitions that are not in the transaction. They get TRANSACTION_ABORTABLE (B8,
         B9)."""
         try:
             _, txn = self._find(transactional_id)
@@ -213,29 +214,31 @@ class TransactionCoordinator:
     def decide(
         self, transactional_id: str, producer_id: int, producer_epoch: int, commit: bool, client_version: int
     ) -> Outcome[tuple[int, int]]:
-        """EndTxn where nothing `must_wait` (B10). Returns (producer id, epoch) for TV2, else -1s.
+        """EndTxn if `must_wait` is false (B10). Returns (producer id, epoch) for TV2, else -1s, and a function that
+        writes the markers and COMPLETE after the response, or None if nothing is left to do.
 
-        PREPARE is written, so the answer is certain. Markers and COMPLETE are what follows it; None where nothing is
-        left."""
+        PREPARE is written, so the result is final.
+        """
         ending = self._ending(transactional_id, producer_id, producer_epoch, commit, client_version)
         if ending.advance(AFTER_PREPARE) is None:
             return Outcome(ending.outcome, ending.flushes)
         prepared = self._log.slots[transactional_id].transaction
         assert prepared is not None
         answer = _told(state.identity_after(prepared), client_version)
-        # What topics want flushed of their markers comes later: the answer does not wait for it.
+        # The fsyncs of the markers come later. The response does not wait for them.
         return Outcome(answer, tuple(ending.flushes), ending.finish_answered)
 
     def must_wait(self, transactional_id: str) -> bool:
-        """Whether the answer waits for the whole end: for a test that acts at its steps, or for the disk."""
+        """Returns whether the response waits for the whole completion: for a test that acts at its steps, or for the
+        disk."""
         return self._faults.is_armed_besides(ANSWERED) or self._log.wants_flush(transactional_id)
 
     async def end_stepwise(
         self, transactional_id: str, producer_id: int, producer_epoch: int, commit: bool, client_version: int
     ) -> tuple[int, int]:
-        """EndTxn that is answered at its end: `faults` may hold, drop or crash at each step, and where `flush.messages`
-        wants it the disk has what a step wrote before the next one. A power cut between two fsyncs must leave neither
-        a marker without its decision nor a completed transaction without its markers."""
+        """EndTxn whose response is sent after the completion. `faults` may hold, drop or crash at each step. If
+        `flush.messages` requires it, the record of each step is on the disk before the next step. A power cut between
+        two fsyncs must leave neither a marker without its decision nor a completed transaction without its markers."""
         ending = self._ending(transactional_id, producer_id, producer_epoch, commit, client_version)
         return await ending.run()  # type: ignore[no-any-return]
 
@@ -295,7 +298,7 @@ class TransactionCoordinator:
             except KafkaError as error:
                 self.explanations.refused("abort of a timed-out transaction", txn.transactional_id, error, now_ms)
             except Exception:
-                # A bug in one must not keep the others open.
+                # A bug in one transaction must not keep the others open.
                 logger.exception("%s: its abort failed", txn.transactional_id)
 
     def remove_expired(self) -> None:
@@ -319,7 +322,7 @@ class TransactionCoordinator:
         self.explanations.refused(api, transactional_id, error, self._clock.now_ms(), producer)
 
     def describe(self, transactional_id: str) -> Transaction:
-        """The transaction; while it is being completed, with the partitions that are left to mark, as Kafka shows it.
+        """Returns the transaction. While it is being completed, its partitions are those without a marker, as in Kafka.
         Raises TRANSACTIONAL_ID_NOT_FOUND, INVALID_REQUEST, NOT_COORDINATOR (B19)."""
         slot = self._log.find(transactional_id)
         if slot is None or slot.transaction is None:
@@ -330,12 +333,12 @@ class TransactionCoordinator:
         return txn
 
     def transactions(self) -> list[Transaction]:
-        """All of them, for ListTransactions."""
+        """Returns all transactions, for ListTransactions."""
         return [slot.transaction for slot in self._log.slots.values() if slot.transaction is not None]
 
     def resolve(self, transactional_id: str) -> Outcome[list[str]]:
-        """Force the end of a transaction that another coordinator's marker left prepared (D18). Returns a line per
-        step."""
+        """Force the completion of a transaction that another coordinator's marker left prepared (D18). Returns a line
+        per step."""
         slot, txn = self._find(transactional_id)
         if not slot.stuck or not txn.is_prepared:
             return Outcome([f"nothing to resolve: state {state.STATE_NAMES[txn.state]}"])
@@ -344,5 +347,5 @@ class TransactionCoordinator:
 
 
 def _told(identity: tuple[int, int], client_version: int) -> tuple[int, int]:
-    """The (producer id, epoch) in the answer to EndTxn: -1s below TV2."""
+    """Returns the (producer id, epoch) for the EndTxn response: -1s below TV2."""
     return identity if client_version >= state.TV2 else (-1, -1)

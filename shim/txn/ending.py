@@ -1,7 +1,7 @@
-"""The one driver of a transaction's end: for EndTxn, fencing InitProducerIds, timeouts, retries and starts.
+"""Runs the completion of a transaction: for EndTxn, fencing InitProducerIds, timeouts, retries and start-up.
 
-The end itself is a generator (`Completion.steps`): it writes one thing and yields a step. The driver reaches the fault
-point of that step and, where `flush.messages` wants it, waits until the disk has what was written.
+The completion is a generator (`Completion.steps`): it writes one record and yields a step. The driver reaches the fault
+point of that step and, if `flush.messages` requires it, waits until the record is on the disk.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from kafka_shim.outcome import Flush
     from kafka_shim.txn.state import TopicPartition
 
-    # A fault point, and the partition whose marker it is about.
+    # A fault point, and the partition of the marker.
     Step = tuple[str, TopicPartition | None]
 
 BEFORE_PREPARE: Step = ("txn.before_prepare", None)
 AFTER_PREPARE: Step = ("txn.after_prepare", None)
-# Of the steps that follow each marker.
+# The fault point after each marker.
 AFTER_MARKER = "txn.after_marker"
 BEFORE_COMPLETE: Step = ("txn.before_complete", None)
 AFTER_COMPLETE: Step = ("txn.after_complete", None)
-# Once the answer has left: before the first marker and after each.
+# The fault point after the response is sent: before the first marker and after each.
 ANSWERED = "txn.answered"
-# Where the disk must have what was written before anything else is written.
+# The steps at which earlier records must be on the disk before anything else is written.
 DISK_FIRST = frozenset((AFTER_PREPARE, BEFORE_COMPLETE, AFTER_COMPLETE))
 
 
 class Ending:
-    """One end of one transaction. `advance` runs until something must be awaited, `run` awaits it and runs to the end.
-    What a fault point or the disk raises is raised inside the generator, at its step."""
+    """One completion of one transaction. `advance` runs until something must be awaited; `run` awaits it and runs to
+    the end. An exception of a fault point or of an fsync is raised inside the generator, at its step."""
 
     __slots__ = ("_faults", "_is_answered", "_may_hold", "_steps", "_transactional_id", "flushes", "outcome")
 
@@ -47,19 +47,19 @@ class Ending:
         may_hold: bool,
     ) -> None:
         self._steps = steps
-        # What must be flushed of what is written; the steps add to it.
+        # The fsyncs of written records. The steps add to it.
         self.flushes = flushes
         self._transactional_id = transactional_id
         self._faults = faults
-        # Whether a test may hold it at a step: a client's, which waits for its answer.
+        # Whether a test may hold it at a step. True only for a client's EndTxn that waits for its response.
         self._may_hold = may_hold
         self._is_answered = False
-        # What the generator returned, at the end.
+        # What the generator returned.
         self.outcome: Any = None
 
     def advance(self, until: Step | None = None) -> Step | None:
         """Run to the end, to `until`, or to the first step at which something must be awaited: a hold or an fsync.
-        Returns that step; None at the end."""
+        Returns that step, or None at the end."""
         steps, faults = self._steps, self._faults
         try:
             while True:
@@ -95,7 +95,7 @@ class Ending:
             raise
 
     def finish_answered(self) -> None:
-        """Run from where the answer left to the end. No answer waits for what topics want flushed of their markers."""
+        """Run the rest after the response is sent. No response waits for the fsyncs of the markers."""
         if not self._faults.armed:
             for _ in self._steps:
                 pass
@@ -117,7 +117,7 @@ class Ending:
             raise
 
     def _facts(self, step: Step) -> dict[str, object]:
-        """What an armed point may be narrowed to (`where`)."""
+        """The facts by which an armed fault point may be restricted (`where`)."""
         facts: dict[str, object] = {"transactional_id": self._transactional_id}
         if step[1] is not None:
             facts["topic"], facts["partition"] = step[1]

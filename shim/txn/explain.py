@@ -1,6 +1,6 @@
-"""Why a transactional request was refused: a bounded history per transactional id, and a line in the log.
+"""Why a transactional request was refused: a bounded history per transactional id, and a log line.
 
-The history holds values as they come and makes text only when asked, since every commit adds to it.
+The history stores values and formats text only on request, because every commit adds to it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ EVENTS_PER_ID = 32
 IDS = 1024
 SHOWN_TRANSITIONS = 3
 SHOWN_PARTITIONS = 100
-# A reason may quote what the client sent.
+# A reason may quote client input.
 REASON_CHARACTERS = 500
 
 
 class Refusal:
-    """One request that was answered with an error."""
+    """One request that got an error response."""
 
     __slots__ = ("api", "code", "now_ms", "reason")
 
@@ -37,7 +37,7 @@ class Refusal:
 
 
 class Note:
-    """Something else worth telling: a fenced marker, a resumed transaction."""
+    """Another event: a fenced marker, a resumed transaction."""
 
     __slots__ = ("now_ms", "text")
 
@@ -50,7 +50,7 @@ Event = Transaction | Refusal | Note
 
 
 class Explanations:
-    """The newest `EVENTS_PER_ID` events of each of the `IDS` transactional ids that came last."""
+    """The newest `EVENTS_PER_ID` events of each of the `IDS` transactional ids that were seen last."""
 
     __slots__ = ("_events",)
 
@@ -66,7 +66,7 @@ class Explanations:
         return events
 
     def moved(self, txn: Transaction) -> None:
-        """A transition was written. A transaction that grows is one event, whatever the number of its partitions."""
+        """Record a state transition. A transaction that grows is one event, whatever the number of its partitions."""
         events = self._events.get(txn.transactional_id)
         if events is None:
             events = self._of(txn.transactional_id)
@@ -75,7 +75,7 @@ class Explanations:
         events.append(txn)
 
     def noted(self, transactional_id: str, now_ms: int, text: str) -> None:
-        """Anything else that a person looking for the cause wants to know."""
+        """Record any other event that helps to find a cause."""
         self._of(transactional_id).append(Note(now_ms, text))
         logger.info("%s: %s", transactional_id, text)
 
@@ -87,9 +87,9 @@ class Explanations:
         now_ms: int,
         producer: tuple[int, int] | None = None,
     ) -> None:
-        """A request was refused. `producer` is the (producer id, epoch) it came with; the reason is `error.message`, or
-        `error.reason` where Kafka sends none with the code. Without a transactional id (idempotent producers) it goes
-        to the log alone."""
+        """Record that a request was refused. `producer` is its (producer id, epoch). The reason is `error.message`, or
+        `error.reason` if Kafka sends no message with the code. Without a transactional id (idempotent producers) the
+        event goes only to the log."""
         reason = str(getattr(error, "reason", None) or error.message or "")[:REASON_CHARACTERS]
         if producer is not None:
             reason = f"producer id {producer[0]} epoch {producer[1]}: {reason}"
@@ -106,11 +106,12 @@ class Explanations:
         return [f"{STATE_NAMES[txn.state]} epoch {txn.producer_epoch}" for txn in moves[-SHOWN_TRANSITIONS:]]
 
     def forget(self, transactional_id: str) -> None:
-        """The transactional id expired or was deleted with its topic."""
+        """Drop the history: the transactional id expired or was deleted with its topic."""
         self._events.pop(transactional_id, None)
 
     def lines(self, transactional_id: str) -> list[str]:
-        """The history, oldest first, one event a line, each beginning with its time in ms since the epoch."""
+        """Returns the history, oldest first, one event per line. Each line begins with its time in ms since the Unix
+        epoch."""
         return [_line(event) for event in self._events.get(transactional_id, ())]
 
 

@@ -1,7 +1,6 @@
-"""`__transaction_state`: every transactional id with its latest record, replayed at the start, appended to from then
-on.
+"""`__transaction_state`: the latest record of every transactional id. It is replayed at start-up and then appended to.
 
-`TransactionLog.apply` is the one way in which a record becomes state, at the start and on the live path alike.
+`TransactionLog.apply` is the only function that turns a record into state, at start-up and on the live path.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka_shim.txn")
 
 FEATURE = "transaction.version"
-# Tombstones of expired ids that go into one batch.
+# The maximum number of tombstones of expired ids in one batch.
 TOMBSTONES_PER_BATCH = 500
-# Where a transition may have its level from a client's request.
+# The state transitions whose level may come from a client's request.
 _OF_CLIENTS = frozenset({ONGOING, PREPARE_COMMIT, PREPARE_ABORT})
-# What a failed append of a transition is called to the client, which then looks for the coordinator again.
+# The error codes of a failed append for the client. They make it look up the coordinator again.
 _APPEND_ERRORS = {
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
@@ -50,10 +49,10 @@ _APPEND_ERRORS = {
 
 
 class Slot:
-    """One transactional id, Kafka's TransactionMetadata: its value, and what is only in memory.
+    """One transactional id (Kafka's TransactionMetadata): its value, and the state that is only in memory.
 
-    `pending` (Kafka's pending state) is set while the end is being written, and stays set when a marker cannot be
-    written; `unmarked` lists the partitions without a marker, and `stuck` says why no retry is made.
+    `pending` (Kafka's pending state) is set while the end is being written, and stays set if a marker cannot be
+    written. `unmarked` lists the partitions without a marker. `stuck` is the reason why no retry is made.
     """
 
     __slots__ = ("key", "partition", "pending", "stuck", "transaction", "unmarked")
@@ -78,8 +77,8 @@ class TransactionLog:
         self._explanations = explanations
 
     def load(self) -> None:
-        """Replay all partitions that are not offline. Raises StorageError when one cannot be loaded now: it would be
-        taken for one that knows no transactional id as soon as it can."""
+        """Replay all partitions that are not offline. Raises StorageError if one cannot be loaded now: once it could be
+        loaded, the broker would treat it as a partition without transactional ids."""
         for log in self._logs_with_records():
             self._replay(log)
         self._metadata.on_topic_deleted.append(self._on_topic_deleted)
@@ -130,7 +129,7 @@ class TransactionLog:
             self.slots.clear()
 
     def apply(self, transactional_id: str, txn: Transaction | None) -> None:
-        """Make a written record the state; None is a tombstone."""
+        """Make a written record the state. None is a tombstone."""
         if txn is None:
             self.slots.pop(transactional_id, None)
             return
@@ -140,9 +139,10 @@ class TransactionLog:
         slot.transaction = txn
 
     def write(self, slot: Slot, txn: Transaction) -> Flush | None:
-        """Append one transition, then apply it; returns what must be flushed before it is told. Raises NOT_COORDINATOR
-        when the log is gone or offline, and UNSUPPORTED_VERSION for a TV2 client's where transaction.version is
-        finalised at 0: those records have no place for what a restart would need to know of it."""
+        """Append one state transition, then apply it. Returns the fsync that must finish before the response. Raises
+        NOT_COORDINATOR if the log is deleted or offline. Raises UNSUPPORTED_VERSION for a TV2 client if
+        transaction.version is finalised at 0, because those records cannot hold what a restart needs to know of the
+        transition."""
         version = 1 if self.server_version() >= TV1 else 0
         if version == 0 and txn.client_version >= TV2 and txn.state in _OF_CLIENTS:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "a TV2 transition, transaction.version is 0 here")
@@ -152,14 +152,14 @@ class TransactionLog:
             appended = self.partition_log(slot.partition).append_batch(batch, now_ms=txn.last_update_ms)
         except KafkaError as error:
             raise KafkaError(_APPEND_ERRORS.get(error.code, error.code), error.message) from error
-        # The first transition of an id puts the slot that was decided on in its place.
+        # The first transition of an id adds the slot on which the rule decided.
         self.slots.setdefault(txn.transactional_id, slot)
         self.apply(txn.transactional_id, txn)
         self._explanations.moved(txn)
         return appended.flushed
 
     def remove(self, transactional_ids: Iterable[str], now_ms: int) -> None:
-        """Write tombstones and forget the ids."""
+        """Write tombstones and remove the ids."""
         by_partition: dict[int, list[str]] = {}
         for transactional_id in transactional_ids:
             by_partition.setdefault(self.slots[transactional_id].partition, []).append(transactional_id)
@@ -181,7 +181,7 @@ class TransactionLog:
     # --- where things are
 
     def wants_flush(self, transactional_id: str) -> bool:
-        """Whether `flush.messages` is set for the partition that holds the transactional id."""
+        """Returns whether `flush.messages` is set for the partition that holds the transactional id."""
         slot = self.slots.get(transactional_id)
         log = None if slot is None else self._logs.find(TRANSACTION_STATE_TOPIC, slot.partition)
         return log is not None and log.config.flush_messages < NEVER
@@ -200,7 +200,8 @@ class TransactionLog:
         return internal_partition(transactional_id, count)
 
     def find(self, transactional_id: str) -> Slot | None:
-        """None for an id that never was initialised. Raises INVALID_REQUEST for no id, NOT_COORDINATOR."""
+        """Returns the slot, or None for an id that was never initialised. Raises INVALID_REQUEST for an empty id,
+        NOT_COORDINATOR."""
         slot = self.slots.get(transactional_id)
         if slot is not None:
             return slot
@@ -210,5 +211,6 @@ class TransactionLog:
         return None
 
     def server_version(self) -> int:
-        """The finalised level of `transaction.version`: of log records, and of what the broker ends by itself."""
+        """The finalised level of `transaction.version`. It applies to log records and to transactions that the broker
+        ends itself."""
         return self._metadata.feature(FEATURE)

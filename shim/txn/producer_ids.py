@@ -1,6 +1,6 @@
-"""Producer ids, handed out of blocks that the metadata log recorded before (A1).
+"""Assigns producer ids from blocks that are recorded in the metadata log first (A1).
 
-A block that was recorded and not used up before a stop or a crash is lost: no id is ever handed out twice.
+The rest of a recorded block is lost at a stop or a crash. No id is assigned twice.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ MAX_PRODUCER_ID = 2**63 - 1
 
 
 class ProducerIds:
-    """The current block. `next_block` records and returns the next (first id, count, what must be flushed before one of
-    them is told); it may raise KafkaError."""
+    """The current block. `next_block` records and returns the next (first id, count, the fsync that must finish before
+    one of the ids is returned to a client). It may raise KafkaError."""
 
     __slots__ = ("_end", "_flush", "_next", "_next_block")
 
@@ -26,12 +26,13 @@ class ProducerIds:
         self._next_block = next_block
         self._next = 0
         self._end = 0
-        # Of the current block, until it is done: whoever gets an id of the block waits for it, not the first one alone.
+        # The fsync of the current block, until it is done. Every response with an id of the block waits for it, not
+        # only the first.
         self._flush: Flush | None = None
 
     def next(self, flushes: list[Flush]) -> int:
-        """A producer id never handed out before; what must be flushed before it is told is added to `flushes`. Raises
-        COORDINATOR_LOAD_IN_PROGRESS when there is none to be had."""
+        """Returns a new producer id. The fsync that must finish before the response is added to `flushes`. Raises
+        COORDINATOR_LOAD_IN_PROGRESS if no id is available."""
         if self._next >= self._end:
             first, count, flush = self._next_block()
             if first < self._end or count <= 0 or first > MAX_PRODUCER_ID - count:

@@ -1,6 +1,7 @@
 """Records of `__transaction_state`: key version 0, value version 0 (TV0) or 1 (TV1 and up).
 
-A commit writes three of them, so encoding is by hand; a test holds it equal to the generated classes, which decode.
+A commit writes three of them, so they are encoded by hand. A test checks the result against the generated classes,
+which are used for decoding.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     Buffer = bytes | bytearray | memoryview
 
-# Larger sets are encoded each time: a thousand of them would cost more memory than the time is worth.
+# Larger partition sets are not cached: a thousand of them would use more memory than the saved time is worth.
 CACHED_PARTITIONS = 64
 
 KEY_VERSION = 0
@@ -32,17 +33,17 @@ _SHORT_TAG = Struct(">BBh")
 
 
 class UnknownVersion(ValueError):
-    """A key or value of a version that this broker does not know; replay skips it with a warning (B7)."""
+    """A key or value of a version that this broker does not know. Replay skips it with a warning (B7)."""
 
 
 def encode_key(transactional_id: str) -> bytes:
-    """The record key."""
+    """Returns the record key."""
     text = transactional_id.encode()
     return _KEY.pack(KEY_VERSION, len(text)) + text
 
 
 def encode_value(txn: Transaction, version: int) -> bytes:
-    """The record value; `version` is 0 where transaction.version is finalised at 0, else 1."""
+    """Returns the record value. `version` is 0 if transaction.version is finalised at 0, else 1."""
     head = _HEAD.pack(version, txn.producer_id, txn.producer_epoch, txn.timeout_ms, txn.state)
     times = _TIMES.pack(txn.last_update_ms, txn.start_ms)
     if version == 0:
@@ -96,7 +97,7 @@ def _encode_compact_partitions(partitions: frozenset[TopicPartition]) -> bytes:
     return b"".join(parts)
 
 
-# A steady producer writes the same few sets again and again; a frozenset keeps its hash.
+# A steady producer writes the same few partition sets repeatedly. A frozenset caches its hash.
 _cached_compact_partitions = lru_cache(maxsize=1024)(_encode_compact_partitions)
 
 
@@ -110,7 +111,7 @@ def _uvarint(value: int) -> bytes:
 
 
 def decode_key(key: Buffer) -> str:
-    """The transactional id. Raises UnknownVersion."""
+    """Returns the transactional id. Raises UnknownVersion."""
     from kafka_shim.cext.messages import decode
     from kafka_shim.protocol.records.transaction_log_key import TransactionLogKey
 
@@ -122,7 +123,7 @@ def decode_key(key: Buffer) -> str:
 
 
 def decode_value(transactional_id: str, value: Buffer) -> Transaction:
-    """The state as it was written; the epoch before the last bump is not in it (B3). Raises UnknownVersion."""
+    """Returns the state as written. It does not contain the epoch before the last bump (B3). Raises UnknownVersion."""
     from kafka_shim.cext.messages import decode
     from kafka_shim.protocol.records.transaction_log_value import TransactionLogValue
 

@@ -1,10 +1,10 @@
-"""The transaction state machine: every rule about one transactional id, and nothing else.
+"""The transaction state machine: all rules about one transactional id.
 
-A `Transaction` is a value. A rule takes the value, what was asked, and the time; it returns the value to be (which the
-coordinator writes to `__transaction_state`, then keeps), the same object when there is nothing to write, or raises
-KafkaError with the code for the client and the reason for `explain`. No rule reads a clock, a log or a socket.
+A `Transaction` is a value. A rule takes the value, the request and the time. It returns the new value, which the
+coordinator writes to `__transaction_state` and then keeps. It returns the same object if there is nothing to write. It
+raises KafkaError with the code for the client and the reason for `explain`. No rule reads a clock, a log or a socket.
 
-States and what each request gets (rows B2-B13, B20, B23 of docs/SEMANTICS.md; TV2 is transaction.version=2):
+States and the effect of each request (rows B2-B13, B20, B23 of docs/SEMANTICS.md; TV2 is transaction.version=2):
 
 | State | InitProducerId | AddPartitions | EndTxn, its epoch |
 | --- | --- | --- | --- |
@@ -31,15 +31,16 @@ if TYPE_CHECKING:
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 MAX_PRODUCER_EPOCH = 32767
-# The last epoch is kept for the marker that fences the producer.
+# The last epoch is reserved for the marker that fences the producer.
 EXHAUSTED_PRODUCER_EPOCH = MAX_PRODUCER_EPOCH - 1
 
-# Levels of the feature transaction.version, and of a client's requests. TV1 clients send what TV0 clients send.
+# Levels of the feature transaction.version, and of a client's requests. TV1 clients send the same requests as TV0
+# clients.
 TV0, TV1, TV2 = 0, 1, 2
 
 
 class State(IntEnum):
-    """Ids as in `TransactionLogValue.TransactionStatus`."""
+    """State ids, as in `TransactionLogValue.TransactionStatus`."""
 
     EMPTY = 0
     ONGOING = 1
@@ -65,7 +66,7 @@ ALLOWED_FROM: dict[State, frozenset[State]] = {
     PREPARE_EPOCH_FENCE: frozenset({ONGOING}),
 }
 
-# As the Admin API and the tools show them.
+# The names that the Admin API and the tools show.
 STATE_NAMES: dict[State, str] = {
     EMPTY: "Empty",
     ONGOING: "Ongoing",
@@ -82,11 +83,11 @@ NO_PARTITIONS: frozenset[TopicPartition] = frozenset()
 
 
 class Transaction:
-    """What the coordinator knows of one transactional id. A value: never changed, a transition makes a new one.
+    """The coordinator's state of one transactional id. It is immutable; a transition creates a new one.
 
-    `last_producer_epoch` is the epoch before the last bump, kept in memory only (KIP-360; B3); everything else is in
-    the record. `next_producer_id` is set only between prepare and complete of a producer whose epochs are used up (B4).
-    `client_version` is the protocol level of the request that made the transition.
+    `last_producer_epoch` is the epoch before the last bump, kept in memory only (KIP-360; B3). Everything else is in
+    the record. `next_producer_id` is set only between prepare and complete of a producer whose epochs are exhausted
+    (B4). `client_version` is the protocol level of the request that made the transition.
     """
 
     __slots__ = (
@@ -134,12 +135,12 @@ class Transaction:
 
     @property
     def is_prepared(self) -> bool:
-        """The decision is durable and the markers are on their way."""
+        """Whether the decision is written and the markers are being written."""
         return self.state is PREPARE_COMMIT or self.state is PREPARE_ABORT
 
     @property
     def commits(self) -> bool:
-        """The direction of a prepared transaction."""
+        """Whether a prepared transaction commits."""
         return self.state is PREPARE_COMMIT
 
     def __repr__(self) -> str:
@@ -155,7 +156,7 @@ class Transaction:
 
 
 def is_epoch_exhausted(producer_epoch: int) -> bool:
-    """No epoch is left for another transaction of this producer id."""
+    """Whether no epoch is left for another transaction of this producer id."""
     return producer_epoch >= EXHAUSTED_PRODUCER_EPOCH
 
 
@@ -189,9 +190,9 @@ def initialise(
 ) -> Transaction:
     """InitProducerId with a transactional id (B2-B4). `expected` is the (producer id, epoch) that the client holds.
 
-    A value in PREPARE_ABORT means: an open transaction was fenced and must be ended first, the client gets
-    CONCURRENT_TRANSACTIONS and tries again. `pending` says that markers are being written. Raises
-    CONCURRENT_TRANSACTIONS, PRODUCER_FENCED, or what `new_producer_id` raises.
+    A returned value in PREPARE_ABORT means: an open transaction was fenced and must be completed first; the client gets
+    CONCURRENT_TRANSACTIONS and retries. `pending` says that markers are being written. Raises CONCURRENT_TRANSACTIONS,
+    PRODUCER_FENCED, or what `new_producer_id` raises.
     """
     if txn is None:
         txn = Transaction(
@@ -227,7 +228,7 @@ def initialise(
         last_epoch = NO_PRODUCER_EPOCH if expected is None else producer_epoch
         producer_id, producer_epoch = new_producer_id(), 0
     elif is_epoch_exhausted(producer_epoch):
-        # Kafka throws here (prepareIncrementProducerEpoch on an exhausted epoch), which a client sees as this code.
+        # Kafka throws here (prepareIncrementProducerEpoch on an exhausted epoch), and the client gets this code.
         _refuse(
             ErrorCode.UNKNOWN_SERVER_ERROR, f"holds epoch {expected_epoch}, current is {producer_epoch}, the last one"
         )
@@ -236,7 +237,7 @@ def initialise(
     elif producer_epoch in (NO_PRODUCER_EPOCH, expected_epoch):
         last_epoch, producer_epoch = producer_epoch, producer_epoch + 1
     elif expected_epoch == txn.last_producer_epoch:
-        last_epoch = txn.last_producer_epoch  # a retry: the same answer again
+        last_epoch = txn.last_producer_epoch  # a retry gets the same result
     else:
         _refuse(
             ErrorCode.PRODUCER_FENCED,
@@ -285,7 +286,7 @@ def add_partitions(
     now_ms: int,
     pending: bool = False,
 ) -> Transaction:
-    """Begin or extend the transaction (B8). Returns `txn` itself when all of `partitions` are in it already."""
+    """Begin or extend the transaction (B8). Returns `txn` itself if all of `partitions` are in it already."""
     if pending:
         _refuse_concurrent(txn, pending)
     _check_producer(txn, producer_id, producer_epoch)
@@ -319,8 +320,8 @@ def add_partitions(
 def missing_partitions(
     txn: Transaction, producer_id: int, producer_epoch: int, partitions: frozenset[TopicPartition]
 ) -> frozenset[TopicPartition]:
-    """Verification (`verifyOnly`, Produce v3-11): those of `partitions` that are not in the transaction; each of them
-    gets TRANSACTION_ABORTABLE. A transaction whose markers are being written is only refused by its state."""
+    """Verification (`verifyOnly`, Produce v3-11): returns those of `partitions` that are not in the transaction. Each
+    of them gets TRANSACTION_ABORTABLE. While markers are being written, only the state can refuse the request."""
     _check_producer(txn, producer_id, producer_epoch)
     if txn.is_prepared:
         _refuse_concurrent(txn, False)
@@ -340,7 +341,7 @@ def end(
     new_producer_id: Callable[[], int],
     pending: bool = False,
 ) -> Transaction:
-    """EndTxn of a client (B10, B20, B23): the prepared value, or `txn` itself for a retry that is answered OK."""
+    """EndTxn of a client (B10, B20, B23). Returns the prepared value, or `txn` itself for a retry that succeeds."""
     if client_version < TV2:
         return _end_classic(txn, producer_id, producer_epoch, commit, now_ms, pending)
     state = txn.state
@@ -371,7 +372,8 @@ def end(
         if state is (PREPARE_COMMIT if commit else PREPARE_ABORT):
             _refuse_concurrent(txn, pending)
     elif not commit:
-        # Nothing to end, yet an abort fences whatever of this transaction is still on its way (KIP-890).
+        # There is no transaction to end, but an abort fences requests of this transaction that are still in flight
+        # (KIP-890).
         return _prepare(txn, PREPARE_ABORT, TV2, now_ms, new_producer_id)
     _refuse_direction(txn, commit)
 
@@ -379,7 +381,7 @@ def end(
 def _end_classic(
     txn: Transaction, producer_id: int, producer_epoch: int, commit: bool, now_ms: int, pending: bool
 ) -> Transaction:
-    """EndTxn v0-4: the epoch stays, a retry is told from the state alone."""
+    """EndTxn v0-4: the epoch stays the same, and a retry is recognised only by the state."""
     _check_producer(txn, producer_id, producer_epoch)
     if pending:
         _refuse_concurrent(txn, pending)
@@ -398,8 +400,8 @@ def _refuse_direction(txn: Transaction, commit: bool) -> NoReturn:
 
 
 def fence(txn: Transaction, server_version: int, now_ms: int, new_producer_id: Callable[[], int]) -> Transaction:
-    """Abort an open transaction at the next epoch on the broker's own account: another instance of the producer came
-    (B3), or its time is up (B13). Passes PREPARE_EPOCH_FENCE, returns the PREPARE_ABORT value."""
+    """Abort an open transaction at the next epoch on the broker's initiative: another producer instance started (B3),
+    or the transaction timed out (B13). Passes through PREPARE_EPOCH_FENCE and returns the PREPARE_ABORT value."""
     _check_move(txn.state, PREPARE_EPOCH_FENCE, txn.transactional_id)
     if server_version >= TV2:
         return _prepare(txn, PREPARE_ABORT, TV2, now_ms, new_producer_id, PREPARE_EPOCH_FENCE)
@@ -432,9 +434,9 @@ def _prepare(
     _check_move(source, target, txn.transactional_id)
     next_producer_id = NO_PRODUCER_ID
     epoch, last_epoch = txn.producer_epoch, txn.last_producer_epoch
-    if new_producer_id is not None:  # TV2: the bump is what fences everything older
+    if new_producer_id is not None:  # TV2: the bump fences all older requests
         if epoch == MAX_PRODUCER_EPOCH and target is PREPARE_COMMIT:
-            # No producer holds this epoch, it is for markers alone. Kafka overflows here, and throws.
+            # No producer holds this epoch; only markers use it. Kafka overflows here and throws.
             _refuse(ErrorCode.UNKNOWN_SERVER_ERROR, f"epoch {epoch} is no producer's")
         if is_epoch_exhausted(epoch):
             next_producer_id = new_producer_id()
@@ -458,21 +460,21 @@ def _prepare(
 
 
 def with_partitions(txn: Transaction, partitions: frozenset[TopicPartition]) -> Transaction:
-    """The value with other partitions, to be shown."""
+    """The value with other partitions, for display."""
     fields = {name: getattr(txn, name) for name in Transaction.__slots__}
     fields["partitions"] = partitions
     return Transaction(**fields)
 
 
 def identity_after(txn: Transaction) -> tuple[int, int]:
-    """(producer id, epoch) that the producer of a prepared transaction has when it is complete (B4)."""
+    """Returns the (producer id, epoch) of a prepared transaction's producer after completion (B4)."""
     if txn.client_version >= TV2 and txn.next_producer_id != NO_PRODUCER_ID:
         return txn.next_producer_id, 0
     return txn.producer_id, txn.producer_epoch
 
 
 def complete(txn: Transaction, now_ms: int) -> Transaction:
-    """All markers of a prepared transaction are written."""
+    """Returns the completed value: all markers of a prepared transaction are written."""
     target = COMPLETE_COMMIT if txn.state is PREPARE_COMMIT else COMPLETE_ABORT
     _check_move(txn.state, target, txn.transactional_id)
     producer_id, producer_epoch = identity_after(txn)
@@ -496,10 +498,11 @@ def complete(txn: Transaction, now_ms: int) -> Transaction:
 
 
 def is_timed_out(txn: Transaction, now_ms: int) -> bool:
-    """An open transaction that is older than its timeout (B13)."""
+    """Returns whether an open transaction is older than its timeout (B13)."""
     return txn.state is ONGOING and txn.start_ms + txn.timeout_ms < now_ms
 
 
 def is_expired(txn: Transaction, now_ms: int, expiration_ms: int) -> bool:
-    """A transactional id that was not used for `transactional.id.expiration.ms` (B7); leaves by way of DEAD."""
+    """Returns whether a transactional id was not used for `transactional.id.expiration.ms` (B7). It ends through
+    DEAD."""
     return txn.state in ALLOWED_FROM[DEAD] and txn.last_update_ms <= now_ms - expiration_ms
