@@ -1,26 +1,26 @@
 """A group of the consumer protocol (KIP-848): its members, epochs, target assignment and regular expressions.
 
-Every change comes through `apply_*`, which live requests and start-up share. Nothing here decides: that is done in
-`consumer_heartbeat`, `consumer_reconcile`, `consumer_target`, `consumer_regex` and `consumer_classic`.
+Every change is made by an `apply_*` handler, for live requests and at start-up alike. Nothing here decides: the rules
+are in `consumer_heartbeat`, `consumer_reconcile`, `consumer_target`, `consumer_regex` and `consumer_classic`.
 
-The group epoch grows when subscriptions, members or topics change; the assignment epoch follows when a new target
-assignment is computed; each member's epoch follows when it has revoked what the target takes from it. The state is a
-consequence:
+The group epoch is bumped when subscriptions, members or topics change. The assignment epoch follows when a new target
+assignment is computed. A member's epoch follows when the member has revoked what the target takes from it. The state is
+derived:
 
 Empty: no members.
-    ConsumerGroupHeartbeat with epoch 0 joins, others get UNKNOWN_MEMBER_ID. OffsetCommit with an epoch below 0 is taken
-    from anybody.
+    ConsumerGroupHeartbeat with epoch 0 joins, other epochs get UNKNOWN_MEMBER_ID. OffsetCommit with an epoch below 0 is
+    accepted from any client.
 Assigning: the group epoch is ahead of the assignment epoch.
     The next heartbeat computes the target, at most once per assignment interval.
 Reconciling: a member is not STABLE in the assignment epoch.
     A heartbeat moves its member on.
 Stable: all members are.
-    The answer to a heartbeat tells nothing new.
+    The heartbeat response contains nothing new.
 
-OffsetCommit is taken at the member's epoch, or at an older one in which the member had the partition.
+OffsetCommit is accepted at the member's epoch, or at an older one in which the member had the partition.
 
-A member with a wrong epoch gets FENCED_MEMBER_EPOCH and must rejoin with 0; one epoch back is forgiven when the answer
-was lost.
+A member with a wrong epoch gets FENCED_MEMBER_EPOCH and must rejoin with 0. The previous epoch is accepted if the
+response was lost.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ MAX_INT64 = 0x7FFFFFFFFFFFFFFF
 
 
 def add_count(counts: dict[str, int], key: str, change: int) -> None:
-    """Count up or down; what comes to nothing is forgotten."""
+    """Add `change` to a counter. A counter that reaches 0 is removed."""
     left = counts[key] = counts.get(key, 0) + change
     if not left:
         del counts[key]
 
 
 class Resolved:
-    """What a regular expression matched, at which metadata version and time."""
+    """The topics that a regular expression matched, with the metadata version and the time of the match."""
 
     __slots__ = ("timestamp_ms", "topics", "version")
 
@@ -114,21 +114,22 @@ class ConsumerGroup:
         self.members: dict[str, ConsumerMember] = {}
         self.target: dict[str, Partitions] = {}
         self.resolved: dict[str, Resolved] = {}
-        # A record of Kafka before 4.0 that has to be deleted.
+        # Whether a record of Kafka before 4.0 exists that must be deleted.
         self.has_partition_metadata_record = False
         # --- follows from the above
         self.static_members: dict[str, str] = {}
-        # How many members: for each topic by name, for each regular expression, of the classic protocol. Counted as
-        # they come and go, so that a join costs the same in a group of any size, its assignment apart.
+        # The number of members by subscribed topic and by regular expression, and the number of classic members. They
+        # are counted as members join and leave, so that a join costs the same in a group of any size, apart from its
+        # assignment.
         self.topic_counts: dict[str, int] = {}
         self.regexes: dict[str, int] = {}
         self.classic_count = 0
-        # topic id -> partition -> epoch of the member that still holds it
+        # topic id -> partition -> epoch of the member that still owns it
         self.owners: Epochs = {}
         # --- memory: when the topics are looked at again, and the epoch that decision belongs to
         self.refresh_deadline_ms = 0
         self.refresh_epoch = 0
-        # Its regular expressions, while they are being matched.
+        # The generator that resolves the regular expressions, while it runs.
         self.matching: Generator[None, None, tuple[dict[str, frozenset[str]], int]] | None = None
 
     # --- questions
@@ -152,7 +153,7 @@ class ConsumerGroup:
         return consumer_protocol.PROTOCOL_TYPE
 
     def member(self, member_id: str) -> ConsumerMember:
-        """Raises UNKNOWN_MEMBER_ID."""
+        """Returns the member. Raises UNKNOWN_MEMBER_ID."""
         found = self.members.get(member_id)
         if found is None:
             raise KafkaError(
@@ -161,34 +162,34 @@ class ConsumerGroup:
         return found
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
-        """The member that owns this instance id."""
+        """Returns the member that owns this instance id, or None."""
         if instance_id is None:
             return None
         member_id = self.static_members.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
 
     def target_of(self, member: ConsumerMember) -> Partitions:
-        """The target of a member, or of the static one whose place it takes."""
+        """Returns the target of a member, or of the static member that it replaces."""
         if member.instance_id is None:
             return self.target.get(member.member_id, {})
         previous = self.static_members.get(member.instance_id)
         return {} if previous is None else self.target.get(previous, {})
 
     def owner_epoch(self, topic_id: bytes, partition: int) -> int:
-        """The epoch of the member that holds this partition; -1 if none does."""
+        """Returns the epoch of the member that owns this partition, or -1 if none does."""
         return self.owners.get(topic_id, {}).get(partition, -1)
 
     def needs_refresh(self, now_ms: int) -> bool:
-        """Whether the topics have to be looked at again."""
+        """Returns whether the topics must be checked for changes."""
         return now_ms >= self.refresh_deadline_ms or self.group_epoch < self.refresh_epoch
 
     def set_refresh(self, deadline_ms: int, epoch: int) -> None:
-        """Nothing to look at until then, if this epoch is really reached."""
+        """The topics need no check until the deadline, provided that the group reaches this epoch."""
         self.refresh_deadline_ms = deadline_ms
         self.refresh_epoch = epoch
 
     def request_refresh(self) -> None:
-        """A topic changed."""
+        """Check the topics at the next heartbeat, because a topic changed."""
         self.refresh_deadline_ms = 0
         self.refresh_epoch = 0
 
@@ -201,7 +202,7 @@ class ConsumerGroup:
             self.classic_count += change
 
     def replaced_by(self, old: ConsumerMember | None, new: ConsumerMember | None) -> list[ConsumerMember]:
-        """The members that go when `new` replaces `old` and the static member that has its instance id."""
+        """Returns the members that are removed when `new` replaces `old` and the static member with its instance id."""
         gone = {}
         for each in (old, new):
             if each is not None:
@@ -213,17 +214,17 @@ class ConsumerGroup:
         return [member for member in gone.values() if member is not None]
 
     def members_with(self, old: ConsumerMember | None, new: ConsumerMember | None) -> list[ConsumerMember]:
-        """The members with `old` replaced by `new`."""
+        """Returns the members with `old` replaced by `new`."""
         gone = {member.member_id for member in self.replaced_by(old, new)}
         members = [member for member in self.members.values() if member.member_id not in gone]
         return members if new is None else [*members, new]
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether this topic's offsets are in use."""
+        """Returns whether the offsets of this topic are in use."""
         return topic in self.topic_counts or any(topic in resolved.topics for resolved in self.resolved.values())
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """What a member is subscribed to, its expression resolved."""
+        """Returns the topics that a member is subscribed to, including those that its expression matched."""
         if member.regex is None:
             return member.subscribed_topics
         resolved = self.resolved.get(member.regex)
@@ -232,7 +233,7 @@ class ConsumerGroup:
     def preferred_assignor(
         self, default: str, old: ConsumerMember | None = None, new: ConsumerMember | None = None
     ) -> str:
-        """What most members ask for; a tie goes to the first in a HashMap's order."""
+        """Returns the assignor that most members ask for. A tie goes to the first in the order of a Java HashMap."""
         votes: dict[str, int] = {}
         for member in self.members_with(old, new):
             if member.server_assignor is not None:
@@ -242,7 +243,7 @@ class ConsumerGroup:
     # --- classic members
 
     def supports_classic(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """Whether a classic member with these protocols can join: all classic members need one in common."""
+        """Returns whether a classic member with these protocols can join: all classic members need one in common."""
         if protocol_type != consumer_protocol.PROTOCOL_TYPE:
             return False
         if not self.members:
@@ -255,7 +256,7 @@ class ConsumerGroup:
         return any(all(name in protocols for protocols in known) for name in names)
 
     def waits_for_others(self, member: ConsumerMember) -> bool:
-        """Whether another member still holds a partition of its target."""
+        """Returns whether another member still owns a partition of this member's target."""
         return member.state == UNRELEASED and any(
             partition not in member.assigned.get(topic_id, {}) and self.owner_epoch(topic_id, partition) != -1
             for topic_id, partitions in self.target.get(member.member_id, {}).items()
@@ -267,8 +268,8 @@ class ConsumerGroup:
     def check_commit(
         self, member_id: str, instance_id: str | None, epoch: int, transactional: bool, version: int
     ) -> Callable[[bytes, int], None] | None:
-        """Whether this member may commit. Returns None, or a check for each (topic id, partition): an older epoch is
-        good for partitions that the member has had since then (KIP-1251)."""
+        """Raises an error if this member may not commit. Returns None, or a check for each (topic id, partition): an
+        older epoch is valid for partitions that the member has had since then (KIP-1251)."""
         if epoch < 0 and not self.members:
             return None
         if transactional and epoch == -1 and member_id == "" and instance_id is None:
@@ -292,7 +293,7 @@ class ConsumerGroup:
         return check
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
-        """OffsetFetch v9+ names its member; others are not checked."""
+        """Check the member that OffsetFetch v9+ names. Requests without a member are not checked."""
         if member_id is None and epoch < 0:
             return
         member = self.member(member_id or "")
@@ -301,26 +302,26 @@ class ConsumerGroup:
             raise KafkaError(code, f"epoch {epoch}, expected {member.member_epoch}")
 
     def check_offset_delete(self) -> None:
-        """Always; topics in use are refused one by one."""
+        """Always allowed. Topics in use are refused one by one."""
 
     def check_delete(self) -> None:
-        """Only an empty group may go."""
+        """Raises NON_EMPTY_GROUP if the group has members."""
         if self.members:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
     def offset_expiry_base(self, commit_ms: int) -> int | None:
-        """From when an offset's retention counts."""
+        """Returns the time from which an offset's retention counts."""
         return commit_ms
 
     # --- records
 
     def epoch_record(self, epoch: int, metadata_hash: int) -> Record:
-        """A new group epoch."""
+        """The record of a new group epoch."""
         value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
         return Record(ConsumerGroupMetadataKey(group_id=self.group_id), value)
 
     def target_record(self, member_id: str, partitions: Partitions) -> Record:
-        """A member's target."""
+        """The record of a member's target."""
         value = ConsumerGroupTargetAssignmentMemberValue(
             topic_partitions=[
                 TopicPartition(topic_id=topic_id, partitions=list(found)) for topic_id, found in partitions.items()
@@ -329,12 +330,12 @@ class ConsumerGroup:
         return Record(ConsumerGroupTargetAssignmentMemberKey(group_id=self.group_id, member_id=member_id), value)
 
     def target_epoch_record(self, epoch: int, computed_ms: int) -> Record:
-        """The targets of an epoch are complete."""
+        """The record that completes the targets of an epoch."""
         value = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=computed_ms)
         return Record(ConsumerGroupTargetAssignmentMetadataKey(group_id=self.group_id), value)
 
     def member_tombstones(self, member_id: str) -> list[Record]:
-        """What removes a member, in the order that replay needs."""
+        """The tombstones that remove a member, in the order that replay needs."""
         return [
             Record(ConsumerGroupCurrentMemberAssignmentKey(group_id=self.group_id, member_id=member_id)),
             Record(ConsumerGroupTargetAssignmentMemberKey(group_id=self.group_id, member_id=member_id)),
@@ -342,15 +343,16 @@ class ConsumerGroup:
         ]
 
     def regex_tombstone(self, regex: str) -> Record:
-        """What forgets an expression."""
+        """The tombstone of a regular expression."""
         return Record(ConsumerGroupRegularExpressionKey(group_id=self.group_id, regular_expression=regex))
 
     def partition_metadata_tombstone(self) -> Record:
-        """What removes the record that Kafka before 4.0 kept."""
+        """The tombstone of the record that Kafka before 4.0 wrote."""
         return Record(ConsumerGroupPartitionMetadataKey(group_id=self.group_id))
 
     def tombstones(self, renamed: dict[str, str] | None = None) -> list[Record]:
-        """What removes the group (its offsets apart). `renamed`: member ids under which members were just written."""
+        """The tombstones that remove the group, without those of its offsets. `renamed`: member ids under which members
+        were just written."""
         group_id = self.group_id
         ids = [(renamed or {}).get(member_id, member_id) for member_id in self.members]
         return [
@@ -364,7 +366,7 @@ class ConsumerGroup:
         ]
 
     def all_records(self) -> list[Record]:
-        """What builds this group from nothing."""
+        """The records that build this group from nothing."""
         members = list(self.members.values())
         return [
             *(member.metadata_record(self.group_id) for member in members),
@@ -377,7 +379,7 @@ class ConsumerGroup:
     # --- changes
 
     def put_member(self, member: ConsumerMember) -> None:
-        """A member is new or changed."""
+        """Add or replace a member."""
         old = self.members.get(member.member_id)
         if old is not None:
             self._release(old)
@@ -391,7 +393,7 @@ class ConsumerGroup:
             self.static_members[member.instance_id] = member.member_id
 
     def drop_member(self, member_id: str) -> None:
-        """A member is gone."""
+        """Remove a member."""
         old = self.members.pop(member_id, None)
         if old is None:
             return
@@ -407,12 +409,12 @@ class ConsumerGroup:
                 if owned is None:
                     continue
                 for partition in epochs:
-                    # Somebody with another epoch may have it by now.
+                    # A member with another epoch may own it by now.
                     if owned.get(partition) == old.member_epoch:
                         del owned[partition]
                 if not owned:
                     del self.owners[topic_id]
 
     def put_target(self, member_id: str, value: ConsumerGroupTargetAssignmentMemberValue) -> None:
-        """A member's target changed."""
+        """Replace a member's target."""
         self.target[member_id] = {bytes(entry.topic_id): set(entry.partitions) for entry in value.topic_partitions}

@@ -1,7 +1,7 @@
 """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of classic members in a consumer group (KIP-848's online migration).
 
-The server assigns for them too: the generation they see is their member epoch, nobody leads, and a heartbeat tells them
-with REBALANCE_IN_PROGRESS to join again when they have to give up or can get partitions.
+The coordinator assigns partitions for them too. Their generation is the member epoch, and there is no leader. The
+heartbeat response REBALANCE_IN_PROGRESS makes them rejoin when they must revoke or can get partitions.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def join(
     image: CoordinatorMetadataImage,
     now_ms: int,
 ) -> Decision:
-    """One JoinGroup. Raises the code of its answer."""
+    """Handle one JoinGroup. Raises the error of the response."""
     config = image.config
     if config.group_consumer_migration_policy.lower() == "disabled":
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "group migration is disabled")
@@ -128,7 +128,7 @@ def _static(
 
 
 def _check(group: ConsumerGroup, member_id: str, instance_id: str | None, generation_id: int) -> ConsumerMember:
-    """The classic member that sends a request."""
+    """Returns the classic member that sends a request."""
     member = group.member(member_id) if instance_id is None else known_static(group, member_id, instance_id)
     if member.classic is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} does not use the classic protocol.")
@@ -138,7 +138,7 @@ def _check(group: ConsumerGroup, member_id: str, instance_id: str | None, genera
 
 
 def sync(group: ConsumerGroup, request: SyncGroupRequest, image: CoordinatorMetadataImage) -> Decision:
-    """One SyncGroup: never waits. Raises the code of its answer."""
+    """Handle one SyncGroup, which never waits. Raises the error of the response."""
     decision = Decision()
     member = _check(group, request.member_id, request.group_instance_id, request.generation_id)
     assert member.classic is not None
@@ -148,7 +148,7 @@ def sync(group: ConsumerGroup, request: SyncGroupRequest, image: CoordinatorMeta
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     member_id = member.member_id
     if group.assignment_epoch > member.member_epoch and member.state != UNREVOKED:
-        # A member that never joins again must not hold up the others: this timer starts although the sync fails.
+        # Start this timer even if the sync fails: a member that never rejoins must not hold up the others.
         decision.schedule_if_absent(group.group_id, JOIN, member_id, member.rebalance_timeout_ms)
         decision.response = SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
         return decision
@@ -164,7 +164,7 @@ def sync(group: ConsumerGroup, request: SyncGroupRequest, image: CoordinatorMeta
 
 
 def heartbeat(group: ConsumerGroup, request: HeartbeatRequest) -> Decision:
-    """One Heartbeat. Raises the code of its answer."""
+    """Handle one Heartbeat. Raises the error of the response."""
     decision = Decision()
     member = _check(group, request.member_id, request.group_instance_id, request.generation_id)
     assert member.classic is not None
@@ -182,7 +182,7 @@ def heartbeat(group: ConsumerGroup, request: HeartbeatRequest) -> Decision:
 
 
 def leave(group: ConsumerGroup, request: LeaveGroupRequest, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
-    """One LeaveGroup; removes members of either protocol."""
+    """Handle one LeaveGroup, which removes members of either protocol."""
     decision = Decision()
     leaving: dict[str, ConsumerMember] = {}
     answers = []

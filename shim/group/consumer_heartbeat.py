@@ -1,7 +1,7 @@
 """ConsumerGroupHeartbeat (KIP-848): join, stay, leave (key 68). The table of states is in `consumer`.
 
-One heartbeat joins or checks the member, records a changed subscription, moves the group epoch, computes a target
-assignment when one is due, and takes the member one step towards it.
+One heartbeat joins or checks the member, records a changed subscription, bumps the group epoch, computes a target
+assignment if one is due, and moves the member one step towards it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: tuple[str, ...]) -> None:
-    """What is wrong whatever the group is. Raises INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
+    """Check what does not depend on the group. Raises INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
     epoch = request.member_epoch
-    # From v1 the client makes its member id, so that a lost answer cannot leave an orphan (KIP-1082).
+    # From v1 the client generates its member id, so that a lost response cannot leave an orphaned member (KIP-1082).
     if version >= 1 or epoch > 0 or epoch == LEAVE_EPOCH:
         _refuse_blank(request.member_id, "MemberId")
     _refuse_blank(request.group_id, "GroupId")
@@ -69,7 +69,7 @@ def heartbeat(
     decision: Decision,
     now_ms: int,
 ) -> None:
-    """A heartbeat that does not leave. `decision` may hold what made the group for it."""
+    """Handle a heartbeat that does not leave. `decision` may hold the records that created the group for it."""
     group_id = group.group_id
     joins = request.member_epoch == 0
     member_id = request.member_id
@@ -108,7 +108,7 @@ def heartbeat(
         member_epoch=updated.member_epoch,
         heartbeat_interval_ms=image.heartbeat_interval_ms(group_id),
     )
-    # A full request is a member that may have missed an answer: it is told all again.
+    # A full request comes from a member that may have missed a response. It gets its whole assignment again.
     is_full = (
         request.rebalance_timeout_ms != -1
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)
@@ -137,8 +137,8 @@ def _assignment(assigned: Epochs) -> Assignment:
 
 
 def check_epoch(member: ConsumerMember, epoch: int, owned: Partitions | None) -> None:
-    """Epoch 0 rejoins; one epoch back is a retry, if it claims nothing that the member does not have. Raises
-    FENCED_MEMBER_EPOCH."""
+    """Check the member epoch. Epoch 0 rejoins. The previous epoch is a retry if the request claims no partition that
+    the member does not own. Raises FENCED_MEMBER_EPOCH."""
     if epoch in (0, member.member_epoch):
         return
     is_retry = (
@@ -181,7 +181,7 @@ def _static_member(
 
 
 def known_static(group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember:
-    """The owner of an instance id, which must be this member. Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    """Returns the owner of an instance id, which must be this member. Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
     current = group.static_member(instance_id)
     if current is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
@@ -193,7 +193,7 @@ def known_static(group: ConsumerGroup, member_id: str, instance_id: str) -> Cons
 
 
 def replace_static(group: ConsumerGroup, old: ConsumerMember, member_id: str, decision: Decision) -> ConsumerMember:
-    """A static member came back: it takes place, target and assignment of the one before."""
+    """Replace a static member that rejoined. The new member takes over its place, target and assignment."""
     new = old.copy(member_id=member_id, member_epoch=0, previous_epoch=0)
     for kind in (SESSION, REBALANCE):
         if old.member_id != member_id:
@@ -206,7 +206,7 @@ def replace_static(group: ConsumerGroup, old: ConsumerMember, member_id: str, de
 
 
 def _updated(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, client: Client) -> ConsumerMember:
-    """The member with what the request says; null keeps what was said before."""
+    """Returns the member with the fields of the request. Null keeps the earlier value."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout_ms = request.rebalance_timeout_ms
     return member.copy(
@@ -233,7 +233,7 @@ def _move(
     decision: Decision,
     now_ms: int,
 ) -> ConsumerMember:
-    """Group epoch, target, and the member's next step."""
+    """Update the group epoch and the target, and take the member's next step."""
     epoch, is_homogeneous = bump_epoch(group, member, updated, bump, image, decision, now_ms)
     target_epoch, target = update_target(group, epoch, member, updated, is_homogeneous, image, decision.records, now_ms)
     return step(group, updated, target_epoch, target, subscription_changed, owned, image, decision)
@@ -248,10 +248,11 @@ def bump_epoch(
     decision: Decision,
     now_ms: int,
 ) -> tuple[int, bool]:
-    """(group epoch, whether all want the same) after this request; looks at the topics when that is due."""
+    """Returns (group epoch, whether all members subscribe to the same topics) after this request. Checks the topics if
+    that is due."""
     if not bump and not group.needs_refresh(now_ms):
         if group.assignment_epoch >= group.group_epoch:
-            return group.group_epoch, True  # no target will be computed: it is not used
+            return group.group_epoch, True  # no target will be computed, so the second value is not used
         return group.group_epoch, Subscriptions(group).is_homogeneous
     subscriptions = Subscriptions(group, group.replaced_by(member, updated), (updated,))
     epoch, deadline_ms = refresh_epoch(group, bump, subscriptions, image, decision.records, now_ms)
@@ -270,7 +271,7 @@ def step(
     image: CoordinatorMetadataImage,
     decision: Decision,
 ) -> ConsumerMember:
-    """Take the member one step towards its target, and watch how long it takes to revoke."""
+    """Move the member one step towards its target, and start or stop the timer of its revocation."""
     if not subscription_changed and member.is_reconciled_to(target_epoch):
         return member
     moved = reconcile(
@@ -299,7 +300,8 @@ def leave(
     image: CoordinatorMetadataImage,
     now_ms: int,
 ) -> Decision:
-    """Epoch -1: gone; -2: a static member that will be back, whose partitions wait for it until its session ends."""
+    """Epoch -1: the member leaves. Epoch -2: a static member leaves temporarily, and its partitions are kept until its
+    session ends."""
     decision = Decision()
     if request.instance_id is None:
         member = group.member(request.member_id)

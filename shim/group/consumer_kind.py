@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class ConsumerKind(GroupKind):
-    """ConsumerGroupHeartbeat, and the classic requests of members that have not moved to it (`consumer_classic`)."""
+    """ConsumerGroupHeartbeat, and the requests of members that still use the classic protocol (`consumer_classic`)."""
 
     name = ConsumerGroup.TYPE
 
@@ -141,8 +141,8 @@ class ConsumerKind(GroupKind):
 def _of_group(
     apply: Callable[[ConsumerGroup, Any, Any], None],
 ) -> Callable[[dict[str, Group], Any, Any], None]:
-    """The handler of a record that makes its group if there is none. A tombstone makes none, and concerns no group of
-    another kind."""
+    """Returns a record handler that creates the group if it does not exist. A tombstone creates none, and is ignored
+    for a group of another kind."""
 
     def handle(by_id: dict[str, Group], key: Any, value: Any) -> None:
         group = by_id.get(key.group_id)

@@ -1,4 +1,4 @@
-"""Members of a consumer group that go: they left, their session ended, or they did not revoke in time."""
+"""Removal of members of a consumer group: they left, their session expired, or they did not revoke in time."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def fence_members(
     decision: Decision,
     now_ms: int,
 ) -> None:
-    """Remove members and bump the group epoch. If only classic members remain, the group goes back to their protocol
-    when `group.consumer.migration.policy` allows."""
+    """Remove members and bump the group epoch. If only classic members remain and `group.consumer.migration.policy`
+    allows it, convert the group to the classic protocol."""
     if not members:
         return
     from kafka_shim.group.migration import can_downgrade, downgrade
@@ -43,7 +43,7 @@ def fence_members(
 
 
 def session_over(group: ConsumerGroup, member_id: str, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
-    """The timers SESSION, and JOIN and SYNC of a classic member that did not follow a rebalance."""
+    """Handle the timers SESSION, and JOIN and SYNC of a classic member that did not rejoin or sync in a rebalance."""
     decision = Decision()
     member = group.members.get(member_id)
     if member is not None:
@@ -52,7 +52,7 @@ def session_over(group: ConsumerGroup, member_id: str, image: CoordinatorMetadat
 
 
 def revocation_over(group: ConsumerGroup, member_id: str, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
-    """The timer REBALANCE: the member still holds what it was to give up."""
+    """Handle the timer REBALANCE: the member still owns what it had to revoke."""
     decision = Decision()
     member = group.members.get(member_id)
     if member is not None and member.state == UNREVOKED:

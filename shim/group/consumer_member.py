@@ -1,4 +1,5 @@
-"""One member of a consumer group (KIP-848): a value. Rules make changed copies, records carry them, `apply` keeps them.
+"""One immutable member of a consumer group (KIP-848). Rules create changed copies, records carry them, and `apply`
+stores them.
 
 Assignments are dicts of topic id -> partition -> epoch in which the member got it. They are never changed in place.
 """
@@ -58,7 +59,7 @@ _FIELDS = (
 
 
 class ConsumerMember:
-    """`classic` is None, or what a member of the classic protocol said when it joined this group."""
+    """`classic` is None, or what a member of the classic protocol sent when it joined this group."""
 
     __slots__ = _FIELDS
 
@@ -82,7 +83,7 @@ class ConsumerMember:
         self.pending_revocation: Epochs = {}
 
     def copy(self, **changes: Any) -> ConsumerMember:
-        """The member with these fields changed."""
+        """Returns a copy of the member with these fields changed."""
         new = ConsumerMember.__new__(ConsumerMember)
         for name in _FIELDS:
             setattr(new, name, getattr(self, name))
@@ -106,15 +107,15 @@ class ConsumerMember:
 
     @property
     def regex(self) -> str | None:
-        """Its regular expression; None when it has none."""
+        """Its regular expression, or None."""
         return self.subscribed_regex or None
 
     def is_reconciled_to(self, epoch: int) -> bool:
-        """Nothing is left to do for this assignment epoch."""
+        """Returns whether the member has reached this assignment epoch and has nothing left to do."""
         return self.state == STABLE and self.member_epoch == epoch
 
     def classic_protocol(self) -> tuple[str, bytes]:
-        """(name, metadata) of the protocol that a classic member prefers."""
+        """Returns (name, metadata) of the protocol that a classic member prefers."""
         assert self.classic is not None
         first = self.classic.supported_protocols[0]
         return first.name, first.metadata
@@ -122,7 +123,7 @@ class ConsumerMember:
     # --- records
 
     def metadata_record(self, group_id: str) -> Record:
-        """What the member says."""
+        """The record of what the member sent."""
         value = ConsumerGroupMemberMetadataValue(
             instance_id=self.instance_id,
             rack_id=self.rack_id,
@@ -137,7 +138,7 @@ class ConsumerMember:
         return Record(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=self.member_id), value)
 
     def assignment_record(self, group_id: str) -> Record:
-        """Where the member stands."""
+        """The record of the member's current assignment."""
         value = ConsumerGroupCurrentMemberAssignmentValue(
             member_epoch=self.member_epoch,
             previous_member_epoch=self.previous_epoch,
@@ -148,7 +149,7 @@ class ConsumerMember:
         return Record(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=self.member_id), value)
 
     def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> ConsumerMember:
-        """The member with what its record says about it."""
+        """Returns the member with the values of its metadata record."""
         return self.copy(
             instance_id=value.instance_id,
             rack_id=value.rack_id,
@@ -162,7 +163,7 @@ class ConsumerMember:
         )
 
     def with_assignment(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerMember:
-        """The member with what its assignment record says."""
+        """Returns the member with the values of its assignment record."""
         state = value.state if value.state in (STABLE, UNREVOKED, UNRELEASED) else UNKNOWN
         return self.copy(
             member_epoch=value.member_epoch,
@@ -181,7 +182,7 @@ def _topic_partitions(epochs: Epochs) -> list[TopicPartitions]:
 
 
 def _epochs(recorded: list[TopicPartitions], member_epoch: int) -> Epochs:
-    """Before KIP-1251 records had no epochs: then the member's own stands for all."""
+    """Returns the assignment with its epochs. Records before KIP-1251 have none: the member's own epoch is used."""
     found: Epochs = {}
     for entry in recorded:
         epochs = entry.assignment_epochs

@@ -1,9 +1,9 @@
-"""The consumer's own messages inside JoinGroup and SyncGroup (Kafka's ConsumerProtocol): subscription and assignment.
+"""The consumer's messages inside JoinGroup and SyncGroup (Kafka's ConsumerProtocol): subscription and assignment.
 
-Two bytes of version, then ConsumerProtocolSubscription or ConsumerProtocolAssignment in that version; a newer version
-is read as 3, as clients do. The bytes come from clients and are opaque to the classic protocol; the broker reads them
-only to know which topics a group uses and to move groups between the protocols. `ConsumerProtocolError` is raised for
-bytes that do not parse, or that no record could hold: no rule may trust them.
+Two bytes of version, then ConsumerProtocolSubscription or ConsumerProtocolAssignment in that version. A newer version
+is read as 3, as clients do. The bytes come from clients and are opaque to the classic protocol. The broker reads them
+only to find which topics a group uses and to convert groups between the protocols. `ConsumerProtocolError` is raised
+for bytes that do not parse, or that no record could hold; no rule may use them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 PROTOCOL_TYPE = "consumer"
 LAST_VERSION = 3
 
-# More would not fit the group's record, with its default of a message's size.
+# More would not fit the group's record at the default message size.
 MAX_BYTES = 1 << 20
-# Of one subscription: some 10 ms.
+# The limit for one subscription: it takes some 10 ms.
 MAX_TOPICS = 50_000
 
 _SHORT = Struct(">h")
@@ -36,11 +36,11 @@ _INT = Struct(">i")
 
 
 class ConsumerProtocolError(ValueError):
-    """These bytes are not a subscription or an assignment."""
+    """The bytes are not a subscription or an assignment."""
 
 
 class Subscription:
-    """What a classic consumer wants and has; `owned` is empty below version 1."""
+    """The topics and owned partitions of a classic consumer. `owned` is empty below version 1."""
 
     __slots__ = ("owned", "rack_id", "topics", "version")
 
@@ -52,7 +52,7 @@ class Subscription:
 
 
 def read_version(data: bytes) -> int:
-    """The version alone."""
+    """Returns only the version."""
     if len(data) < _SHORT.size:
         raise ConsumerProtocolError("no version")
     version: int = _SHORT.unpack_from(data)[0]
@@ -62,7 +62,7 @@ def read_version(data: bytes) -> int:
 
 
 def _read(message: type[M], data: bytes, version: int) -> M:
-    """The message after the version; what follows it is ignored."""
+    """Returns the message after the version. Trailing bytes are ignored."""
     if len(data) > MAX_BYTES:
         raise ConsumerProtocolError(f"{len(data)} bytes")
     try:
@@ -80,7 +80,7 @@ def _read_subscription(data: bytes, version: int) -> ConsumerProtocolSubscriptio
 
 
 def read_subscription(data: bytes) -> Subscription:
-    """The subscription of a member's protocol metadata."""
+    """Returns the subscription in a member's protocol metadata."""
     version = read_version(data)
     found = _read_subscription(data, version)
     owned = {entry.topic: entry.partitions for entry in found.owned_partitions}
@@ -88,18 +88,18 @@ def read_subscription(data: bytes) -> Subscription:
 
 
 def read_topics(data: bytes) -> list[str]:
-    """The topics of a subscription alone, read as version 0: what newer versions add may be anything."""
+    """Returns only the topics of a subscription, parsed as version 0. Fields of newer versions are not checked."""
     read_version(data)
     return _read_subscription(data, 0).topics
 
 
 def read_assignment(data: bytes) -> tuple[dict[str, list[int]], bytes | None]:
-    """(partitions by topic, user data) of a member's assignment."""
+    """Returns (partitions by topic, user data) of a member's assignment."""
     found = _read(ConsumerProtocolAssignment, data, read_version(data))
     return {entry.topic: entry.partitions for entry in found.assigned_partitions}, found.user_data
 
 
 def write_assignment(partitions: Mapping[str, Iterable[int]], version: int) -> bytes:
-    """The bytes of an assignment without user data."""
+    """Returns the bytes of an assignment without user data."""
     assigned = [TopicPartition(topic=topic, partitions=list(numbers)) for topic, numbers in partitions.items()]
     return _SHORT.pack(version) + encode(ConsumerProtocolAssignment(assigned_partitions=assigned), version)

@@ -1,9 +1,9 @@
-"""Moving one member of a consumer group from what it has to what its target gives it.
+"""Moves one member of a consumer group from its current assignment towards its target.
 
-First it revokes what the target takes, staying in its epoch (UNREVOKED). Then it enters the target's epoch and gets
-what is free; while others still hold a part it is UNRELEASED and asks again with every heartbeat. `currently free`
-means that no member's record holds it, so no partition ever has two owners.
-Source: KIP-848, `org.apache.kafka.coordinator.group.modern.consumer.CurrentAssignmentBuilder`.
+First the member revokes the partitions that are not in the target and stays in its epoch (UNREVOKED). Then it enters
+the target's epoch and gets the free partitions. While others still own a part of its target it is UNRELEASED, and every
+heartbeat checks again. A partition is free if no member's record owns it, so no partition ever has two owners. Source:
+KIP-848, `org.apache.kafka.coordinator.group.modern.consumer.CurrentAssignmentBuilder`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def reconcile(
     owned: Partitions | None,
     owner_epoch: Callable[[bytes, int], int],
 ) -> ConsumerMember:
-    """The member's next step; the same member when there is none.
+    """Returns the member after its next step, or the same member if there is none.
 
-    `topic_ids`: existing topics that it is subscribed to. `owned`: what it says that it holds, None: it did not say.
-    Raises FENCED_MEMBER_EPOCH for a member in a state of a newer version.
+    `topic_ids`: existing topics that it is subscribed to. `owned`: the partitions that the member reported; None: it
+    reported none. Raises FENCED_MEMBER_EPOCH for a member in a state of a newer version.
     """
     if member.state == STABLE:
         if member.member_epoch != target_epoch:
@@ -48,14 +48,14 @@ def reconcile(
 
 
 def _holds_any(owned: Partitions | None, revoked: Epochs) -> bool:
-    """Silence counts as holding all."""
+    """Returns whether the member may own one of the partitions. A member that reported none may own all."""
     if owned is None:
         return True
     return any(not partitions.isdisjoint(revoked.get(topic_id, ())) for topic_id, partitions in owned.items())
 
 
 def _drop_unsubscribed(member: ConsumerMember, topic_ids: set[bytes], owned: Partitions | None) -> ConsumerMember:
-    """The subscription shrank: what it no longer wants goes at once, before there is a new target."""
+    """If the subscription shrank, revoke its former topics at once, before there is a new target."""
     dropped = {topic_id: epochs for topic_id, epochs in member.assigned.items() if topic_id not in topic_ids}
     if not dropped:
         return member
@@ -92,7 +92,7 @@ def _next(
         for partition in wanted:
             if partition in keep:
                 continue
-            # What it gives up itself and is to get again is free for it.
+            # A partition that the member itself revokes and gets again is free for it.
             if owner_epoch(topic_id, partition) != -1 and partition not in giving_up:
                 waits = True
             else:

@@ -1,9 +1,9 @@
 """Subscriptions by regular expression (KIP-848): RE2 syntax, matched against whole topic names, resolved per group.
 
-An expression is resolved right after the heartbeat that brought it was answered, and again by a later heartbeat when
-topics were created or `group.consumer.regex.refresh.interval.ms` is over; all expressions of a group at once, at most
-every ten seconds. What it matched is a record; a change bumps the group epoch. Matching costs bounded time
-(`kafka_shim.patterns`).
+An expression is resolved right after the response to the heartbeat that brought it. It is resolved again by a later
+heartbeat after topics were created or after `group.consumer.regex.refresh.interval.ms`. All expressions of a group are
+resolved together, at most every ten seconds. The result is a record; a change bumps the group epoch. The cost of a
+match is bounded (`kafka_shim.patterns`).
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from kafka_shim.patterns import Pattern
 
 MIN_REFRESH_INTERVAL_MS = 10_000
-# Work between two stops: a few milliseconds. A match counts its pattern's size times the name's length, which is what
-# it costs at worst, and for what it costs in any case; a compilation, which costs less than ten, counts for its size.
+# Work per step: a few milliseconds. A match counts its worst case, the pattern's size times the name's length, plus a
+# fixed cost. A compilation takes less than ten milliseconds and counts the pattern's size.
 WORK_PER_STEP = 2_000_000
 WORK_PER_MATCH = 500
 WORK_PER_INSTRUCTION = 100
 
 UNCHANGED = 0
-# It changed, what it matches is not known yet.
+# The expression changed, and its topics are not known yet.
 CHANGED = 1
 CHANGED_AND_RESOLVED = 2
 
 
 def compile_regex(regex: str) -> Pattern:
-    """Raises INVALID_REGULAR_EXPRESSION."""
+    """Returns the compiled expression. Raises INVALID_REGULAR_EXPRESSION."""
     return compile_pattern(regex, "SubscribedTopicRegex")
 
 
@@ -52,8 +52,8 @@ def update_regex(
     decision: Decision,
     now_ms: int,
 ) -> int:
-    """A member's expression may have changed: adds the tombstone of one without a member, asks for a resolution
-    where one is due. Returns UNCHANGED, CHANGED or CHANGED_AND_RESOLVED."""
+    """Handle a possible change of a member's expression: add the tombstone of an expression without members, and
+    request a resolution if one is due. Returns UNCHANGED, CHANGED or CHANGED_AND_RESOLVED."""
     counts = group.regexes
     status = UNCHANGED
     is_due = False
@@ -88,8 +88,8 @@ def update_regex(
 
 
 def resolve(group: ConsumerGroup, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
-    """The timer REGEX: match all expressions of the group, a step at a time, so that many of them on many topics hold
-    up nobody else; then record what they match, and bump the group epoch if that changed."""
+    """Handle the timer REGEX: match all expressions of the group in steps, so that many of them on many topics do not
+    block other work. Then record the matches, and bump the group epoch if they changed."""
     decision = Decision()
     if not group.regexes:
         group.matching = None
@@ -108,7 +108,7 @@ def resolve(group: ConsumerGroup, image: CoordinatorMetadataImage, now_ms: int) 
 
 
 def _match(regexes: Iterable[str], image: Image) -> Generator[None, None, tuple[dict[str, frozenset[str]], int]]:
-    """(topics by expression, metadata version of which that is true)."""
+    """Returns (topics by expression, the metadata version that was matched)."""
     version = image.last_offset
     names = tuple(image.topics)
     found: dict[str, frozenset[str]] = {}
@@ -144,7 +144,7 @@ def _record(
     found: dict[str, Resolved] = {}
     for regex, topics in matched.items():
         if regex not in group.regexes:
-            continue  # its last member is gone
+            continue  # its last member left
         old = group.resolved.get(regex)
         bump = bump or topics != (frozenset() if old is None else old.topics)
         found[regex] = Resolved(topics, version, now_ms)

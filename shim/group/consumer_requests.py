@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: finds the group, makes it, or converts it, and has the rules decide (KIP-848)."""
+"""ConsumerGroupHeartbeat: finds, creates or converts the group, and applies the rules (KIP-848)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ConsumerRequests:
     def heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, version: int, client: Client
     ) -> Outcome[ConsumerGroupHeartbeatResponse]:
-        """ConsumerGroupHeartbeat. Raises the code of its answer."""
+        """ConsumerGroupHeartbeat. Raises the error of the response."""
         from kafka_shim.group import consumer_heartbeat
         from kafka_shim.group.consumer import ConsumerGroup
 
@@ -46,7 +46,7 @@ class ConsumerRequests:
         return runtime.decide(group_id, decision, now_ms)
 
     def _find(self, groups: Groups, group_id: str, create: bool, decision: Decision) -> ConsumerGroup:
-        """The group to join: new, or converted from a classic one, when `create`."""
+        """Returns the group to join. If `create`, it may be new, or converted from a classic one."""
         from kafka_shim.group import migration
         from kafka_shim.group.classic import ClassicGroup
         from kafka_shim.group.consumer import ConsumerGroup

@@ -1,8 +1,8 @@
-"""The target assignment of a consumer group, and when the group's epoch moves on.
+"""The target assignment of a consumer group, and the group epoch.
 
-`refresh_epoch` looks at subscriptions and topics and bumps the group epoch if they changed; `update_target` computes
-the assignment of a new epoch, at most once per assignment interval (KIP-1263). Both add records to the caller's list;
-the group itself does not change until those are applied, so what a rule decides further on works with the answers here.
+`refresh_epoch` checks subscriptions and topics, and bumps the group epoch if they changed. `update_target` computes the
+assignment of a new epoch, at most once per assignment interval (KIP-1263). Both add records to the caller's list. The
+group itself changes only when those are applied, so a rule uses the returned values for its further decisions.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.group.records import Record
 
-# Topics are watched: a refresh without a change is only a safety net.
+# Topic changes request a refresh. A periodic refresh without a change is only a safety net.
 REFRESH_INTERVAL_MS = 0x7FFFFFFF
 
 
 class Subscriptions:
-    """The subscriptions if these members went and these came: how many members by name, and how many expressions match,
-    for each topic. An expression without a member is not counted."""
+    """The group's subscriptions without the members `gone` and with the members `come`: for each topic, the number of
+    members that name it and the number of expressions that match it. An expression without a member is not counted."""
 
     __slots__ = ("by_name", "by_regex", "member_count", "regexes")
 
@@ -55,12 +55,12 @@ class Subscriptions:
 
     @property
     def topics(self) -> set[str]:
-        """By name or by expression."""
+        """Returns the topics that are subscribed to by name or by expression."""
         return self.by_name.keys() | self.by_regex.keys()
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether all members want the same topics, as far as counting tells."""
+        """Returns whether all members subscribe to the same topics, as far as the counts show."""
         if not self.regexes:
             return all(self.by_name.get(topic) == self.member_count for topic in self.topics)
         if next(iter(self.regexes.values())) != self.member_count:
@@ -76,7 +76,8 @@ def refresh_epoch(
     records: list[Record],
     now_ms: int,
 ) -> tuple[int, int]:
-    """The (group epoch, time of the next refresh) from now on. The epoch moves when `bump` or the topics changed."""
+    """Returns the (epoch, time of the next refresh) after this request. The epoch is bumped if `bump` is set or the
+    topics changed."""
     metadata_hash = image.metadata_hash(subscriptions.topics)
     epoch = group.group_epoch
     if bump or metadata_hash != group.metadata_hash:
@@ -97,7 +98,8 @@ def update_target(
     records: list[Record],
     now_ms: int,
 ) -> tuple[int, Partitions]:
-    """The (epoch, partitions) of `new`'s target: computed if the group moved on, else what it is."""
+    """Returns the (epoch, partitions) of `new`'s target. The target is computed if the group epoch was bumped, else the
+    existing one is returned."""
     interval_ms = image.assignment_interval_ms(group.group_id)
     is_too_early = group.assignment_ms > 0 and interval_ms > 0 and now_ms < group.assignment_ms + interval_ms
     if group.assignment_epoch >= epoch or is_too_early:
@@ -119,7 +121,7 @@ def update_target(
 def group_spec(
     group: ConsumerGroup, new: ConsumerMember, is_homogeneous: bool, image: CoordinatorMetadataImage
 ) -> GroupSpec:
-    """The input of an assignor, with `new` in the place of what it replaces."""
+    """Returns the input of an assignor, with `new` in place of the members that it replaces."""
     by_id = {member.member_id: member for member in group.members_with(None, new)}
     resolved_ids: dict[frozenset[str], dict[bytes, None]] = {}
     members: dict[str, MemberSpec] = {}
@@ -129,7 +131,7 @@ def group_spec(
         names = group.topics_of(member)
         topic_ids = resolved_ids.get(names)
         if topic_ids is None:
-            # Members mostly share one subscription.
+            # Most members share one subscription.
             topic_ids = resolved_ids[names] = image.ordered_topic_ids(names)
             counts.update((topic_id, image.partition_count(topic_id)) for topic_id in topic_ids)
         previous = member_id
@@ -145,7 +147,7 @@ def group_spec(
 
 
 def _existing(target: Partitions, image: CoordinatorMetadataImage) -> Partitions:
-    """Without topics that are gone."""
+    """Returns the partitions without deleted topics."""
     if all(image.partition_count(topic_id) >= 0 for topic_id in target):
         return target
     return {topic_id: partitions for topic_id, partitions in target.items() if image.partition_count(topic_id) >= 0}

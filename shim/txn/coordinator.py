@@ -214,8 +214,8 @@ class TransactionCoordinator:
     def decide(
         self, transactional_id: str, producer_id: int, producer_epoch: int, commit: bool, client_version: int
     ) -> Outcome[tuple[int, int]]:
-        """EndTxn if `must_wait` is false (B10). Returns (producer id, epoch) for TV2, else -1s, and a function that
-        writes the markers and COMPLETE after the response, or None if nothing is left to do.
+        """EndTxn if `must_wait` is false (B10). Returns an outcome with the (producer id, epoch) for TV2, else -1s. The
+        outcome's follow-up writes the markers and COMPLETE; it is None if nothing is left to do.
 
         PREPARE is written, so the result is final.
         """
@@ -292,7 +292,7 @@ class TransactionCoordinator:
                 txn.transactional_id, now_ms, f"timed out after {txn.timeout_ms} ms, open since {txn.start_ms}"
             )
             try:
-                next_id = partial(self.producer_ids.next, [])  # it is told by a later answer, if ever
+                next_id = partial(self.producer_ids.next, [])  # no response waits for this flush
                 prepared = state.fence(txn, self._log.server_version(), now_ms, next_id)
                 self._completion.finish(slot, prepared)
             except KafkaError as error:
