@@ -29,8 +29,8 @@ def reconcile(
 ) -> ConsumerMember:
     """Returns the member after its next step, or the same member if there is none.
 
-    `topic_ids`: existing topics that it is subscribed to. `owned`: the partitions that the member reported; None: it
-    reported none. Raises FENCED_MEMBER_EPOCH for a member in a state of a newer version.
+    `topic_ids`: existing topics that it is subscribed to. `owned`: the partitions that the request lists as owned;
+    None: the request has no list. Raises FENCED_MEMBER_EPOCH for a member in a state of a newer version.
     """
     if member.state == STABLE:
         if member.member_epoch != target_epoch:
@@ -48,7 +48,7 @@ def reconcile(
 
 
 def _holds_any(owned: Partitions | None, revoked: Epochs) -> bool:
-    """Returns whether the member may own one of the partitions. A member that reported none may own all."""
+    """Returns whether the member still owns one of the partitions. A request without a list counts as owning all."""
     if owned is None:
         return True
     return any(not partitions.isdisjoint(revoked.get(topic_id, ())) for topic_id, partitions in owned.items())

@@ -1,7 +1,8 @@
-"""The group coordinator: one for all kinds of groups, with the requests of each kind beside each other.
+"""The group coordinator: one for all kinds of groups.
 
-How a request is carried out is in `runtime`; the rules are in the other modules of this package. A partition's groups
-are read from its log when one of them is asked for, or soon after the start, so that start-up does not pay for them.
+How a request is carried out is in `runtime`; the rules are in the other modules of this package. The groups of a
+partition are loaded from its log on the first request for one of them, or soon after start-up, so that start-up does
+not pay for it.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.group")
 
-# Matching expressions costs more than other timers do: when their records could not be written they are tried again as
-# seldom as they are resolved at all.
+# Matching expressions costs more than other timers do. If their records could not be written, they are retried only at
+# the interval at which expressions are resolved.
 REGEX_RETRY_MS = 10_000
 
 
 class GroupCoordinator:
-    """Owned by the broker; event-loop thread only. `start()` comes before the transaction coordinator resumes what was
-    prepared (its markers decide offsets); `stop()` ends timers and answers delayed requests.
+    """Owned by the broker. Event-loop thread only. `start()` runs before the transaction coordinator resumes prepared
+    transactions, because their markers commit or abort offsets. `stop()` ends timers and completes delayed requests.
 
-    Requests of members are in `classic` and `consumer`, those about offsets in `offsets`; administration is here. What
-    fails for one group as a whole is raised as KafkaError, which the handler turns into the answer.
+    Requests of members are in `classic` and `consumer`, those about offsets in `offsets`; administration is here. An
+    error of one group as a whole is raised as KafkaError, which the handler turns into the response.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class GroupCoordinator:
     # --- life
 
     def start(self) -> None:
-        """Subscribe to markers and topics, and start the timers. Groups are read from the log when they are needed."""
+        """Subscribe to markers and topic changes, and start the timers. Groups are loaded when they are needed."""
         metadata = self._runtime.metadata
         self._runtime.logs.on_marker.append(self.offsets.on_marker)
         metadata.on_topic_created.append(self._on_topic_created)
@@ -83,16 +84,16 @@ class GroupCoordinator:
         self._runtime.timers.is_alive = is_alive
 
     def call_after_steps(self, function: Callable[[], object]) -> None:
-        """Call `function` whenever a part of the log was read in the background."""
+        """Call `function` whenever a part of the log was loaded in the background."""
         self._runtime.loader.after_step = function
 
     @property
     def image(self) -> CoordinatorMetadataImage:
-        """Options and topics, for rules."""
+        """Options and topics, for the rules."""
         return self._runtime.image
 
     def partition_for(self, group_id: str) -> int:
-        """The partition of `__consumer_offsets` that holds this group."""
+        """Returns the partition of `__consumer_offsets` that holds this group."""
         return self._runtime.partition_for(group_id)
 
     # --- administration
@@ -105,12 +106,12 @@ class GroupCoordinator:
         return [group for groups in found for group in groups.by_id.values()]
 
     def find(self, group_id: str) -> Group | None:
-        """One group. Raises COORDINATOR_LOAD_IN_PROGRESS."""
+        """Returns one group. Raises COORDINATOR_LOAD_IN_PROGRESS."""
         return self._runtime.groups_of(group_id).by_id.get(group_id)
 
     def delete_group(self, group_id: str) -> list[Flush]:
-        """DeleteGroups of one group; returns what must be flushed before it is told. Raises GROUP_ID_NOT_FOUND,
-        NON_EMPTY_GROUP, COORDINATOR_LOAD_IN_PROGRESS."""
+        """DeleteGroups of one group. Returns the fsyncs that must finish before the response. Raises
+        GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, COORDINATOR_LOAD_IN_PROGRESS."""
         groups = self._runtime.groups_of(group_id)
         group = groups.by_id.get(group_id)
         if group is None:

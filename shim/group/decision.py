@@ -1,10 +1,11 @@
-"""What a rule decides, Kafka's CoordinatorResult: records to write, changes of memory, timers, replies, in this order.
+"""The result of a rule (Kafka's CoordinatorResult): records, memory changes, timers and responses, applied in this
+order.
 
 The rules of all kinds of groups are pure: they read state, an event and the time, and return a `Decision`. The
-coordinator appends the records. If that fails, nothing changes, whoever would have got a reply gets the error, and
-`retries` are scheduled. Then the records are applied, unless `replayed` is False: a classic group holds more than its
-record says (which requests wait, which protocols a member knows), so its rules bring `changes` instead, and only
-start-up builds it from records. What a classic rule changes at once is what no record holds; docs/DESIGN.md lists it.
+coordinator appends the records. If that fails, nothing changes, every waiting request of the decision gets the error,
+and `retries` are scheduled. Otherwise the records are applied, unless `replayed` is False: a classic group holds more
+than its record (waiting requests, each member's protocols), so its rules give `changes` instead, and only start-up
+builds it from records. A classic rule changes at once only what no record holds; docs/DESIGN.md lists it.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
     from kafka_shim.outcome import Flushes
 
     class Token(Protocol):
-        """One request that waits for its response: the first answer counts."""
+        """One request that waits for its response. Only the first response counts."""
 
         def answer(self, response: Any, flushes: Flushes = ()) -> None: ...
         def fail(self, code: ErrorCode) -> None: ...
 
 
-# Kinds of timers. A timer's key is (group id, kind, member id); the member id is "" where the group itself waits.
+# Kinds of timers. A timer's key is (group id, kind, member id). The member id is "" for a timer of the group itself.
 SESSION = "session"
 REBALANCE = "rebalance"
 JOIN = "join"
@@ -37,7 +38,7 @@ CANCEL = -1
 
 
 class Decision:
-    """The outcome of one event. Rules build it, the runtime carries it out, tests look at it."""
+    """The outcome of one event. Rules build it, the runtime carries it out, tests inspect it."""
 
     __slots__ = (
         "changes",
@@ -54,33 +55,33 @@ class Decision:
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.replayed = True
-        # Changes of memory that belong to the records; run after the append.
+        # Memory changes that belong to the records. They run after the append.
         self.changes: list[Callable[[], None]] = []
-        # (group id, kind, member id): timers that are started to try again when the append failed.
+        # (group id, kind, member id): timers that are started for a retry if the append failed.
         self.retries: list[tuple[str, str, str]] = []
-        # Groups that stand for what the records say, where a group changes its protocol back.
+        # Groups that are registered in place of what the records say, when a group changes its protocol back.
         self.replacements: list[ClassicGroup] = []
-        # (group id, when its topics are looked at again, the epoch for which that holds)
+        # (group id, time of the next topic check, the epoch for which it holds)
         self.refreshes: list[tuple[str, int, int]] = []
         # (group id, kind, member id, delay in ms or CANCEL, only if none is running)
         self.timers: list[tuple[str, str, str, int, bool]] = []
         self.replies: list[tuple[Token, Any]] = []
-        # The answer to the request itself, where it never waits.
+        # The response to the request itself, if the request never waits.
         self.response: Any = None
 
     def schedule(self, group_id: str, kind: str, member_id: str, delay_ms: int) -> None:
-        """Start this timer, or move it."""
+        """Start or move this timer."""
         self.timers.append((group_id, kind, member_id, max(delay_ms, 0), False))
 
     def schedule_if_absent(self, group_id: str, kind: str, member_id: str, delay_ms: int) -> None:
-        """Start this timer unless it runs."""
+        """Start this timer unless it is running."""
         self.timers.append((group_id, kind, member_id, max(delay_ms, 0), True))
 
     def cancel(self, group_id: str, kind: str, member_id: str = "") -> None:
-        """Stop this timer; not running is no error."""
+        """Stop this timer. Does nothing if it is not running."""
         self.timers.append((group_id, kind, member_id, CANCEL, False))
 
     def reply(self, token: Token | None, response: Any) -> None:
-        """Answer a request; the token is None if none waits."""
+        """Respond to a request. The token is None if none waits."""
         if token is not None:
             self.replies.append((token, response))

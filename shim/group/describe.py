@@ -1,4 +1,4 @@
-"""What administrators see of groups: ListGroups, DescribeGroups, ConsumerGroupDescribe (keys 16, 15, 69)."""
+"""Groups as administrators see them: ListGroups, DescribeGroups, ConsumerGroupDescribe (keys 16, 15, 69)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def listed(groups: Iterable[Group], states: Iterable[str], types: Iterable[str]) -> list[ListedGroup]:
-    """The groups in one of these states and of one of these types; an empty filter lets all through (KIP-518, 848)."""
+    """Returns the groups in one of these states and of one of these types. An empty filter matches all (KIP-518,
+    848)."""
     wanted_states = {state.lower().strip() for state in states}
     wanted_types = {kind.lower() for kind in types}
     return [
@@ -36,7 +37,7 @@ def listed(groups: Iterable[Group], states: Iterable[str], types: Iterable[str])
 
 
 def described_classic(group_id: str, group: Group | None, version: int) -> DescribedGroup:
-    """A classic group; anything else is Dead, from v6 with GROUP_ID_NOT_FOUND (KIP-1043)."""
+    """Describe a classic group. Any other group is Dead, from v6 with GROUP_ID_NOT_FOUND (KIP-1043)."""
     if not isinstance(group, ClassicGroup):
         answer = DescribedGroup(group_id=group_id, group_state=State.DEAD.value)
         if version >= 6:
@@ -67,7 +68,7 @@ def described_classic(group_id: str, group: Group | None, version: int) -> Descr
 def described_consumer(
     group_id: str, group: Group | None, image: CoordinatorMetadataImage
 ) -> consumer_describe.DescribedGroup:
-    """A group of the consumer protocol; anything else is GROUP_ID_NOT_FOUND."""
+    """Describe a group of the consumer protocol. Any other group is GROUP_ID_NOT_FOUND."""
     if not isinstance(group, ConsumerGroup):
         reason = "not found" if group is None else "is not a consumer group"
         return consumer_describe.DescribedGroup(

@@ -1,7 +1,7 @@
-"""All groups of one partition of `__consumer_offsets`, and what its records do to them (Kafka's coordinator shard).
+"""The groups of one partition of `__consumer_offsets`, and how records change them (Kafka's coordinator shard).
 
-`apply` is called with every record that was appended, and at start-up with those that are found. It never decides, and
-it takes any order that compaction can leave: a tombstone without what it deletes, a member before its group.
+`apply` is called with every appended record, and at start-up with every record in the log. It never decides, and
+accepts any order that compaction can leave: a tombstone without the record that it deletes, a member before its group.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ _HANDLERS = {number: handler for kind in KINDS.values() for number, handler in k
 
 
 class Groups:
-    """Owned by the coordinator, one for each partition: a marker decides the offsets of its own partition alone."""
+    """Owned by the coordinator. There is one per partition, because a marker affects only the offsets of its own
+    partition."""
 
     __slots__ = ("by_id", "offsets")
 
@@ -28,7 +29,7 @@ class Groups:
         self.offsets = Offsets()
 
     def commit(self, group_id: str, topic: str, partition: int, committed: Committed | None, producer_id: int) -> None:
-        """An offset's record; None is its tombstone."""
+        """Apply the record of an offset. None is its tombstone."""
         if committed is None:
             self.offsets.remove(group_id, topic, partition)
             return
@@ -37,5 +38,5 @@ class Groups:
         self.offsets.put(group_id, topic, partition, committed, producer_id)
 
     def apply(self, record: Record) -> None:
-        """One record of a group."""
+        """Apply one record of a group."""
         _HANDLERS[record.key.API_KEY](self.by_id, record.key, record.value)

@@ -1,8 +1,8 @@
-"""The order in which Java's HashMap and HashSet give their entries.
+"""The iteration order of Java's HashMap and HashSet.
 
-Kafka's assignors and votes walk such maps, so who gets what depends on it. It follows from the public hash functions
-and the table sizes (16, doubled beyond 3/4 full; hash spread by `h ^ h >>> 16`), stable since Java 8. Entries of one
-bucket keep the order in which they came in.
+Kafka's assignors and votes iterate over such maps, so their results depend on it. The order follows from the public
+hash functions and the table sizes (16, doubled beyond 3/4 full; hash spread by `h ^ h >>> 16`), which are stable since
+Java 8. Entries of one bucket keep their insertion order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def uuid_hash(uuid: bytes) -> int:
 
 
 def table_size(count: int, initial: int = 16) -> int:
-    """Buckets of a map that grew to `count` entries from `initial` buckets."""
+    """Returns the number of buckets of a map that grew from `initial` buckets to `count` entries."""
     size = initial
     while count > size * 3 // 4:
         size *= 2
@@ -32,7 +32,8 @@ def table_size(count: int, initial: int = 16) -> int:
 
 
 def copied_table_size(count: int) -> int:
-    """Buckets of `new HashSet<>(collection)`: room for count / 0.75 + 1, at least 16, the next power of two."""
+    """Returns the number of buckets of `new HashSet<>(collection)`: room for count / 0.75 + 1, at least 16, the next
+    power of two."""
     wanted = max(int(count / 0.75) + 1, 16)
     return 1 << (wanted - 1).bit_length()
 
@@ -48,19 +49,19 @@ def _ordered(keys: list[_K], hash_of: Callable[[_K], int], size: int) -> list[_K
 
 
 def order_strings(keys: Iterable[str], size: int = 0) -> list[str]:
-    """Strings in the order of a HashMap with `size` buckets (0: as it grows on insertion)."""
+    """Returns strings in the order of a HashMap with `size` buckets (0: as it grows on insertion)."""
     found = list(keys)
     return _ordered(found, java_string_hash, size or table_size(len(found)))
 
 
 def order_uuids(keys: Iterable[bytes], size: int = 0) -> list[bytes]:
-    """Uuids in the order of a HashMap with `size` buckets (0: as it grows on insertion)."""
+    """Returns Uuids in the order of a HashMap with `size` buckets (0: as it grows on insertion)."""
     found = list(keys)
     return _ordered(found, uuid_hash, size or table_size(len(found))) if len(found) > 1 else found
 
 
 def order_ints(keys: Iterable[int], size: int = 0) -> list[int]:
-    """Small integers in the order of a HashSet: ascending until they exceed its buckets."""
+    """Returns small integers in the order of a HashSet: ascending until they exceed the number of its buckets."""
     found = sorted(keys)
     buckets = size or table_size(len(found))
     if not found or found[-1] < buckets:

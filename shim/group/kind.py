@@ -1,4 +1,4 @@
-"""A row of the table of kinds (`kinds`): all that the coordinator does by a group's kind."""
+"""The interface of a row of the table of kinds (`kinds`): everything that depends on a group's kind."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from kafka_shim.protocol.messages.sync_group_request import SyncGroupRequest
     from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
 
-    # Raises where a member may not commit this (topic id, partition).
+    # Raises an error if a member may not commit this (topic id, partition).
     Check = Callable[[bytes, int], None]
-    # Applies one record, (groups by id, key, value or None for a tombstone).
+    # Applies one record: (groups by id, key, value or None for a tombstone).
     RecordHandler = Callable[[dict[str, "Group"], Any, Any], None]
 
     class Group(Protocol):
-        """What all groups have."""
+        """The attributes and methods that all groups have."""
 
         group_id: str
 
         @property
         def TYPE(self) -> str:
-            """The name of its row, which ListGroups shows as the group's type."""
+            """The name of the group's row, which ListGroups shows as the group's type."""
 
         @property
         def state_name(self) -> str: ...
@@ -43,26 +43,26 @@ if TYPE_CHECKING:
         @property
         def protocol_type(self) -> str | None: ...
         def is_subscribed(self, topic: str) -> bool:
-            """Whether this topic's offsets are in use."""
+            """Returns whether the offsets of this topic are in use."""
 
         def check_offset_delete(self) -> None:
-            """Raises what OffsetDelete answers for the group."""
+            """Raises the error of OffsetDelete for the group."""
 
         def check_delete(self) -> None:
-            """Raises what DeleteGroups answers for the group."""
+            """Raises the error of DeleteGroups for the group."""
 
         def offset_expiry_base(self, commit_ms: int) -> int | None:
-            """From when an offset's retention counts; None: it does not expire now."""
+            """Returns the time from which an offset's retention counts, or None if it does not expire now."""
 
         def tombstones(self) -> list[Record]:
-            """The records that remove the group (its offsets apart)."""
+            """The tombstones that remove the group, without those of its offsets."""
 
 
 class GroupKind:
-    """One row. What a kind does not serve fails as Kafka's coordinator does with a group of another kind."""
+    """One row. A request that a kind does not support fails as in Kafka's coordinator for a group of another kind."""
 
     name = ""
-    # By the type of the record.
+    # Handlers by record type.
     records: Mapping[int, RecordHandler] = {}
 
     # --- life
@@ -70,19 +70,19 @@ class GroupKind:
     def on_timer(
         self, group: Any, timer: str, member_id: str, image: CoordinatorMetadataImage, now_ms: int
     ) -> Decision:
-        """A timer of the group is due."""
+        """Handle a due timer of the group."""
         return Decision()
 
     def resume(self, group: Any, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
-        """The group was read from the log: its members' sessions begin anew, since the broker was away for an
-        unknown time. A member that sent a request since then has its timer already."""
+        """Start the timers of a group that was loaded: its members' sessions start again, because the broker was down
+        for an unknown time. A member that sent a request since then already has its timer."""
         return Decision()
 
     def on_topic_changed(self, group: Any, topic: str) -> None:
-        """A topic was created or deleted, or has more partitions."""
+        """A topic was created, was deleted, or has more partitions."""
 
     def set_refresh(self, group: Any, deadline_ms: int, epoch: int) -> None:
-        """When the topics are to be looked at again, if the group reached this epoch."""
+        """Set the time of the next topic check, provided that the group reaches this epoch."""
 
     def delete(self, group: Any) -> Decision:
         """Remove the group, which is empty and has no offsets."""
@@ -91,7 +91,7 @@ class GroupKind:
         return decision
 
     def describe(self, group_id: str, group: Group | None, version: int, image: CoordinatorMetadataImage) -> Any:
-        """The group as this kind's Describe API shows it, or that there is none of this kind."""
+        """Returns the group as this kind's Describe API shows it, or an error if it is of another kind."""
         raise NotImplementedError(f"groups of kind {self.name!r} cannot be described")
 
     # --- requests of classic members
@@ -106,13 +106,13 @@ class GroupKind:
         image: CoordinatorMetadataImage,
         now_ms: int,
     ) -> Decision:
-        """JoinGroup of a group that has members."""
+        """JoinGroup for a group that has members."""
         self._refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, group)
 
     def sync(
         self, group: Any, request: SyncGroupRequest, token: Token, image: CoordinatorMetadataImage, now_ms: int
     ) -> Decision:
-        """SyncGroup; the answer is `response`, or comes by the token."""
+        """SyncGroup. The decision holds the response, or the token gets it later."""
         self._refuse(ErrorCode.UNKNOWN_MEMBER_ID, group)
 
     def heartbeat(self, group: Any, request: HeartbeatRequest) -> Decision:
@@ -126,15 +126,16 @@ class GroupKind:
     # --- offsets
 
     def check_commit(self, group: Any, request: OffsetCommitRequest, version: int, decision: Decision) -> Check | None:
-        """Whether this member may commit; a check of each partition, or None. May add timers to the decision."""
+        """Check whether this member may commit. Returns a check for each partition, or None. May add timers to the
+        decision."""
         self._refuse(ErrorCode.GROUP_ID_NOT_FOUND, group)
 
     def check_transactional_commit(self, group: Any, request: TxnOffsetCommitRequest) -> Check | None:
-        """The same for TxnOffsetCommit."""
+        """The same check for TxnOffsetCommit."""
         self._refuse(ErrorCode.GROUP_ID_NOT_FOUND, group)
 
     def check_fetch(self, group: Any, request: OffsetFetchRequestGroup) -> bool:
-        """Whether the group has offsets to show; raises where its member may not see them."""
+        """Returns whether the group has offsets to return. Raises an error if its member may not read them."""
         self._refuse(ErrorCode.GROUP_ID_NOT_FOUND, group)
 
     def _refuse(self, code: ErrorCode, group: Group) -> NoReturn:

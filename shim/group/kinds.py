@@ -1,4 +1,6 @@
-"""The kinds of groups, a table: KINDS. A new kind is a row: a subclass of `GroupKind`, and the rules that it calls."""
+"""The table of the kinds of groups: KINDS. A new kind is a row: a subclass of `GroupKind`, and the rules that it
+calls.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ class _Kinds(dict[str, "GroupKind"]):
         raise LookupError(f"unknown kind of group {name!r}: the table of kinds has {', '.join(self)}")
 
 
-# By the type that a group has and ListGroups shows.
+# By the group's type, as ListGroups shows it.
 KINDS: Mapping[str, GroupKind] = _Kinds(
     {kind.name: kind for kind in (ClassicKind(), ConsumerKind(), UnservedKind("share"), UnservedKind("streams"))}
 )

@@ -1,8 +1,8 @@
-"""Kafka's CoordinatorLoader: reads the groups of each partition of `__consumer_offsets` when they are asked for.
+"""Loads the groups of each partition of `__consumer_offsets` on demand (Kafka's CoordinatorLoader).
 
-Partitions without a request are read soon after the start, so that start-up does not pay for them and members that
-never come back still end on time. A small partition is read at once; a large one in steps, one a turn of the loop, and
-requests get COORDINATOR_LOAD_IN_PROGRESS meanwhile, as from Kafka. Source: ADR 0030.
+Partitions without a request are loaded soon after start-up, so that start-up does not pay for them and the sessions of
+members that do not return still expire. A small partition is loaded at once. A large one is loaded in steps, one per
+turn of the loop, and requests meanwhile get COORDINATOR_LOAD_IN_PROGRESS, as from Kafka. Source: ADR 0030.
 """
 
 from __future__ import annotations
@@ -22,44 +22,44 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.group")
 
-# Reading in the background begins this long after the start, a step of a partition at a time.
+# Background loading begins this long after start-up, one step of a partition at a time.
 LOAD_DELAY_MS = 100
-# Nobody waits: leave the loop to others in between.
+# No request waits: leave time for other work between the steps.
 STEP_DELAY_MS = 1
-# Somebody waits: the next turn of the loop, whatever the clock.
+# A request waits: use the next turn of the loop, whatever the clock.
 AT_ONCE_MS = 0
-# What one question may read before its answer: some 5,000 offsets, 10 ms.
+# The number of bytes that one request may load before its response: some 5,000 offsets, 10 ms.
 READ_AT_ONCE_BYTES = 1 << 19
 
 
 class CoordinatorLoader:
-    """Owned by the coordinator, whose `resume` runs in steps once a partition has been read."""
+    """Owned by the coordinator, whose `resume` runs in steps after a partition was loaded."""
 
     def __init__(
         self, clock: Clock, logs: Logs, topic: str, resume: Callable[[int, Groups], Generator[None, None, None]]
     ) -> None:
-        # For the life of the broker.
+        # Constant for the life of the broker.
         self._clock = clock
         self._logs = logs
         self._topic = topic
         self._resume = resume
         self._timer: Timer | None = None
-        # Called after each step in the background, whose objects mostly stay.
+        # Called after each background step, because most objects of that step stay alive.
         self.after_step: Callable[[], object] | None = None
-        # What has been read.
+        # The loaded partitions.
         self.by_partition: dict[int, Groups] = {}
-        # What is being read, and what waits for it: markers, deleted topics.
+        # The partitions that are being loaded, and the changes that wait for them: markers, deleted topics.
         self.reading: dict[int, Generator[None, None, None]] = {}
         self._afterwards: dict[int, list[Callable[[Groups], object]]] = {}
-        # Left for the background.
+        # Partitions that are left for the background.
         self._unread: list[int] = []
 
     # --- questions
 
     def groups(self, partition: int) -> Groups:
-        """The groups of a partition. Raises COORDINATOR_LOAD_IN_PROGRESS while a large one is being read, and
-        NOT_COORDINATOR when it is offline or cannot be read now: "no offset" would send its readers back to the
-        beginning."""
+        """Returns the groups of a partition. Raises COORDINATOR_LOAD_IN_PROGRESS while a large one is being loaded, and
+        NOT_COORDINATOR if it is offline or cannot be loaded now: the response "no offset" would send consumers back to
+        the beginning."""
         found = self.by_partition.get(partition)
         if found is not None:
             return found
@@ -75,8 +75,8 @@ class CoordinatorLoader:
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self._topic}-{partition} is being read")
 
     def all_groups(self, partitions: Iterable[int]) -> list[Groups]:
-        """Those of all these partitions that are not offline. Raises COORDINATOR_LOAD_IN_PROGRESS while much is left to
-        read."""
+        """Returns the groups of all these partitions, except offline ones. Raises COORDINATOR_LOAD_IN_PROGRESS while
+        more than READ_AT_ONCE_BYTES are left to load."""
         unread = [one for one in partitions if one not in self.by_partition and not self._is_offline(one)]
         logs = [self._log(partition) for partition in unread]
         if sum(0 if log is None else log.size_bytes for log in logs) > READ_AT_ONCE_BYTES:
@@ -86,7 +86,7 @@ class CoordinatorLoader:
         return [self.groups(one) for one in partitions if one in self.by_partition or one in unread]
 
     def when_read(self, partition: int, change: Callable[[Groups], object]) -> None:
-        """Run `change` on a partition's groups: now if they are read, else as soon as they are."""
+        """Run `change` on a partition's groups: now if they are loaded, else after the load."""
         found = self.by_partition.get(partition)
         if found is not None:
             change(found)
@@ -96,18 +96,18 @@ class CoordinatorLoader:
     # --- life
 
     def start(self, count: int) -> None:
-        """Read everything, `count` partitions, in the background."""
+        """Load all `count` partitions in the background."""
         self._unread = list(range(count))
         self._wake(LOAD_DELAY_MS)
 
     def stop(self) -> None:
-        """No more reading in the background."""
+        """Stop background loading."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def forget(self) -> None:
-        """The topic is gone."""
+        """Discard all groups: the topic was deleted."""
         self.stop()
         self.by_partition.clear()
         self.reading.clear()
@@ -120,7 +120,7 @@ class CoordinatorLoader:
         return self._logs.find(self._topic, partition) is None and self._logs.is_offline(self._topic, partition)
 
     def _log(self, partition: int) -> PartitionLog | None:
-        """None when it holds nothing. Raises NOT_COORDINATOR when it is offline or cannot be loaded now."""
+        """Returns the log, or None if it is empty. Raises NOT_COORDINATOR if it is offline or cannot be loaded now."""
         try:
             log = self._logs.get(self._topic, partition)
         except KafkaError as error:
@@ -151,7 +151,7 @@ class CoordinatorLoader:
         return self.by_partition[partition]
 
     def _wake(self, delay_ms: int) -> None:
-        """Have the background take its next step after this time, or before."""
+        """Schedule the next background step after this time, or earlier."""
         if self._timer is not None:
             if delay_ms != AT_ONCE_MS:
                 return
@@ -159,11 +159,11 @@ class CoordinatorLoader:
         self._timer = self._clock.call_later(delay_ms, self._step, delay_ms)
 
     def _step(self, delay_ms: int) -> None:
-        """One step of what is being read; then of partitions without a request."""
+        """Take one step: of a partition that is being loaded, else of one without a request."""
         self._timer = None
         if not self.reading and not self._begin_next():
             return
-        # What was asked for last is read first.
+        # The partition requested last is loaded first.
         partition = next(reversed(self.reading))
         try:
             is_over = next(self.reading[partition], self) is self
@@ -177,7 +177,7 @@ class CoordinatorLoader:
         self._wake(min(delay_ms, STEP_DELAY_MS))
 
     def _begin_next(self) -> bool:
-        """Begin the next partition without a request; False if all are read."""
+        """Begin the next partition without a request. Returns False if all are loaded."""
         while self._unread:
             partition = self._unread.pop(0)
             if partition not in self.by_partition and not self._is_offline(partition):

@@ -1,6 +1,6 @@
-"""What the rules of groups see beside the group: options, topics, fresh ids (Kafka's CoordinatorMetadataImage).
+"""What group rules see besides the group: options, topics, new ids (Kafka's CoordinatorMetadataImage).
 
-There is no clock here: time is an argument of each rule.
+There is no clock here: each rule gets the time as an argument.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ class CoordinatorMetadataImage:
     # --- topics
 
     def topic_ids(self, names: Iterable[str]) -> set[bytes]:
-        """The ids of those that exist."""
+        """Returns the ids of the topics that exist."""
         topics = self.metadata.topics
         return {topics[name].topic_id for name in names if name in topics}
 
     def ordered_topic_ids(self, names: frozenset[str]) -> dict[bytes, None]:
-        """The same in the order in which Kafka, going over a set of names, finds them."""
+        """Returns the same ids in the order in which Kafka iterates over a set of the names."""
         topics = self.metadata.topics
         ordered = order_strings(sorted(names), copied_table_size(len(names)))
         return {topics[name].topic_id: None for name in ordered if name in topics}
 
     def partition_count(self, topic_id: bytes) -> int:
-        """-1 for a topic that does not exist."""
+        """Returns the partition count, or -1 for a topic that does not exist."""
         topic = self.metadata.topics_by_id.get(topic_id)
         return -1 if topic is None else len(topic.partitions)
 
     def forget_topic_hash(self, name: str) -> None:
-        """A topic changed."""
+        """Drop the cached hash of a topic that changed."""
         self._topic_hashes.pop(name, None)
 
     def metadata_hash(self, names: Iterable[str]) -> int:
-        """One number that changes when one of these topics is created, deleted, or grows (KIP-1101)."""
+        """Returns one hash that changes when one of these topics is created, deleted, or gets partitions (KIP-1101)."""
         found = sorted(name for name in names if name in self.metadata.topics)
         if not found:
             return 0
@@ -72,19 +72,19 @@ class CoordinatorMetadataImage:
         return default if text is None else int(text)
 
     def session_timeout_ms(self, group_id: str) -> int:
-        """Of the consumer protocol."""
+        """The session timeout of the consumer protocol."""
         return self._group_option(
             group_id, "consumer.session.timeout.ms", self.config.group_consumer_session_timeout_ms
         )
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
-        """Of the consumer protocol."""
+        """The heartbeat interval of the consumer protocol."""
         return self._group_option(
             group_id, "consumer.heartbeat.interval.ms", self.config.group_consumer_heartbeat_interval_ms
         )
 
     def assignment_interval_ms(self, group_id: str) -> int:
-        """Least time between two target assignments of a group (KIP-1263)."""
+        """The minimum time between two target assignments of a group (KIP-1263)."""
         return self._group_option(
             group_id, "consumer.assignment.interval.ms", self.config.group_consumer_assignment_interval_ms
         )

@@ -1,8 +1,8 @@
-"""Groups that change their protocol while they run: classic to consumer and back (`group.consumer.migration.policy`).
+"""Conversion of running groups from classic to consumer and back (`group.consumer.migration.policy`).
 
-A classic group of consumers is converted by the first member that joins with the consumer protocol; the others go on as
+The first member that joins with the consumer protocol converts a classic group of consumers. The other members become
 classic members of a consumer group (`consumer_classic`). When the last consumer-protocol member leaves, or is replaced
-by a classic one of the same instance id, the group is converted back.
+by a classic one with the same instance id, the group is converted back.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
 
 
-# Of all members: it goes into their records, which are written in one batch.
+# The limit for all members: this goes into their records, which are written in one batch.
 MAX_METADATA_BYTES = 4 * consumer_protocol.MAX_BYTES
 
 
 def classic_metadata(session_timeout_ms: int, protocols: Protocols) -> ClassicMemberMetadata:
-    """What is kept of a classic member in a consumer group."""
+    """Returns what a consumer group stores of a classic member."""
     return ClassicMemberMetadata(
         session_timeout_ms=session_timeout_ms,
         supported_protocols=[ClassicProtocol(name=name, metadata=metadata) for name, metadata in protocols],
@@ -50,7 +50,7 @@ def classic_metadata(session_timeout_ms: int, protocols: Protocols) -> ClassicMe
 
 
 def check_upgrade(group: ClassicGroup, config: BrokerConfig) -> None:
-    """Raises GROUP_ID_NOT_FOUND where Kafka refuses."""
+    """Raises GROUP_ID_NOT_FOUND if Kafka would refuse the conversion."""
     if config.group_consumer_migration_policy.lower() not in ("bidirectional", "upgrade"):
         reason = "online upgrade is disabled"
     elif not group.uses_consumer_protocol:
@@ -65,9 +65,9 @@ def check_upgrade(group: ClassicGroup, config: BrokerConfig) -> None:
 
 
 def upgrade(group: ClassicGroup, image: CoordinatorMetadataImage, decision: Decision) -> ConsumerGroup:
-    """The group as a consumer group, not registered yet: the records in `decision` will do that.
+    """Returns the group as a consumer group. It is not registered yet; the records in `decision` do that.
 
-    Raises GROUP_ID_NOT_FOUND when its members' bytes do not parse, or a custom assignor's data would be lost.
+    Raises GROUP_ID_NOT_FOUND if its members' bytes do not parse, or if a custom assignor's data would be lost.
     """
     check_upgrade(group, image.config)
     group_id = group.group_id
@@ -141,14 +141,15 @@ def _allows_downgrade(config: BrokerConfig) -> bool:
 
 
 def can_downgrade(group: ConsumerGroup, leaving: Collection[str], config: BrokerConfig) -> bool:
-    """Whether only classic members remain, some do, and policy and size allow it."""
+    """Returns whether only classic members remain, at least one does, and policy and group size allow the
+    conversion."""
     staying = len(group.members) - len(leaving)
     classic = group.classic_count - sum(1 for member_id in leaving if group.members[member_id].uses_classic)
     return 0 < staying == classic and _allows_downgrade(config) and staying <= config.group_max_size
 
 
 def can_downgrade_for(group: ConsumerGroup, replaced: ConsumerMember, config: BrokerConfig) -> bool:
-    """The same, when a classic member takes the place of the last consumer-protocol one."""
+    """The same check, if a classic member takes the place of the last consumer-protocol one."""
     return (
         not replaced.uses_classic
         and group.classic_count == len(group.members) - 1
@@ -166,7 +167,7 @@ def downgrade(
     decision: Decision,
     now_ms: int,
 ) -> None:
-    """Replace the group by a classic one of its classic members; `joining` takes the place of the static member with
+    """Replace the group by a classic one of its classic members. `joining` takes the place of the static member with
     its instance id."""
     replaced = None if joining is None else group.static_member(joining.instance_id)
     staying = [
@@ -217,6 +218,6 @@ def _assignment_bytes(target: Partitions, metadata: bytes, image: CoordinatorMet
 
 
 def by_name(partitions: Mapping[bytes, Iterable[int]], image: CoordinatorMetadataImage) -> dict[str, list[int]]:
-    """Partitions by topic name, topics that are gone left out."""
+    """Returns partitions by topic name, without deleted topics."""
     topics = image.metadata.topics_by_id
     return {topics[topic_id].name: list(found) for topic_id, found in partitions.items() if topic_id in topics}

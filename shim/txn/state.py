@@ -321,7 +321,7 @@ def missing_partitions(
     txn: Transaction, producer_id: int, producer_epoch: int, partitions: frozenset[TopicPartition]
 ) -> frozenset[TopicPartition]:
     """Verification (`verifyOnly`, Produce v3-11): returns those of `partitions` that are not in the transaction. Each
-    of them gets TRANSACTION_ABORTABLE. While markers are being written, only the state can refuse the request."""
+    of them gets TRANSACTION_ABORTABLE. Raises CONCURRENT_TRANSACTIONS if the transaction is prepared."""
     _check_producer(txn, producer_id, producer_epoch)
     if txn.is_prepared:
         _refuse_concurrent(txn, False)
