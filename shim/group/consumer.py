@@ -1,7 +1,8 @@
 """A group of the consumer protocol (KIP-848): its members, epochs, target assignment and regular expressions.
 
-Every change is made by an `apply_*` handler, for live requests and at start-up alike. Nothing here decides: the rules
-are in `consumer_heartbeat`, `consumer_reconcile`, `consumer_target`, `consumer_regex` and `consumer_classic`.
+Every change that a record carries is made by `Groups.apply` and the record handlers of `consumer_kind`, for live
+requests and at start-up alike. Nothing here decides: the rules are in `consumer_heartbeat`, `consumer_reconcile`,
+`consumer_target`, `consumer_regex` and `consumer_classic`.
 
 The group epoch is bumped when subscriptions, members or topics change. The assignment epoch follows when a new target
 assignment is computed. A member's epoch follows when the member has revoked what the target takes from it. The state is

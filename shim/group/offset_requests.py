@@ -1,5 +1,6 @@
-"""OffsetCommit, OffsetFetch, OffsetDelete, TxnOffsetCommit, and what removes offsets by itself: time, and topics that
-are deleted."""
+"""OffsetCommit, OffsetFetch, OffsetDelete, TxnOffsetCommit, and the automatic removal of offsets: on expiry, and when a
+topic is deleted.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ logger = logging.getLogger("kafka_shim.group")
 
 
 class OffsetRequests:
-    """Owned by the coordinator. What they are asked for exists: handlers look topics and partitions up. A group's own
-    failure is raised as KafkaError."""
+    """Owned by the coordinator. Handlers check that topics and partitions exist before they call it. An error of the
+    group is raised as KafkaError."""
 
     def __init__(self, runtime: CoordinatorRuntime) -> None:
         self._runtime = runtime
@@ -57,9 +58,9 @@ class OffsetRequests:
     def commit_transactional(
         self, request: TxnOffsetCommitRequest, verification: Verification | None = None
     ) -> Outcome[TxnOffsetCommitResponse]:
-        """TxnOffsetCommit after the transaction was verified or extended (B8): validates the group, appends the offsets
-        as transactional records of (producer_id, producer_epoch). They are pending until the marker. Per-partition
-        codes are in the answer; raises nothing but bugs."""
+        """TxnOffsetCommit, after the transaction was verified or extended (B8). Validates the group and appends the
+        offsets as transactional records of (producer_id, producer_epoch). They are pending until the marker. Error
+        codes per partition are in the response; only bugs are raised."""
         from kafka_shim.group import offset_rules
         from kafka_shim.group.requests import txn_commit_failure
         from kafka_shim.protocol.message import ZERO_UUID
@@ -83,7 +84,7 @@ class OffsetRequests:
         return Outcome(response, flushes)
 
     def fetch(self, request: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
-        """One group of OffsetFetch."""
+        """OffsetFetch of one group."""
         from kafka_shim.group import offset_rules
 
         return offset_rules.fetch(self._runtime.groups_of(request.group_id), request, require_stable)
@@ -101,7 +102,8 @@ class OffsetRequests:
         return Outcome(response, flushes)
 
     def delete_all(self, groups: Groups, group_id: str, now_ms: int) -> list[Flush]:
-        """Delete those of a group that goes, pending ones too; returns what must be flushed before it is told."""
+        """Delete all offsets of a group that is deleted, pending ones too. Returns the fsyncs that must finish before
+        the response."""
         offsets = groups.offsets
         partitions = {(topic, partition) for topic, found in offsets.of_group(group_id).items() for partition in found}
         partitions.update(offsets.pending_partitions(group_id))
@@ -117,7 +119,8 @@ class OffsetRequests:
             self._runtime.loader.when_read(log.partition, lambda groups: groups.offsets.complete(producer_id, commit))
 
     def on_topic_deleted(self, topic: Topic) -> None:
-        """Its offsets go, a step at a time where there are many groups; from what is not read yet when it is."""
+        """Remove the topic's offsets, in steps if there are many groups. Partitions that are not loaded are handled
+        after their load."""
         name, topic_id = topic.name, topic.topic_id
         self._runtime.scheduler.in_slices(f"deleted {topic_id.hex()}", self._remove_topic(name, topic_id))
 
@@ -143,8 +146,8 @@ class OffsetRequests:
     # --- expiry
 
     def expire(self, remove_group: Callable[[Groups, Group, int], object]) -> Generator[None, None, None]:
-        """Remove offsets whose retention is over, and, with `remove_group`, empty groups that have none left (KIP-211).
-        Stops every now and then."""
+        """Remove expired offsets and, with `remove_group`, empty groups without offsets (KIP-211). A generator that
+        yields between steps."""
         loader = self._runtime.loader
         since_stop = 0
         for partition in sorted(loader.by_partition):

@@ -1,7 +1,8 @@
-"""OffsetCommit, TxnOffsetCommit, OffsetFetch, OffsetDelete: who may, and what it writes or answers (keys 8, 28, 9, 47).
+"""The rules of OffsetCommit, TxnOffsetCommit, OffsetFetch and OffsetDelete: who may call them, what they write and
+return (keys 8, 28, 9, 47).
 
-Topics and partitions are known to exist when these are called (the handlers look that up); a partition's own failure is
-its code in the answer, a group's failure is raised.
+Handlers check that topics and partitions exist before they call these. An error of one partition is its code in the
+response; an error of the group is raised.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ if TYPE_CHECKING:
     from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
     from kafka_shim.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 
-# (topic, partition, offset to write; None deletes it)
+# (topic, partition, offset to write; None for its tombstone)
 Changes = list[tuple[str, int, Committed | None]]
 
 
 def utf16_length(text: str) -> int:
-    """How long Java thinks a string is."""
+    """Returns the length of a string in Java: its number of UTF-16 units."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
@@ -51,7 +52,8 @@ def _is_too_long(metadata: str | None, limit: int) -> bool:
 def commit(
     groups: Groups, request: OffsetCommitRequest, version: int, metadata_limit: int, now_ms: int
 ) -> tuple[Changes, OffsetCommitResponse, Decision]:
-    """One OffsetCommit: (what to write, the answer once it is written, timers). Raises the group's code."""
+    """One OffsetCommit. Returns (the offsets to write, the response to send after the write, timers). Raises the
+    group's error."""
     decision = Decision()
     check = _check_commit(groups, request, version, decision)
     expire_ms = -1 if request.retention_time_ms == -1 else now_ms + request.retention_time_ms
@@ -86,7 +88,7 @@ def _check_commit(groups: Groups, request: OffsetCommitRequest, version: int, de
     if group is not None:
         return KINDS[group.TYPE].check_commit(group, request, version, decision)
     if request.generation_id_or_member_epoch < 0:
-        return None  # its record makes a simple group
+        return None  # its record creates a simple group
     code = ErrorCode.GROUP_ID_NOT_FOUND if version >= 9 else ErrorCode.ILLEGAL_GENERATION
     raise KafkaError(code, f"Group {group_id} not found.")
 
@@ -98,7 +100,7 @@ def commit_transactional(
     metadata_limit: int,
     now_ms: int,
 ) -> tuple[Changes, TxnOffsetCommitResponse]:
-    """One TxnOffsetCommit whose transaction is verified. Raises the group's code."""
+    """One TxnOffsetCommit of a verified transaction. Raises the group's error."""
     from kafka_shim.protocol.messages.txn_offset_commit_response import (
         TxnOffsetCommitResponse,
         TxnOffsetCommitResponsePartition,
@@ -150,9 +152,10 @@ def _check_transactional(groups: Groups, request: TxnOffsetCommitRequest) -> Che
 
 
 def fetch(groups: Groups, request: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
-    """The offsets of one group, named partitions or (topics None) all. With `require_stable`, UNSTABLE_OFFSET_COMMIT
-    where a transaction is open (KIP-447); in the all-topics form a partition with only a pending commit is absent
-    (B16, D14). Raises the group's code; an unknown group has no offsets."""
+    """Returns the offsets of one group, for the named partitions or (topics None) for all. With `require_stable`, a
+    partition with a pending offset in an open transaction gets UNSTABLE_OFFSET_COMMIT (KIP-447). In the form for all
+    topics, a partition with only a pending offset is absent (B16, D14). Raises the group's error; an unknown group has
+    no offsets."""
     group = groups.by_id.get(request.group_id)
     is_known = group is not None and KINDS[group.TYPE].check_fetch(group, request)
     group_id = request.group_id
@@ -187,7 +190,7 @@ def fetch(groups: Groups, request: OffsetFetchRequestGroup, require_stable: bool
 
 
 def _is_other_topic(committed: bytes, asked: bytes) -> bool:
-    """A topic of the same name that was deleted since; zero is not known."""
+    """Returns whether the offset belongs to a deleted topic of the same name. A zero topic id means unknown."""
     return ZERO_UUID not in (committed, asked) and committed != asked
 
 
@@ -196,7 +199,7 @@ def _no_offset(partition: int, code: ErrorCode) -> OffsetFetchResponsePartitions
 
 
 def delete(groups: Groups, request: OffsetDeleteRequest) -> tuple[Changes, OffsetDeleteResponse]:
-    """One OffsetDelete (KIP-496): topics that the group is subscribed to are refused. Raises the group's code."""
+    """One OffsetDelete (KIP-496). Topics to which the group is subscribed are refused. Raises the group's error."""
     from kafka_shim.protocol.messages.offset_delete_response import (
         OffsetDeleteResponse,
         OffsetDeleteResponsePartition,
@@ -226,8 +229,8 @@ def delete(groups: Groups, request: OffsetDeleteRequest) -> tuple[Changes, Offse
 
 
 def expired(groups: Groups, group_id: str, retention_ms: int, now_ms: int) -> tuple[Changes, bool]:
-    """(offsets of a group that are over, whether none is left then). Offsets of subscribed topics and of open
-    transactions stay (KIP-211)."""
+    """Returns (the expired offsets of a group, whether the group then has none left). Offsets of subscribed topics and
+    of open transactions do not expire (KIP-211)."""
     group = groups.by_id[group_id]
     offsets = groups.offsets
     by_topic = offsets.of_group(group_id)
@@ -256,7 +259,7 @@ def _is_expired(base_ms: int | None, committed: Committed, retention_ms: int, no
 
 
 def of_deleted_topic(groups: Groups, topic: str, topic_id: bytes) -> dict[str, Changes]:
-    """By group: the offsets that go with a deleted topic."""
+    """Returns by group the offsets to remove with a deleted topic."""
     found: dict[str, Changes] = {}
     for group_id in list(groups.offsets.group_ids()):
         for partition, committed in groups.offsets.of_group(group_id).get(topic, {}).items():

@@ -1,7 +1,8 @@
-"""Committed offsets of all groups, and those of open transactions, which nobody sees until their marker.
+"""The committed offsets of all groups, and the pending offsets of open transactions, which are invisible until their
+marker.
 
-A plain store: `put`, `remove`, `complete` follow records, live and at start-up alike. When a transaction commits, the
-higher record offset wins, so a plain commit made meanwhile is not undone (B16).
+`put`, `remove` and `complete` apply records, on the live path and at start-up. When a transaction commits, the offset
+with the higher record offset wins, so that a plain commit made meanwhile is not undone (B16).
 """
 
 from __future__ import annotations
@@ -33,31 +34,31 @@ class Offsets:
     # --- questions
 
     def of_group(self, group_id: str) -> ByTopic:
-        """The offsets of a group; empty when it has none. Not to be changed."""
+        """Returns the offsets of a group, or an empty mapping. Callers must not change it."""
         return self._by_group.get(group_id, {})
 
     def get(self, group_id: str, topic: str, partition: int) -> Committed | None:
-        """One committed offset."""
+        """Returns the committed offset of one partition."""
         return self._by_group.get(group_id, {}).get(topic, {}).get(partition)
 
     def group_ids(self) -> Iterator[str]:
-        """Groups with committed offsets."""
+        """Returns the groups with committed offsets."""
         return iter(self._by_group)
 
     def has_pending(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether an open transaction has a commit for it."""
+        """Returns whether an open transaction has a pending offset for this partition."""
         return (topic, partition) in self._open.get(group_id, ())
 
     def has_any_pending(self, group_id: str) -> bool:
-        """Whether an open transaction has a commit for the group."""
+        """Returns whether an open transaction has a pending offset for the group."""
         return group_id in self._open
 
     def pending_partitions(self, group_id: str) -> list[tuple[str, int]]:
-        """(topic, partition) with a commit of an open transaction."""
+        """Returns the (topic, partition) with pending offsets of open transactions."""
         return list(self._open.get(group_id, ()))
 
     def pending_topics(self) -> Iterator[tuple[str, str, int, Committed]]:
-        """(group, topic, partition, offset) of all open transactions."""
+        """Returns the (group, topic, partition, offset) of all open transactions."""
         for pending in self._pending.values():
             for (group_id, topic, partition), committed in pending.items():
                 yield group_id, topic, partition, committed
@@ -65,7 +66,7 @@ class Offsets:
     # --- changes
 
     def put(self, group_id: str, topic: str, partition: int, committed: Committed, producer_id: int) -> None:
-        """A commit; with a producer id it is pending."""
+        """Store an offset. With a producer id it is pending."""
         if producer_id == NO_PRODUCER_ID:
             self._by_group.setdefault(group_id, {}).setdefault(topic, {})[partition] = committed
             return
@@ -73,7 +74,7 @@ class Offsets:
         self._open.setdefault(group_id, {}).setdefault((topic, partition), set()).add(producer_id)
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
-        """A tombstone: what was committed and what is pending goes."""
+        """Apply a tombstone: remove the committed and the pending offsets of the partition."""
         by_topic = self._by_group.get(group_id)
         if by_topic is not None and topic in by_topic:
             by_topic[topic].pop(partition, None)
@@ -93,8 +94,8 @@ class Offsets:
                 del self._open[group_id]
 
     def complete(self, producer_id: int, commit: bool) -> list[str]:
-        """The producer's transaction ended on the partition that holds these groups; returns the groups that got
-        offsets by it."""
+        """Complete the producer's transaction on the partition that holds these groups. Returns the groups whose
+        offsets changed."""
         pending = self._pending.pop(producer_id, None)
         if pending is None:
             return []

@@ -1,4 +1,6 @@
-"""The purgatory of JoinGroup and SyncGroup: requests that wait until a rule answers them (DelayedJoin, DelayedSync)."""
+"""The purgatory of JoinGroup and SyncGroup: requests that wait for a response from a rule (DelayedJoin,
+DelayedSync).
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,9 @@ if TYPE_CHECKING:
 
 
 class DelayedResponse:
-    """One request: rules hold it as a `Token`, its handler awaits it. The first answer counts. When its connection is
-    gone nobody awaits it; its member stays in the group until its session ends, as if the answer were on its way."""
+    """One delayed request. Rules hold it as a `Token`; its handler awaits it. Only the first response counts. If its
+    connection is closed nobody awaits it, and the member stays in the group until its session expires, as if the
+    response were in flight."""
 
     __slots__ = ("_failure", "_future", "outcome")
 
@@ -27,7 +30,7 @@ class DelayedResponse:
         self.outcome: Outcome[Any] | None = None
 
     def answer(self, response: Any, flushes: Flushes = ()) -> None:
-        """The response, given by rules, and what must be flushed before it is sent."""
+        """Complete the request with a response, and with the fsyncs that must finish before it is sent."""
         if self.outcome is not None:
             return
         self.outcome = Outcome(response, flushes)
@@ -35,11 +38,11 @@ class DelayedResponse:
             self._future.set_result(None)
 
     def fail(self, code: ErrorCode) -> None:
-        """The response could not be recorded, or the broker stops."""
+        """Complete the request with an error: the records could not be written, or the broker stops."""
         self.answer(self._failure(code))
 
     async def wait(self) -> Outcome[Any]:
-        """The outcome, as soon as it is there."""
+        """Returns the outcome once the request is completed."""
         if self.outcome is None:
             self._future = asyncio.get_running_loop().create_future()
             await self._future

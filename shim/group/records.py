@@ -1,7 +1,7 @@
-"""Records of `__consumer_offsets` and their bytes: a two-byte type before the key, a two-byte version before the value.
+"""The encoding of `__consumer_offsets` records: a two-byte type before the key, a two-byte version before the value.
 
-A commit writes one record a partition and start-up reads them all, so offsets are encoded and decoded by hand; a test
-holds that equal to the generated classes, which serve every other record.
+A commit writes one record per partition and start-up reads them all, so offsets are encoded and decoded by hand. A test
+compares the result with the generated classes, which handle all other records.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from kafka_shim.protocol.message import Message
 
-# Versions that are written. Values of consumer groups have version 0 alone.
+# The written versions. Values of consumer groups only have version 0.
 GROUP_METADATA_VERSION = 3
 OFFSET_VERSION = 4
-# With an explicit retention time (OffsetCommit v2-4) the value has an expiry, which only version 1 can hold.
+# With an explicit retention time (OffsetCommit v2-4) the value contains an expiry time, which only version 1 has.
 EXPIRING_OFFSET_VERSION = 1
 
 LEGACY_OFFSET_COMMIT = 0
@@ -42,11 +42,11 @@ _OFFSET_TAG = b"\x01\x00\x10"  # one tag: number 0, 16 bytes
 
 
 class RecordError(ValueError):
-    """A key or value that this version cannot read; replay skips it with a warning."""
+    """A key or value that this version cannot read. Replay skips it with a warning."""
 
 
 class Record:
-    """One record to write and to apply. `value` None is a tombstone."""
+    """One record to write and apply. `value` None is a tombstone."""
 
     __slots__ = ("key", "value", "version")
 
@@ -59,7 +59,7 @@ class Record:
         return f"Record({self.key!r}, {self.value!r})"
 
     def encode(self) -> tuple[bytes, bytes | None]:
-        """(key bytes, value bytes)."""
+        """Returns (key bytes, value bytes)."""
         key = _SHORT.pack(self.key.API_KEY) + messages.encode(self.key, 0)
         if self.value is None:
             return key, None
@@ -82,7 +82,7 @@ def _classes(record_type: int) -> tuple[type[Message], type[Message]]:
 
 
 def record_type_of(key: bytes) -> int:
-    """The type of a record, by its key; RecordError for a key without one."""
+    """Returns the type of a record, from its key. Raises RecordError for a key without one."""
     if len(key) < 2:
         raise RecordError(f"a key of {len(key)} bytes")
     value: int = _SHORT.unpack_from(key)[0]
@@ -90,7 +90,8 @@ def record_type_of(key: bytes) -> int:
 
 
 def decode(key: bytes, value: bytes | None) -> Record:
-    """Any record but offsets. RecordError for an unknown type or version, and for bytes that do not parse."""
+    """Decode any record except offsets. Raises RecordError for an unknown type or version, and for bytes that do not
+    parse."""
     record_type = record_type_of(key)
     if record_type not in GROUP_KEYS:
         raise RecordError(f"record type {record_type} is unknown")
@@ -112,8 +113,8 @@ def decode(key: bytes, value: bytes | None) -> Record:
 
 
 class Committed:
-    """One committed offset. `record_offset` is where its record is; `expire_ms` is -1 where `offsets.retention.minutes`
-    decides; `topic_id` is zero when the commit did not know it."""
+    """One committed offset. `record_offset` is the offset of its record in the log. `expire_ms` is -1 if
+    `offsets.retention.minutes` applies. `topic_id` is zero if the commit did not contain it."""
 
     __slots__ = ("commit_ms", "expire_ms", "leader_epoch", "metadata", "offset", "record_offset", "topic_id")
 
@@ -137,19 +138,20 @@ class Committed:
 
 
 def offset_key_prefix(group_id: str) -> bytes:
-    """The start of every offset key of a group, so that a commit of many partitions encodes the name once."""
+    """Returns the common start of a group's offset keys, so that a commit of many partitions encodes the group id
+    once."""
     name = group_id.encode()
     return _SHORTS.pack(OFFSET_COMMIT, len(name)) + name
 
 
 def encode_offset_key(prefix: bytes, topic: str, partition: int) -> bytes:
-    """The key of one partition's offset."""
+    """Returns the key of one partition's offset."""
     name = topic.encode()
     return prefix + _SHORT.pack(len(name)) + name + _INT.pack(partition)
 
 
 def encode_offset(committed: Committed) -> bytes:
-    """The value of an offset record."""
+    """Returns the value of an offset record."""
     text = committed.metadata.encode()
     if committed.expire_ms != -1:
         return b"".join(
@@ -175,7 +177,7 @@ def encode_offset(committed: Committed) -> bytes:
 def encode_offsets(
     entries: Iterable[tuple[str, str, int, Committed | None]],
 ) -> Iterator[tuple[bytes, bytes | None]]:
-    """(key, value) of each (group, topic, partition, offset or None for its tombstone)."""
+    """Returns (key, value) of each (group, topic, partition, offset or None for its tombstone)."""
     last_group, prefix = None, b""
     for group_id, topic, partition, committed in entries:
         if group_id != last_group:
@@ -195,7 +197,7 @@ def _uvarint(value: int) -> bytes:
 
 
 def decode_offset_key(key: bytes) -> tuple[str, str, int]:
-    """(group id, topic, partition); also of the legacy type, whose layout is the same."""
+    """Returns (group id, topic, partition). Also reads the legacy type, whose layout is the same."""
     try:
         size = _SHORT.unpack_from(key, 2)[0]
         at = 4 + size
@@ -208,7 +210,7 @@ def decode_offset_key(key: bytes) -> tuple[str, str, int]:
 
 
 def decode_offset(value: bytes, record_offset: int) -> Committed:
-    """An offset of any version from 0 to 4."""
+    """Decode an offset value of version 0 to 4."""
     _, value_class = _classes(OFFSET_COMMIT)
     try:
         version = _SHORT.unpack_from(value)[0]

@@ -1,8 +1,7 @@
-"""Reading one partition of `__consumer_offsets` into `Groups`.
+"""Loads one partition of `__consumer_offsets` into `Groups`.
 
-Only the newest record of a key counts, as after compaction, so a busy partition costs one dict entry for each record
-and is decoded once for each key. Offsets of transactions count when their marker is found; those without one are
-pending.
+Only the newest record of a key counts, as after compaction. A record costs one dict entry, and a key is decoded only
+once. Offsets of transactions count once their marker is found; those without a marker are pending.
 """
 
 from __future__ import annotations
@@ -27,15 +26,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.group")
 
-# Records between two stops: a few milliseconds.
+# Records per step: a few milliseconds.
 STEP_RECORDS = 2000
 
 
 def replay(log: PartitionLog) -> Generator[None, None, Groups]:
-    """The groups that a partition's log holds; stops every now and then, so that others get their turn.
+    """Load the groups of a partition's log. A generator that yields between steps, so that other work can run.
 
-    Records that this version cannot read are skipped with a warning, and so is a batch that is corrupt: what is older
-    counts, and all other groups go on."""
+    Records that this version cannot read are skipped with a warning, and so is a corrupt batch: the older record of a
+    key then counts, and all other groups are loaded.
+    """
     newest, pending = yield from _newest(log)
     groups = Groups()
     for number, (key, (offset, value)) in enumerate(newest.items()):

@@ -1,4 +1,4 @@
-"""Checks of requests that need no group, and the answers to those that fail."""
+"""Checks of requests that need no group, and error responses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def check_join(request: JoinGroupRequest, config: BrokerConfig) -> JoinGroupResponse | None:
-    """The refusal of a JoinGroup that no group could take; None when it is fine so far."""
+    """Returns the error response to a JoinGroup that no group could accept, or None."""
     code = ErrorCode.NONE
     if not request.group_id:
         code = ErrorCode.INVALID_GROUP_ID
@@ -27,17 +27,17 @@ def check_join(request: JoinGroupRequest, config: BrokerConfig) -> JoinGroupResp
 
 
 def join_failure(code: ErrorCode) -> JoinGroupResponse:
-    """JoinGroup failed."""
+    """Returns the error response of JoinGroup."""
     return JoinGroupResponse(error_code=code, protocol_name=None)
 
 
 def sync_failure(code: ErrorCode) -> SyncGroupResponse:
-    """SyncGroup failed."""
+    """Returns the error response of SyncGroup."""
     return SyncGroupResponse(error_code=code)
 
 
 def txn_commit_failure(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:
-    """TxnOffsetCommit failed as a whole: each partition says so."""
+    """Returns the error response of TxnOffsetCommit, with the error in each partition."""
     from kafka_shim.protocol.messages.txn_offset_commit_response import (
         TxnOffsetCommitResponse,
         TxnOffsetCommitResponsePartition,

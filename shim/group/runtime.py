@@ -1,7 +1,7 @@
-"""Kafka's CoordinatorRuntime for groups: decide, append to `__consumer_offsets`, apply, answer.
+"""Carries out group decisions (Kafka's CoordinatorRuntime): decide, append to `__consumer_offsets`, apply, respond.
 
-The rules are in other modules of this package and know neither log nor clock. Nothing is awaited between a decision and
-its apply: that is the lock.
+The rules are in other modules of this package and use neither log nor clock. Nothing is awaited between a decision and
+its apply; this takes the place of a lock.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ logger = logging.getLogger("kafka_shim.group")
 
 # Records of one batch, where there may be many (expiry, deleted topics).
 RECORDS_PER_BATCH = 500
-# How long after its records could not be written a timer is tried again.
+# The delay after which a timer is retried if its records could not be written.
 RETRY_MS = 1000
-# Groups between two stops, where all are gone through: a few milliseconds.
+# Groups per step when all groups are visited: a few milliseconds.
 GROUPS_PER_STEP = 200
 
-# The code that an answer has for an error of the log.
+# The response's error code for an error of the log.
 _APPEND_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -65,7 +65,7 @@ _APPEND_ERRORS = {
 
 
 class CoordinatorRuntime:
-    """Owned by the coordinator; event-loop thread only. `on_timer` is called with each timer that is due."""
+    """Owned by the coordinator. Event-loop thread only. `on_timer` is called with each due timer."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class CoordinatorRuntime:
         faults: Faults,
         on_timer: Callable[[Key], None],
     ) -> None:
-        # For the life of the broker.
+        # Constant for the life of the broker.
         self.clock = clock
         self.config = config
         self.logs = logs
@@ -92,13 +92,14 @@ class CoordinatorRuntime:
         self.scheduler = Scheduler(clock)
 
     def stop(self) -> None:
-        """Stop the timers and answer delayed requests with NOT_COORDINATOR: their clients look for another."""
+        """Stop the timers and complete delayed requests with NOT_COORDINATOR, so that their clients look up the
+        coordinator again."""
         self.loader.stop()
         self.scheduler.stop()
         self.dismiss()
 
     def dismiss(self) -> None:
-        """Forget the timers of groups that are gone, and answer the requests that wait."""
+        """Drop the timers of removed groups, and complete the delayed requests."""
         self.timers.stop()
         for delayed in list(self._purgatory):
             delayed.fail(ErrorCode.NOT_COORDINATOR)
@@ -106,7 +107,7 @@ class CoordinatorRuntime:
 
     @property
     def image(self) -> CoordinatorMetadataImage:
-        """Options and topics, for rules."""
+        """Options and topics, for the rules."""
         if self._image is None:
             from kafka_shim.group.metadata_image import CoordinatorMetadataImage
 
@@ -121,15 +122,15 @@ class CoordinatorRuntime:
         return len(topic.partitions) if topic is not None else self.config.offsets_topic_num_partitions
 
     def partition_for(self, group_id: str) -> int:
-        """The partition of `__consumer_offsets` that holds this group."""
+        """Returns the partition of `__consumer_offsets` that holds this group."""
         return internal_partition(group_id, self.partition_count())
 
     def groups_of(self, group_id: str) -> Groups:
-        """The groups of this one's partition. Raises COORDINATOR_LOAD_IN_PROGRESS."""
+        """Returns the groups of this group's partition. Raises COORDINATOR_LOAD_IN_PROGRESS."""
         return self.loader.groups(self.partition_for(group_id))
 
     def known_group(self, group_id: str) -> Group:
-        """One group. Raises INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, as requests of members are answered."""
+        """Returns one group. Raises INVALID_GROUP_ID or UNKNOWN_MEMBER_ID, the errors for requests of members."""
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         group = self.groups_of(group_id).by_id.get(group_id)
@@ -138,7 +139,7 @@ class CoordinatorRuntime:
         return group
 
     def _resume(self, partition: int, groups: Groups) -> Generator[None, None, None]:
-        """Start the timers of the groups that were read."""
+        """Start the timers of the groups that were loaded."""
         from kafka_shim.group.kinds import KINDS
 
         for number, group_id in enumerate(list(groups.by_id)):
@@ -160,7 +161,7 @@ class CoordinatorRuntime:
         producer: tuple[int, int] | None = None,
         verification: Verification | None = None,
     ) -> Appended:
-        """Write records. Raises KafkaError with the code that an answer has."""
+        """Append records. Raises KafkaError with the code for the response."""
         try:
             entries = [(key, value, now_ms, ()) for key, value in pairs]
         except (EncodeError, StructError) as error:
@@ -189,15 +190,16 @@ class CoordinatorRuntime:
         return appended
 
     def decide(self, group_id: str, decision: Decision, now_ms: int) -> Outcome[Any]:
-        """Carry out what was decided for a group; returns the response that the decision has, and what must be flushed
-        before it is sent."""
+        """Carry out a group's decision. Returns the decision's response and the fsyncs that must finish before it is
+        sent."""
         partition = self.partition_for(group_id)
         flushes = self.carry_out(partition, self.loader.groups(partition), decision, now_ms)
         return Outcome(decision.response, flushes)
 
     def carry_out(self, partition: int, groups: Groups, decision: Decision, now_ms: int) -> Flushes:
-        """Write, apply, move timers, answer. Returns what must be flushed before anybody is told; the replies wait for
-        it. Raises KafkaError when writing failed: then all replies fail with it."""
+        """Append the records, apply them, move timers, respond. Returns the fsyncs that must finish before any response
+        is sent; the delayed responses wait for them. Raises KafkaError if the append failed; then all delayed requests
+        fail with it."""
         flushes: Flushes = ()
         if decision.records:
             try:
@@ -245,8 +247,8 @@ class CoordinatorRuntime:
         producer: tuple[int, int] | None = None,
         verification: Verification | None = None,
     ) -> list[Flush]:
-        """Write and apply offsets and tombstones of groups of one partition; returns what must be flushed before they
-        are told."""
+        """Append and apply offsets and tombstones of groups of one partition. Returns the fsyncs that must finish
+        before the response."""
         flushes: list[Flush] = []
         entries = [
             (group_id, topic, partition, committed)
@@ -257,7 +259,8 @@ class CoordinatorRuntime:
             return flushes
         producer_id = -1 if producer is None else producer[0]
         log_partition = self.partition_for(entries[0][0])
-        # A commit is one batch, whatever its size; only what the broker removes by itself may be split.
+        # A commit is one batch, whatever its size. Only records that the broker writes on its own may be split into
+        # batches.
         is_whole = any(committed is not None for *_, committed in entries)
         size = len(entries) if is_whole else RECORDS_PER_BATCH
         for start in range(0, len(entries), size):
@@ -274,7 +277,7 @@ class CoordinatorRuntime:
     # --- responses
 
     def answer(self, delayed: DelayedResponse) -> Outcome[Any] | Coroutine[Any, Any, Outcome[Any]]:
-        """The outcome, or what waits for it."""
+        """Returns the outcome, or a coroutine that waits for it."""
         if delayed.outcome is not None:
             return delayed.outcome
         return self._wait(delayed)

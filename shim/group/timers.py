@@ -1,4 +1,6 @@
-"""The timers of all groups on the broker's clock. Moving one later, as every heartbeat does, costs one assignment."""
+"""The timers of all groups on the broker's clock. Moving a timer to a later time, as every heartbeat does, costs one
+assignment.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ if TYPE_CHECKING:
     Key = tuple[str, str, str]
 
 
-# Timers that are due together, as those of a thousand members that did not survive their broker, are called so many a
-# turn of the loop: a few milliseconds.
+# The maximum number of timers called per turn of the loop: a few milliseconds. Many are due together when, for example,
+# a thousand members did not return after a restart of the broker.
 CALLS_PER_TURN = 100
 
 
@@ -30,7 +32,7 @@ class _Entry:
 
 
 class Timers:
-    """Owned by the coordinator, which is called with the key of each timer that is due; a key has one timer."""
+    """Owned by the coordinator, which is called with the key of each due timer. A key has one timer."""
 
     __slots__ = ("_called", "_clock", "_entries", "_late", "_on_due", "is_alive")
 
@@ -40,7 +42,7 @@ class Timers:
         # Whether a timer waits for a client that is connected: it cannot speak while a virtual clock is moved.
         self.is_alive: Callable[[Key], bool] = _nobody
         self._entries: dict[Key, _Entry] = {}
-        # Of this turn of the loop: how many were called, and which have to wait for the next.
+        # For this turn of the loop: the number of timers called, and those that wait for the next turn.
         self._called = 0
         self._late: list[tuple[Key, _Entry]] = []
 
@@ -57,7 +59,7 @@ class Timers:
             entry.due_ms = due_ms
             entry.delay_ms = delay_ms
             if due_ms >= entry.armed_ms:
-                return  # it notices when the clock calls
+                return  # the callback sees the new due time
             entry.timer.cancel()
         else:
             entry = self._entries[key] = _Entry(due_ms)
@@ -94,18 +96,18 @@ class Timers:
             self._call(key, entry)
 
     def cancel(self, key: Key) -> None:
-        """Stop a timer; not running is no error."""
+        """Stop a timer. Does nothing if it is not running."""
         entry = self._entries.pop(key, None)
         if entry is not None:
             entry.timer.cancel()
 
     def due_in_ms(self, key: Key) -> float | None:
-        """How long until it is due; None when it is not running."""
+        """Returns the time until the timer is due in milliseconds, or None if it is not running."""
         entry = self._entries.get(key)
         return None if entry is None else entry.due_ms - self._clock.monotonic_ms()
 
     def stop(self) -> None:
-        """Stop all."""
+        """Stop all timers."""
         for entry in self._entries.values():
             entry.timer.cancel()
         self._entries.clear()

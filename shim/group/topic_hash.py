@@ -1,7 +1,7 @@
-"""The hash of a group's topics that its epoch record carries (KIP-1101): XXH3-64 over what a rebalance depends on.
+"""The topic hash in a group's epoch record (KIP-1101): XXH3-64 over the topic data that a rebalance depends on.
 
-Bytes are laid out as Kafka's hash stream lays them (little endian, strings as UTF-16 code units followed by their
-count), so that Kafka, started on the same directory, finds nothing changed.
+The byte layout is that of Kafka's hash stream (little endian, strings as UTF-16 code units followed by their count), so
+that Kafka, started on the same directory, finds no change.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ def _signed(value: int) -> int:
 
 
 def hash_topic(topic: Topic, rack: str | None) -> int:
-    """Of its id, name, partition count and the racks of its replicas, which are all on this node."""
+    """Returns the hash of a topic: its id, name, partition count and the racks of its replicas, which are all on this
+    node."""
     count = len(topic.partitions)
     parts = [
         bytes((MAGIC,)),
-        topic.topic_id[7::-1],  # two longs, each turned to little endian
+        topic.topic_id[7::-1],  # two longs, each converted to little endian
         topic.topic_id[15:7:-1],
         _string(topic.name),
         _INT.pack(count),
@@ -49,5 +50,5 @@ def hash_topic(topic: Topic, rack: str | None) -> int:
 
 
 def combine(hashes: Iterable[int]) -> int:
-    """Of a group, from its topics' hashes in the order of their names."""
+    """Returns the hash of a group, from its topics' hashes in the order of their names."""
     return _signed(xxh3_64_intdigest(b"".join(_LONG.pack(value & 0xFFFFFFFFFFFFFFFF) for value in hashes)))

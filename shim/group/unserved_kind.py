@@ -1,7 +1,7 @@
-"""Groups of kinds that this version does not serve: in the log of a Kafka whose directory this is, or was.
+"""Groups of kinds that this version does not support, found in the log of a data directory that Kafka used.
 
-Their records are left as they are. Each group is known by its id, so that it is listed, its requests fail clearly, and
-nobody makes a group of another kind under the same id: Kafka could not read such a log.
+Their records are left unchanged. Each group is known by its id, so that it is listed, its requests fail with a clear
+error, and no group of another kind is created under the same id: Kafka could not read such a log.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class UnservedGroup:
-    """One group, known by its records alone."""
+    """One group, of which only the records exist."""
 
     state_name = "Unknown"
     is_empty = False
@@ -48,7 +48,7 @@ class UnservedGroup:
 
 
 class UnservedKind(GroupKind):
-    """A row that knows which groups there are, and refuses all that concerns them."""
+    """A row that tracks the ids of such groups and refuses all requests for them."""
 
     def __init__(self, name: str) -> None:
         self.name = name
