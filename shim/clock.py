@@ -1,7 +1,7 @@
 """The only module that reads a clock. Everything that waits or expires uses the broker's `Clock`.
 
-`RealClock` follows the machine; `VirtualClock` stands still until a test moves it. Timers run on the event loop thread.
-Chance has its home beside it: `clock.random`, seeded under a virtual clock.
+`RealClock` follows the machine. `VirtualClock` stands still until a test advances it. Timers run on the event loop
+thread. Random values come from `clock.random`, which is seeded under a virtual clock.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Timer(Protocol):
-        """What `call_later` and `every` return; cancelling twice, or after it fired, does nothing."""
+        """The handle that `call_later` and `every` return. Cancelling it twice, or after it ran, does nothing."""
 
         def cancel(self) -> None: ...
 
 
 class Clock:
-    """Time, timers and chance of one broker. Event-loop thread only, except `now_ms`, `monotonic_ms` and what says
-    otherwise."""
+    """Time, timers and randomness of one broker. Event-loop thread only, except `now_ms`, `monotonic_ms` and methods
+    that say otherwise."""
 
     random: Randomness
     is_virtual = False
@@ -45,7 +45,7 @@ class Clock:
         raise NotImplementedError
 
     def every(self, interval_ms: float, action: Callable[[], object]) -> Timer:
-        """Run `action` on the loop each time `interval_ms` have passed, also after it raised."""
+        """Run `action` on the loop every `interval_ms`, also after it raised."""
         raise NotImplementedError
 
     async def sleep_ms(self, delay_ms: float) -> None:
@@ -60,35 +60,36 @@ class Clock:
     # --- threads
 
     def begin_work(self) -> None:
-        """A thread is given work: a virtual clock stands still until `end_work`. Any thread."""
+        """Announce work of a thread: a virtual clock stands still until `end_work`. May be called from any thread."""
 
     def end_work(self) -> None:
-        """The work of one `begin_work` is over, and what it tells the loop has been told. Any thread."""
+        """End the work of one `begin_work`, after its results were passed to the loop. May be called from any
+        thread."""
 
     def pause(self) -> Pause:
-        """A wait for a thread whose work is under way."""
+        """Returns a wait for a thread in the middle of its work."""
         return Pause()
 
     # --- clients
 
     def heard_until_ms(self) -> float:
-        """The monotonic time until which every connected client counts as heard from, whatever it sent: where a
-        virtual clock was moved for clients that are alive. No real clock says so."""
+        """Returns the monotonic time until which every connected client counts as alive, whatever it sent. Only a
+        virtual clock that is advanced for live clients sets it."""
         return -1
 
 
 class Pause:
-    """Lets a thread wait for the machine's time. One thread waits at a time; `stop` comes from any other."""
+    """Lets a thread wait on the machine's time. Only one thread waits at a time; any other may call `stop`."""
 
     def __init__(self) -> None:
         self._stopped = threading.Event()
 
     def wait(self, delay_ms: float) -> None:
-        """Return when `delay_ms` have passed, or after `stop`."""
+        """Return after `delay_ms`, or after `stop`."""
         self._stopped.wait(delay_ms / 1000)
 
     def stop(self) -> None:
-        """End the wait under way, and every later one at once."""
+        """End the current wait, and every later one at once."""
         self._stopped.set()
 
 
@@ -119,7 +120,7 @@ class RealClock(Clock):
 
 
 class _Repeating:
-    """Re-armed before each run, so that a run that raises is not the last."""
+    """Re-armed before each run, so that it continues after a run that raises."""
 
     __slots__ = ("_action", "_clock", "_interval_ms", "_timer")
 
@@ -150,7 +151,7 @@ class _VirtualTimer:
         self.args = ()
 
 
-# A loop that never comes to rest in so many turns polls itself, and no clock can wait for it.
+# A loop that is not idle after so many turns polls itself, and no clock can wait for it.
 MOST_TURNS = 1_000_000
 # Due timers that wake nobody are run in a row; after so many, others get the loop.
 TIMERS_PER_TURN = 1000
@@ -159,9 +160,9 @@ TIMERS_PER_TURN = 1000
 class VirtualClock(Clock):
     """A clock that only a test advances. `advance` runs the due timers in order, each at its own time.
 
-    Starts at `start_ms`, by default at the machine's time: records that are far ahead of a broker's clock are refused.
-    `seed` repeats the ids of another run whose `random.seed` it was. Two brokers must not share it with one directory:
-    the second would give the ids of the first again.
+    Starts at `start_ms`, by default at the machine's time, because a broker refuses records whose timestamps are far
+    ahead of its clock. `seed` repeats the ids of the run that had this `random.seed`. Two brokers must not use one seed
+    with the same data directory: the second would generate the ids of the first again.
     """
 
     is_virtual = True
@@ -196,7 +197,7 @@ class VirtualClock(Clock):
     def call_later(self, delay_ms: float, callback: Callable[..., object], *args: Any) -> Timer:
         timer = _VirtualTimer(callback, args)
         if delay_ms <= 0:
-            # Nothing has to move for it: it runs on the next turn of the loop, like a real one.
+            # It needs no advance: it runs on the next turn of the loop, as with a real clock.
             loop = asyncio.get_running_loop()
             if loop is not self._loop:
                 self._loop = loop
@@ -226,16 +227,16 @@ class VirtualClock(Clock):
         self._wall_shift_ms = now_ms - self._start_ms - int(self._elapsed_ms)
 
     def advance(self, delay_ms: float) -> None:
-        """Move on by `delay_ms`, firing timers as their instants pass. What they wake as tasks runs on later turns of
-        the loop, and what they hand to threads when those come to it; `advance_and_settle` waits for both."""
+        """Advance by `delay_ms` and run each timer at its time. Tasks that the timers wake, and work that they pass to
+        threads, run on later turns of the loop; `advance_and_settle` waits for both."""
         target_ms = self._elapsed_ms + delay_ms
         while self._fire_next(target_ms):
             pass
         self._elapsed_ms = target_ms
 
     async def advance_and_settle(self, delay_ms: float, *, clients_alive: bool = False) -> None:
-        """As `advance`, and let everything come to rest before each next instant: woken tasks, steps of work in slices,
-        and what threads were given. `clients_alive`: all that time connected clients count as heard from."""
+        """As `advance`, but wait before each time step until woken tasks, work in slices and the work of threads are
+        done. `clients_alive`: connected clients count as alive during the whole advance."""
         if self._is_advancing:
             raise RuntimeError("this clock is being advanced")
         loop = asyncio.get_running_loop()
@@ -293,7 +294,7 @@ class VirtualClock(Clock):
     # --- rest
 
     def _is_stirred(self) -> bool:
-        """Whether a timer gave anyone something to do: a task, a later turn of the loop, a thread."""
+        """Returns whether a timer created work: a task, a later turn of the loop, or work for a thread."""
         if self._soon or self._work or self._has_new_tasks:
             return True
         for future in self._awaited:  # noqa: SIM110 a generator costs more than what it asks, at every timer
@@ -302,7 +303,8 @@ class VirtualClock(Clock):
         return False
 
     async def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Return when every task waits for what is not done, no step is left for a later turn, and no thread works."""
+        """Return when every task waits for something unfinished, no step is left for a later turn, and no thread
+        works."""
         current = asyncio.current_task()
         await asyncio.sleep(0)
         for _ in range(MOST_TURNS):
@@ -329,7 +331,7 @@ class VirtualClock(Clock):
             idle = None if self._work else self._idle
             if idle is not None:
                 self._idle = None
-                # Behind everything that the threads have told the loop.
+                # After everything that the threads passed to the loop.
                 idle.get_loop().call_soon_threadsafe(_finish, idle)
 
     async def _idleness(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -355,7 +357,7 @@ def _awaited(tasks: Iterator[asyncio.Task[Any]]) -> Iterator[asyncio.Future[Any]
 
 
 class _VirtualPause(Pause):
-    """While its thread waits here the clock may move: the thread is not at work then."""
+    """The clock may advance while its thread waits here, because the thread then does no work."""
 
     def __init__(self, clock: VirtualClock, loop: asyncio.AbstractEventLoop | None) -> None:
         super().__init__()

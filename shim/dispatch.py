@@ -75,10 +75,10 @@ class Dispatcher:
         self.broker = broker
 
     def handle(self, session: Session, frame: memoryview) -> Reply | None:
-        """Serve one request, `frame` being what follows its length. None when no answer is sent. `frame` may be reused
-        as soon as this returns.
+        """Serve one request. `frame` is what follows its length prefix, and may be reused as soon as this returns.
+        Returns None if no response is sent.
 
-        Raises DisconnectError when the connection must be closed instead.
+        Raises DisconnectError if the connection must be closed instead.
         """
         broker = self.broker
         try:
@@ -98,7 +98,7 @@ class Dispatcher:
             api.load()
         faults = broker.faults
         if faults.armed and faults.holds(RECEIVED):
-            frame = memoryview(bytes(frame))  # whoever is held outlives the receive buffer
+            frame = memoryview(bytes(frame))  # a held request outlives the receive buffer
         try:
             # Kafka reads no further than the last field; librdkafka sends more in Metadata version 13.
             request, _ = decode_prefix(api.request, version, frame, at)
@@ -138,7 +138,7 @@ class Dispatcher:
             raise
 
     def run(self, follow_up: Callable[[], None] | None) -> None:
-        """What follows an answer. It can fail no request: an error is logged."""
+        """Run the work that follows a response. An error is only logged, because the request has already succeeded."""
         if follow_up is None:
             return
         try:
@@ -157,7 +157,7 @@ class Dispatcher:
     async def _complete(
         self, context: Context, api: Api, request: Any, waiting: Coroutine[Any, Any, Any]
     ) -> Parts | None:
-        """The answer to a request that waits."""
+        """Returns the response to a request that waits."""
         try:
             response = await waiting
         except DisconnectError:
@@ -171,8 +171,8 @@ class Dispatcher:
     def _complete_flushed(
         self, context: Context, api: Api, request: Any, outcome: Outcome[Any]
     ) -> Coroutine[Any, Any, Parts]:
-        """The answer when the disk has what it tells. What follows the answer is done now: other requests come while
-        it waits."""
+        """Returns the response once its fsyncs are done. The follow-up runs now, because other requests are served
+        during the wait."""
         self.run(outcome.follow_up)
         return self._wait_and_encode(context, api, request, outcome)
 

@@ -301,12 +301,13 @@ class ClockControl:
         return self._clock.now_ms()
 
     def advance(self, duration: float | str, *, silent: bool = False) -> None:
-        """Move a virtual clock on, by milliseconds or by "61s", "5m", "2h", "7d", "250ms"; what falls due happens
-        first, in order, also what threads do for it.
+        """Advance a virtual clock by milliseconds or by "61s", "5m", "2h", "7d", "250ms". Due work runs first, in
+        order, including the work of threads.
 
-        Clients live by the machine's time and cannot speak meanwhile. Those that are connected count as heard from:
-        their connections stay open and their group members stay members, as with heartbeats. `silent` lets them be
-        silent all that time: sessions end and idle connections are closed."""
+        Clients use the machine's time and can send nothing during the advance. Connected clients count as alive: their
+        connections stay open and their group members stay members, as with heartbeats. With `silent` they count as
+        silent: sessions expire and idle connections are closed.
+        """
         if not isinstance(self._clock, VirtualClock):
             raise TypeError("only a virtual clock can be moved: Broker(clock='virtual')")
         clock, delay_ms = self._clock, milliseconds(duration)

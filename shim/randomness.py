@@ -1,4 +1,6 @@
-"""The only source of chance: ids, names that must not collide, keys of hashes. Reached through the broker's clock."""
+"""The only source of randomness: ids, names that must not collide, keys of hashes. Accessed through the broker's
+clock.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Randomness:
-    """Bytes of the operating system; or, with a seed, the same ones in each run."""
+    """Random bytes from the operating system, or, with a seed, the same bytes in each run."""
 
     __slots__ = ("_generator", "seed")
 
@@ -20,7 +22,7 @@ class Randomness:
         self.seed = seed
         self._generator: Random | None = None
         if seed is not None:
-            from random import Random  # late: it costs a start five milliseconds
+            from random import Random  # imported late: it costs five milliseconds of start-up
 
             self._generator = Random(seed)
 
@@ -33,23 +35,23 @@ class Randomness:
         return os.urandom(size) if self._generator is None else self._generator.randbytes(size)
 
     def integer(self, low: int, high: int) -> int:
-        """One of `low` to `high`, both included."""
+        """Returns an integer from `low` to `high`, both included."""
         return low + int.from_bytes(self.bytes_of(16)) % (high - low + 1)
 
     def uuid(self) -> bytes:
-        """A uuid of version 4 that does not begin with a dash in base64, which command lines would take for an option
-        (Kafka: Uuid.randomUuid)."""
+        """Returns a version 4 uuid that does not begin with a dash in base64, which command lines would take for an
+        option (Kafka: Uuid.randomUuid)."""
         while True:
             raw = self._uuid()
             if raw[0] >> 2 != 62:
                 return raw
 
     def uuid_text(self) -> str:
-        """`uuid` as Kafka prints it."""
+        """Returns `uuid` as Kafka prints it."""
         return uuid_text(self.uuid())
 
     def java_uuid_text(self) -> str:
-        """A uuid of version 4 as `java.util.UUID` prints it: the end of a classic member id."""
+        """Returns a version 4 uuid as `java.util.UUID` prints it: the suffix of a classic member id."""
         return java_uuid_text(self._uuid())
 
     def _uuid(self) -> bytes:

@@ -1,6 +1,6 @@
-"""Work that is done later, again and again, or in slices: one way for every part of the broker (Kafka: KafkaScheduler).
+"""Delayed work, periodic work, and work in slices, for every part of the broker (Kafka: KafkaScheduler).
 
-What belongs to one request or one member waits elsewhere: `waiters.Waiter`, `group.timers`.
+Waits of one request or one group member are elsewhere: `waiters.Waiter`, `group.timers`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class Scheduler:
-    """The tasks of one part of the broker, by name; a task takes the place of what has its name. Event-loop thread
-    only. Runs on the broker's clock, so that a virtual one sees all of it; a task that raises is run again when it is
-    due again, and its error goes to the loop."""
+    """The tasks of one part of the broker, by name. A new task replaces the one with its name. Event-loop thread only.
+    Uses the broker's clock, so that a virtual clock controls all tasks. A task that raises runs again when it is next
+    due, and its error goes to the loop's exception handler."""
 
     __slots__ = ("_clock", "_tasks")
 
@@ -30,7 +30,7 @@ class Scheduler:
         self._tasks[name] = self._clock.every(interval_ms, action)
 
     def after(self, name: str, delay_ms: float, action: Callable[..., object], *args: Any) -> None:
-        """Run `action(*args)` once, when the delay has passed."""
+        """Run `action(*args)` once, after the delay."""
         self.cancel(name)
         self._tasks[name] = self._clock.call_later(delay_ms, self._run, name, action, args)
 
@@ -39,24 +39,24 @@ class Scheduler:
         action(*args)
 
     def in_slices(self, name: str, slices: Iterator[object], pause_ms: float = 0) -> None:
-        """Run an iterator to its end: a slice at once, each other one on a later turn of the loop, or after a pause
-        that leaves the loop to others."""
+        """Run an iterator to its end: one slice at once, each further slice on a later turn of the loop, or after a
+        pause that leaves time for other work."""
         self.cancel(name)
         if next(slices, self) is not self:
             self.after(name, pause_ms, self.in_slices, name, slices, pause_ms)
 
     def is_scheduled(self, name: str) -> bool:
-        """Whether this task is still to run."""
+        """Returns whether this task is still scheduled."""
         return name in self._tasks
 
     def cancel(self, name: str) -> None:
-        """Drop a task; none of that name is no error."""
+        """Cancel a task. Does nothing if there is none of that name."""
         timer = self._tasks.pop(name, None)
         if timer is not None:
             timer.cancel()
 
     def stop(self) -> None:
-        """Drop all."""
+        """Cancel all tasks."""
         for timer in self._tasks.values():
             timer.cancel()
         self._tasks.clear()

@@ -1,8 +1,8 @@
 """DescribeQuorum (key 55), versions 0-2.
 
-The quorum of `__cluster_metadata` is this node alone: leader, only voter, up to date by definition. v1 adds the times,
-v2 directory ids, listeners of the voters and error messages. Any other partition is UNKNOWN_TOPIC_OR_PARTITION.
-
+The quorum of `__cluster_metadata` is this node alone: it is the leader, the only voter, and always up to date. v1 adds
+the times, v2 directory ids, listeners of the voters and error messages. Any other partition is
+UNKNOWN_TOPIC_OR_PARTITION.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def handle(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumRe
     )
     response.topics = [TopicData(topic_name=CLUSTER_METADATA_TOPIC, partitions=[partition])]
     if context.api_version >= FIRST_WITH_NODES:
-        # The listeners of controllers; here the one socket serves both.
+        # The listeners of controllers. Here one socket serves brokers and controllers.
         host, port = context.session.advertised()
         listener = Listener(name=context.listener.name, host=host, port=port)
         response.nodes = [Node(node_id=context.node_id, listeners=[listener])]

@@ -1,8 +1,7 @@
 """UpdateFeatures (key 57), versions 0-2.
 
-Finalises levels of features: all or none. v0 has `allow_downgrade`, v1 the type of upgrade and `validate_only`; v2 has
-no answer per feature any more. A level that cannot be set is INVALID_UPDATE_VERSION for the whole request.
-
+Finalises levels of features: all or none. v0 has `allow_downgrade`, v1 the type of upgrade and `validate_only`. The v2
+response has no results per feature. A level that cannot be set is INVALID_UPDATE_VERSION for the whole request.
 """
 
 from __future__ import annotations

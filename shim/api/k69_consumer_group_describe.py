@@ -1,7 +1,7 @@
 """ConsumerGroupDescribe (key 69), versions 0-1.
 
-Epochs, members, and current and target assignments of groups of the consumer protocol (KIP-848); GROUP_ID_NOT_FOUND for
-any other. v1 tells which members use the classic protocol.
+Returns epochs, members, and current and target assignments of groups of the consumer protocol (KIP-848);
+GROUP_ID_NOT_FOUND for any other group. v1 shows which members use the classic protocol.
 """
 
 from __future__ import annotations

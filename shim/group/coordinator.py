@@ -71,12 +71,13 @@ class GroupCoordinator:
         self._runtime.scheduler.every("expiry", interval_ms, self._expire)
 
     def stop(self) -> None:
-        """Stop the timers and answer delayed joins and syncs with NOT_COORDINATOR: their clients look for another."""
+        """Stop the timers and complete delayed joins and syncs with NOT_COORDINATOR, so that their clients look up the
+        coordinator again."""
         self._runtime.stop()
 
     def know_connected(self, has_member: Callable[[str, str], bool]) -> None:
-        """`has_member(group_id, member_id)`: whether the client of a member is connected. Asked under a virtual clock
-        alone, when a member has not been heard from for its session or rebalance time."""
+        """`has_member(group_id, member_id)` returns whether a member's client is connected. It is called only under a
+        virtual clock, when a member has sent nothing for its session or rebalance timeout."""
 
         def is_alive(key: Key) -> bool:
             return key[1] in (SESSION, REBALANCE) and has_member(key[0], key[2])
@@ -99,7 +100,7 @@ class GroupCoordinator:
     # --- administration
 
     def all_groups(self) -> list[Group]:
-        """Every group. Raises COORDINATOR_LOAD_IN_PROGRESS."""
+        """Returns all groups. Raises COORDINATOR_LOAD_IN_PROGRESS."""
         if GROUP_METADATA_TOPIC not in self._runtime.metadata.image.topics:
             return []
         found = self._runtime.loader.all_groups(range(self._runtime.partition_count()))

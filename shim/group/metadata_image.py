@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
 
 class CoordinatorMetadataImage:
-    """Made by the coordinator."""
+    """Created by the coordinator."""
 
     def __init__(self, config: BrokerConfig, metadata: Image, random: Randomness) -> None:
         self.config = config
         self.metadata = metadata
         self.random = random
-        # Where the metadata log was when a topic was last created: expressions resolved before it are stale.
+        # The offset of the metadata log when a topic was last created. Expressions that were resolved before it are
+        # stale.
         self.newest_topics_version = metadata.last_offset
         self._topic_hashes: dict[str, int] = {}
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.group")
 
-# Records of one batch, where there may be many (expiry, deleted topics).
+# Records per batch where there may be many (expiry, deleted topics).
 RECORDS_PER_BATCH = 500
 # The delay after which a timer is retried if its records could not be written.
 RETRY_MS = 1000
@@ -84,11 +84,11 @@ class CoordinatorRuntime:
         self.faults = faults
         self.timers = Timers(clock, on_timer)
         self._image: CoordinatorMetadataImage | None = None
-        # The groups that have been read from `__consumer_offsets`.
+        # The groups that were loaded from `__consumer_offsets`.
         self.loader = CoordinatorLoader(clock, logs, GROUP_METADATA_TOPIC, self._resume)
-        # Joins and syncs that wait.
+        # Delayed joins and syncs.
         self._purgatory: set[DelayedResponse] = set()
-        # Periodic work, and work that goes on a slice at a time.
+        # Periodic work, and work in slices.
         self.scheduler = Scheduler(clock)
 
     def stop(self) -> None:
@@ -117,7 +117,7 @@ class CoordinatorRuntime:
     # --- groups
 
     def partition_count(self) -> int:
-        """Of `__consumer_offsets`, also when it is not there yet."""
+        """Returns the partition count of `__consumer_offsets`, also if the topic does not exist yet."""
         topic = self.metadata.image.topics.get(GROUP_METADATA_TOPIC)
         return len(topic.partitions) if topic is not None else self.config.offsets_topic_num_partitions
 

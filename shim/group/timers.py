@@ -20,7 +20,8 @@ CALLS_PER_TURN = 100
 
 
 class _Entry:
-    """`armed_ms` is when the clock will call, `due_ms` when it is really meant, `delay_ms` after it was started."""
+    """`armed_ms` is when the clock calls back, `due_ms` when the timer is due, `delay_ms` the delay with which it was
+    started."""
 
     __slots__ = ("armed_ms", "delay_ms", "due_ms", "timer")
 
@@ -39,7 +40,7 @@ class Timers:
     def __init__(self, clock: Clock, on_due: Callable[[Key], None]) -> None:
         self._clock = clock
         self._on_due = on_due
-        # Whether a timer waits for a client that is connected: it cannot speak while a virtual clock is moved.
+        # Whether a timer waits for a connected client, which can send nothing while a virtual clock is advanced.
         self.is_alive: Callable[[Key], bool] = _nobody
         self._entries: dict[Key, _Entry] = {}
         # For this turn of the loop: the number of timers called, and those that wait for the next turn.

@@ -66,7 +66,7 @@ class TransactionCoordinator:
         self._faults = faults
         self._log = TransactionLog(config, logs, metadata, self.explanations)
         self._completion = Completion(self._log, clock, logs, metadata, faults, self.explanations)
-        # From start() to stop().
+        # Set from start() to stop().
         self._scheduler = Scheduler(clock)
 
     # --- life
@@ -83,7 +83,7 @@ class TransactionCoordinator:
         every("expire", config.transaction_remove_expired_transaction_cleanup_interval_ms, self.remove_expired)
 
     def stop(self) -> None:
-        """Stop the timers. Nothing is lost: all state is records."""
+        """Stop the timers. No state is lost, because all of it is in records."""
         self._scheduler.stop()
         self._completion.stop()
 

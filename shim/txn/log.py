@@ -117,7 +117,8 @@ class TransactionLog:
             value = record.value
             txn = None if value is None else records.decode_value(transactional_id, value)
         except (ValueError, StructError) as error:
-            # Of another version, or nothing that a broker wrote: no reason to keep all others from their transactions.
+            # A record of another version or with invalid bytes. It must not keep the other transactional ids from being
+            # loaded.
             logger.warning(
                 "skipping a record of %s-%d at %d: %s", TRANSACTION_STATE_TOPIC, log.partition, record.offset, error
             )
@@ -187,14 +188,14 @@ class TransactionLog:
         return log is not None and log.config.flush_messages < NEVER
 
     def partition_log(self, partition: int) -> PartitionLog:
-        """Raises NOT_COORDINATOR when there is no such partition here, or not online."""
+        """Returns the log of a partition. Raises NOT_COORDINATOR if it does not exist or is offline."""
         log = self._logs.find(TRANSACTION_STATE_TOPIC, partition)
         if log is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{TRANSACTION_STATE_TOPIC}-{partition} is not here")
         return log
 
     def partition_for(self, transactional_id: str) -> int:
-        """The partition that holds the transactional id (B1)."""
+        """Returns the partition that holds the transactional id (B1)."""
         topic = self._metadata.image.topics.get(TRANSACTION_STATE_TOPIC)
         count = len(topic.partitions) if topic is not None else self._config.transaction_state_log_num_partitions
         return internal_partition(transactional_id, count)
