@@ -138,7 +138,7 @@ class Dispatcher:
             raise
 
     def run(self, follow_up: Callable[[], None] | None) -> None:
-        """Run the work that follows a response. An error is only logged, because the request has already succeeded."""
+        """Run the work that follows a response. An error is logged and fails no request."""
         if follow_up is None:
             return
         try:

@@ -7,8 +7,8 @@ producer id and epoch that the client holds (KIP-360). v4 returns PRODUCER_FENCE
 INVALID_PRODUCER_EPOCH. v5 is for clients that know TRANSACTION_ABORTABLE. v6 (two-phase commit, KIP-939) is unstable in
 Kafka 4.3.1 and not served.
 
-A request with the tagged field `RESOLVE_TAG` first ends a transaction that is stuck because another coordinator wrote a
-marker with a newer epoch (D18; ADR 0012).
+A request with the tagged field `RESOLVE_TAG` first ends a transaction that is stuck because another coordinator's
+marker came first (D18; ADR 0012).
 """
 
 from __future__ import annotations

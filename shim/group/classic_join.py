@@ -324,7 +324,7 @@ def complete(group: ClassicGroup, decision: Decision, now_ms: int) -> None:
     if not group.members:
         decision.records.append(group.empty_generation_record(now_ms))
         decision.changes.append(lambda: group.start_generation(now_ms))
-        # If the record cannot be written now, the timer retries: perhaps no other request ends this join phase.
+        # The timer JOIN retries if the record cannot be written, because perhaps no other event ends this join phase.
         decision.retries.append((group_id, JOIN, ""))
         return
     group.start_generation(now_ms)
