@@ -1,1 +1,1 @@
-"""The checker of histories: what clients did and saw, judged by what Kafka promises. Imports nothing of the broker."""
+"""Checks histories of client operations against Kafka's guarantees. This package imports nothing of the broker."""

@@ -1,6 +1,6 @@
-"""The anomalies that one key, or one process, shows. Each check is a generator of (class, details).
+"""Checks for anomalies of a single key or a single process. Each check yields (class, details).
 
-Classes are named as in Jepsen's Kafka workload; `checker` says which of them are errors.
+The class names are those of Jepsen's Kafka workload. `checker` decides which classes are errors.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ UNSEEN = "unseen"
 
 
 def lost_writes(evidence: Evidence) -> Iterator[Found]:
-    """A committed value that no reader got, although a later one of its key was read."""
+    """Finds committed values that no reader got although a reader got a later value of the same key."""
     for name, key in evidence.keys.items():
         for value, writer in key.writers.items():
             if writer.outcome != OK or value in key.read_committed:
@@ -49,7 +49,7 @@ def lost_writes(evidence: Evidence) -> Iterator[Found]:
 
 
 def unseen(evidence: Evidence) -> Iterator[Found]:
-    """A committed value that no reader got by the end, and nothing after it either."""
+    """Finds committed values that no reader got by the end, and behind which no value was read."""
     for name, key in evidence.keys.items():
         for value, writer in key.writers.items():
             if writer.outcome != OK or value in key.read_committed:
@@ -60,7 +60,7 @@ def unseen(evidence: Evidence) -> Iterator[Found]:
 
 
 def aborted_reads(history: Sequence[Operation], evidence: Evidence) -> Iterator[Found]:
-    """A read_committed reader got a value of an operation that failed (G1a)."""
+    """Finds values of failed operations that a read_committed reader got (G1a)."""
     for operation in history:
         if not operation.committed_reads:
             continue
@@ -79,7 +79,7 @@ def aborted_reads(history: Sequence[Operation], evidence: Evidence) -> Iterator[
 
 
 def precommitted_reads(history: Sequence[Operation], evidence: Evidence) -> Iterator[Found]:
-    """An operation got, under read_committed, what it wrote itself: it cannot have been committed yet."""
+    """Finds read_committed operations that read their own writes. At that time the writes cannot be committed yet."""
     for operation in history:
         if not operation.committed_reads:
             continue
@@ -94,7 +94,7 @@ def precommitted_reads(history: Sequence[Operation], evidence: Evidence) -> Iter
 
 
 def inconsistent_offsets(evidence: Evidence) -> Iterator[Found]:
-    """One offset, two values."""
+    """Finds offsets at which more than one value was seen."""
     for name, key in evidence.keys.items():
         for offset, values in key.values.items():
             if len(values) > 1:
@@ -102,7 +102,7 @@ def inconsistent_offsets(evidence: Evidence) -> Iterator[Found]:
 
 
 def duplicates(evidence: Evidence) -> Iterator[Found]:
-    """One value, two offsets."""
+    """Finds values that were seen at more than one offset."""
     for name, key in evidence.keys.items():
         for value, offsets in key.offsets.items():
             if len(offsets) > 1:
@@ -110,14 +110,14 @@ def duplicates(evidence: Evidence) -> Iterator[Found]:
 
 
 class _Positions:
-    """Where each process is in each key."""
+    """The position of each process in each key."""
 
     __slots__ = ("_evidence", "_known", "_last")
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
         self._last: dict[tuple[int, str], int] = {}
-        # (key, committed only) -> offsets with values, in order
+        # (key, read_committed) -> sorted offsets that hold values
         self._known: dict[tuple[str, bool], list[int]] = {}
 
     def reset(self, process: int, keys: Sequence[str]) -> None:
@@ -125,13 +125,13 @@ class _Positions:
             self._last.pop((process, name), None)
 
     def move(self, process: int, name: str, offset: int) -> int | None:
-        """The position before, if there was one."""
+        """Sets the position and returns the previous one, or None if there was none."""
         before = self._last.get((process, name))
         self._last[process, name] = offset
         return before
 
     def skipped(self, name: str, is_committed: bool, after: int, before: int) -> list[int]:
-        """Offsets strictly between that hold what this reader must see."""
+        """Returns the offsets strictly between `after` and `before` that a reader of this isolation level must see."""
         known = self._known.get((name, is_committed))
         if known is None:
             key = self._evidence.keys[name]
@@ -141,8 +141,9 @@ class _Positions:
 
 
 def poll_order(history: Sequence[Operation], evidence: Evidence) -> Iterator[tuple[str, str, bool]]:
-    """A process's polls of a key go backwards, stand still, or leave out what is there. (class, details,
-    subscribed)."""
+    """Finds polls of a process that go backwards in a key, repeat an offset, or skip existing values. Yields (class,
+    details, subscribed).
+    """
     positions = _Positions(evidence)
     for operation in history:
         polled_here: set[str] = set()
@@ -175,7 +176,9 @@ def poll_order(history: Sequence[Operation], evidence: Evidence) -> Iterator[tup
 
 
 def send_order(history: Sequence[Operation], evidence: Evidence) -> Iterator[Found]:
-    """A process's sends to a key get offsets that go backwards, or inside one operation leave room for others'."""
+    """Finds sends of a process to a key whose offsets go backwards, or whose offsets within one operation have other
+    values between them.
+    """
     last: dict[tuple[int, str], int] = {}
     known: dict[str, list[int]] = {}
     for operation in history:

@@ -1,4 +1,6 @@
-"""Judge a history: every anomaly by class, and which of them are errors under the policy of part E of SEMANTICS.md."""
+"""Checks a history for all classes of anomalies and decides which are errors under the policy of part E of
+SEMANTICS.md.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +14,15 @@ if TYPE_CHECKING:
 
     from kafka_shim.history.operations import Operation
 
-# Writes of a transaction are not isolated from other producers': these happen by right.
+# Kafka does not isolate the writes of a transaction from those of other producers, so these classes are legal.
 ALWAYS_TOLERATED = frozenset({cycles.G0, anomalies.INT_SEND_SKIP})
-# Where partitions are given by a group, a rebalance moves positions.
+# If a group assigns the partitions, a rebalance changes positions.
 TOLERATED_WHEN_SUBSCRIBED = frozenset({anomalies.POLL_SKIP, anomalies.NONMONOTONIC_POLL})
 SHOWN_PER_CLASS = 10
 
 
 class Report:
-    """What was found. `errors` and `tolerated`: class -> details in the order of the history."""
+    """The result of a check. `errors` and `tolerated` map a class to its details, in the order of the history."""
 
     __slots__ = ("committed", "errors", "operations", "polled", "sent", "tolerated")
 
@@ -37,7 +39,7 @@ class Report:
         return not self.errors
 
     def lines(self) -> Iterator[str]:
-        """For people."""
+        """Yields the report as text lines."""
         yield (
             f"{self.operations} operations, {self.committed} committed, {self.sent} records sent, {self.polled} polled"
         )
@@ -49,8 +51,11 @@ class Report:
 
 
 def check(operations: Iterable[Operation], write_edges: bool = False, final_reads: bool = True) -> Report:
-    """All checks over a whole history. `final_reads`: readers went on to the end of every key after the last write, so
-    that what nobody saw is `unseen`. `write_edges`: see `cycles.find`; then G1c is tolerated."""
+    """Runs all checks on a whole history.
+
+    `final_reads`: readers continued to the end of every key after the last write, so a committed value that nobody read
+    is `unseen`. `write_edges`: see `cycles.find`; with it G1c is tolerated.
+    """
     history = list(operations)
     evidence = gather(history)
     report = _counted(history)

@@ -1,4 +1,4 @@
-"""Cycles among committed operations: G0 (of writes over writes) and G1c (with reads of writes)."""
+"""Finds dependency cycles among committed operations: G0 (write-write only) and G1c (with write-read dependencies)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ G1C = "G1c"
 
 
 def find(history: Sequence[Operation], evidence: Evidence, write_edges: bool = False) -> Iterator[tuple[str, str]]:
-    """G0: operations whose writes follow each other in a circle, over all keys. G1c: operations that read each other's
-    writes in a circle; with `write_edges` the circle may pass over writes as well, which in Kafka happens by right."""
+    """Yields (class, details) for each cycle.
+
+    G0 is a cycle of operations whose writes follow each other, over all keys. G1c is a cycle of operations that read
+    each other's writes. With `write_edges` a G1c cycle may also contain write-write edges, which Kafka allows.
+    """
     writes = _write_edges(evidence)
     for component in strong_components(writes):
         yield G0, f"lines {sorted(component)!r} overwrite each other in a circle"
@@ -66,7 +69,7 @@ def _read_edges(history: Sequence[Operation], evidence: Evidence) -> Graph:
 
 
 def strong_components(graph: Graph) -> Iterator[set[int]]:
-    """Strongly connected components of more than one node (Tarjan's, without recursion)."""
+    """Yields the strongly connected components with more than one node (Tarjan's algorithm, iterative)."""
     order: dict[int, int] = {}
     low: dict[int, int] = {}
     on_stack: set[int] = set()

@@ -1,4 +1,5 @@
-"""What a history proves about each key: who wrote which value, at which offset, and who read it. One pass."""
+"""Collects, in one pass over a history, what it proves about each key: who wrote a value, at which offset, who read it.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +13,12 @@ if TYPE_CHECKING:
 
 
 class KeyEvidence:
-    """One key (partition).
+    """The evidence for one key (partition).
 
-    `writers`: value -> the operation that sent it. `offsets`: value -> every offset it was seen at, by its sender's
-    acknowledgement or by readers. `values`: offset -> every value seen there. `read_committed`: values that some
-    read_committed reader got; `read`: by any reader. `last_read_offset`: the highest that a read_committed reader got.
+    `writers`: value -> the operation that sent it. `offsets`: value -> every offset at which it was seen, from the
+    sender's acknowledgement or from readers. `values`: offset -> every value seen there. `read_committed`: values that
+    a read_committed reader got; `read`: values that any reader got. `last_read_offset`: the highest offset that a
+    read_committed reader got.
     """
 
     __slots__ = ("last_read_offset", "offsets", "read", "read_committed", "values", "writers")
@@ -30,13 +32,14 @@ class KeyEvidence:
         self.last_read_offset = -1
 
     def see(self, offset: int, value: Value) -> None:
-        """`value` was at `offset`, somebody says."""
+        """Records that an operation reported `value` at `offset`."""
         self.offsets.setdefault(value, set()).add(offset)
         self.values.setdefault(offset, set()).add(value)
 
     def committed_offsets(self) -> list[int]:
-        """Where committed values are, in order: read by read_committed readers, or acknowledged in a committed
-        operation."""
+        """The sorted offsets of committed values: those that a read_committed reader got, or that were acknowledged in
+        a committed operation.
+        """
         return sorted(
             {
                 offset
@@ -47,7 +50,7 @@ class KeyEvidence:
         )
 
     def all_offsets(self) -> list[int]:
-        """Where any value is, aborted ones too, in order."""
+        """The sorted offsets of all values, including aborted ones."""
         return sorted(self.values)
 
     def _is_committed(self, value: Value) -> bool:
@@ -56,7 +59,9 @@ class KeyEvidence:
 
 
 class Evidence:
-    """All keys of a history, and the sends of one key that were given twice (a fault of the history itself)."""
+    """The evidence for all keys of a history, and the sends whose value was already sent to the same key (an error of
+    the history itself).
+    """
 
     __slots__ = ("keys",)
 
@@ -64,7 +69,7 @@ class Evidence:
         self.keys: dict[str, KeyEvidence] = {}
 
     def key(self, name: str) -> KeyEvidence:
-        """Made when it is new."""
+        """Returns the evidence for a key; creates it if it is new."""
         found = self.keys.get(name)
         if found is None:
             found = self.keys[name] = KeyEvidence()
@@ -72,7 +77,9 @@ class Evidence:
 
 
 def gather(history: Sequence[Operation]) -> Evidence:
-    """Raises ValueError when a value is sent twice to one key: then nothing could be told apart."""
+    """Collects the evidence of a history. Raises ValueError if a value is sent twice to one key, because its writes
+    could then not be told apart.
+    """
     evidence = Evidence()
     for operation in history:
         for op in operation.ops:

@@ -30,7 +30,7 @@ READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
 
 
 class Operation:
-    """One line. `index` is its place in the history."""
+    """One line of a history. `index` is its position in the history."""
 
     __slots__ = ("committed_reads", "index", "ops", "outcome", "process", "subscribed")
 
@@ -52,7 +52,9 @@ class Operation:
 
     @classmethod
     def from_json(cls, index: int, line: dict[str, Any]) -> Operation:
-        """Raises ValueError for an outcome, isolation or kind of operation that there is not."""
+        """Builds an operation from parsed JSON. Raises ValueError for an unknown outcome, isolation level or kind of
+        operation.
+        """
         outcome = line["outcome"]
         if outcome not in OUTCOMES:
             raise ValueError(f"line {index}: outcome {outcome!r} is none of {OUTCOMES}")
@@ -67,7 +69,7 @@ class Operation:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The opposite of `from_json`."""
+        """Returns the operation as a JSON object; the inverse of `from_json`."""
         line: dict[str, Any] = {"process": self.process, "outcome": self.outcome, "ops": self.ops}
         if not self.committed_reads:
             line["isolation"] = READ_UNCOMMITTED
@@ -77,13 +79,13 @@ class Operation:
 
 
 def read(lines: Iterable[str]) -> Iterator[Operation]:
-    """Parse lines of JSON; empty ones are skipped."""
+    """Yields the operations of JSON lines. Skips empty lines."""
     for index, line in enumerate(line for line in lines if line.strip()):
         yield Operation.from_json(index, json.loads(line))
 
 
 def write(operations: Iterable[Operation], file: TextIO) -> None:
-    """One line of JSON each."""
+    """Writes operations as JSON lines."""
     for operation in operations:
         json.dump(operation.to_json(), file, separators=(",", ":"))
         file.write("\n")

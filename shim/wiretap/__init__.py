@@ -1,3 +1,3 @@
-"""Recording, replaying and comparing what clients and brokers of Kafka say to each other. Imports nothing of the
-broker.
+"""Records, replays and compares the Kafka protocol traffic between clients and brokers. This package imports nothing of
+the broker.
 """

@@ -1,8 +1,8 @@
-"""A capture: every frame of a recording in the order in which the recorder saw it, in one compact file.
+"""The capture file: every frame of a recording, in the order in which the recorder saw it.
 
-The file starts with MAGIC; each entry is kind (1 byte), connection number (4), microseconds since the start (8),
-length (4) and the bytes, big-endian. A frame is stored as the client or broker sent it, without its length, before
-addresses are rewritten.
+The file starts with MAGIC. Each entry has a header, big-endian: kind (1 byte), connection number (4 bytes),
+microseconds since the start of the recording (8 bytes), frame size in bytes (4 bytes). The frame follows. A frame is
+stored as the client or broker sent it, without its length prefix and before addresses are rewritten.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ENTRY = Struct(">BIQI")
 
 
 class Kind(IntEnum):
-    """What an entry is."""
+    """The kind of an entry."""
 
     OPENED = 0
     REQUEST = 1
@@ -43,7 +43,7 @@ class CaptureError(Exception):
 
 
 class CaptureWriter:
-    """Appends entries to a new file; a context manager. One thread."""
+    """Appends entries to a new file. A context manager; not thread-safe."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._file: BinaryIO = Path(path).open("wb")  # noqa: SIM115 - `close` closes it
@@ -51,7 +51,7 @@ class CaptureWriter:
         self._began_ns = time.monotonic_ns()
 
     def write(self, kind: Kind, connection: int, frame: bytes = b"") -> Entry:
-        """Adds an entry of now and answers it."""
+        """Appends an entry with the current time and returns it."""
         entry = Entry(kind, connection, (time.monotonic_ns() - self._began_ns) // 1000, frame)
         self._file.write(ENTRY.pack(kind, connection, entry.time_us, len(frame)) + frame)
         return entry
@@ -67,7 +67,9 @@ class CaptureWriter:
 
 
 def read_capture(path: str | os.PathLike[str]) -> Iterator[Entry]:
-    """The entries of a file; what a killed recorder left unfinished at the end is not given. Raises CaptureError."""
+    """Yields the entries of a capture file. Skips an incomplete entry at the end, which a killed recorder leaves.
+    Raises CaptureError if the file does not start with MAGIC.
+    """
     with Path(path).open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             raise CaptureError(f"{os.fspath(path)} is not a capture")

@@ -1,5 +1,5 @@
-"""Whether two answers mean the same: ids that a broker invents are paired, what depends on time and place is left
-out.
+"""Compares two responses by meaning. Pairs the ids that each broker generates, and ignores fields that depend on the
+time or the host.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-# Different on every broker and in every run.
+# Fields that are not compared: they differ between brokers and between runs.
 IGNORED = {
     *(
         "throttle_time_ms",
@@ -31,12 +31,12 @@ IGNORED = {
     *("leader_epoch", "current_leader_epoch", "committed_leader_epoch", "finalized_features_epoch"),
     *("offset_lag", "total_bytes", "usable_bytes", "size"),
 }
-# Ids that brokers invent: a recorded one stands for whatever the other broker says in its place.
+# Ids that brokers generate. A recorded id is paired with the id that the other broker returns in the same place.
 INVENTED = {
     *("producer_id", "topic_id", "member_id", "leader", "session_id", "node_id", "leader_id", "controller_id"),
     *("replica_nodes", "isr_nodes", "offline_replicas", "broker_id"),
 }
-# A broker says these while it is getting ready; another may be ready sooner or later.
+# Transient errors of a broker that is not ready yet. Another broker may be ready earlier or later.
 PASSING = {
     "COORDINATOR_NOT_AVAILABLE",
     "COORDINATOR_LOAD_IN_PROGRESS",
@@ -46,33 +46,34 @@ PASSING = {
     "UNKNOWN_TOPIC_OR_PARTITION",
     "UNSTABLE_OFFSET_COMMIT",
 }
-# They stand for nothing, on both sides; so does session 0.
+# Values that mean "no id" on both sides. Fetch session 0 means the same.
 NO_ID = (-1, "", ZERO_UUID)
 
 
 class Pairs:
-    """Which value of one side stands for which of the other, by kind of field."""
+    """Maps recorded ids to live ids, separately for each kind of id."""
 
     def __init__(self) -> None:
         self._pairs: dict[tuple[str, Any], Any] = {}
 
     def learn(self, field: str, recorded: Any, live: Any) -> bool:
-        """Pairs two values; False when the recorded one is paired with another already."""
+        """Pairs two values. Returns False if the recorded value is already paired with a different live value."""
         if recorded in NO_ID or live in NO_ID or (field == "session_id" and 0 in (recorded, live)):
             return bool(recorded == live)
         return bool(self._pairs.setdefault((kind_of(field), recorded), live) == live)
 
     def relearn(self, field: str, recorded: Any, live: Any) -> None:
-        """Pairs two values whatever was before: an id that changes its meaning, such as a session's."""
+        """Pairs two values and replaces an earlier pair. For ids that are reused, such as fetch session ids."""
         self._pairs[kind_of(field), recorded] = live
 
     def live(self, field: str, recorded: Any) -> Any:
-        """What to say instead of a recorded value."""
+        """Returns the live value that is paired with a recorded value, or the recorded value itself if it has no pair.
+        """
         return self._pairs.get((kind_of(field), recorded), recorded)
 
 
 def kind_of(field: str) -> str:
-    """Fields with values of one kind share their pairs."""
+    """Returns the kind of id that a field holds. Fields of the same kind share their pairs."""
     if field.endswith("producer_id"):
         return "producer_id"
     if field in ("member_id", "leader"):
@@ -87,15 +88,16 @@ def is_invented(field: str) -> bool:
 
 
 def answers_differ(recorded: Any, live: Any, pairs: Pairs) -> list[str]:
-    """As ``differences``; but where both brokers only say that they are getting ready, each may say it in its way: the
-    client asks again."""
+    """Returns the same as ``differences``, but returns no lines if both responses hold only transient errors (PASSING)
+    and the recorded one holds at least one. The client retries in either case.
+    """
     lines = differences(recorded, live, pairs)
     errors = error_codes(recorded)
     return [] if errors and {*errors, *error_codes(live)} <= PASSING else lines
 
 
 def differences(recorded: Any, live: Any, pairs: Pairs, path: str = "", field: str = "") -> list[str]:
-    """Where two answers mean different things, one line each; learns the ids that it meets."""
+    """Returns one line for each place where two responses differ in meaning. Adds the ids that it meets to `pairs`."""
     if isinstance(recorded, Message) and isinstance(live, Message):
         found: list[str] = []
         for row in recorded.FIELDS:
@@ -117,7 +119,9 @@ def differences(recorded: Any, live: Any, pairs: Pairs, path: str = "", field: s
 
 
 def _order(value: Any) -> str:
-    """By what names an entry: invented ids, and what differs anyway, say nothing."""
+    """Returns the sort key of a list entry. It leaves out generated ids and ignored fields, because they differ between
+    the two sides.
+    """
     if isinstance(value, Message):
         names = [row[0] for row in value.FIELDS if row[0] not in IGNORED and not is_invented(row[0])]
         return repr([_order(getattr(value, name)) for name in names])
@@ -131,7 +135,7 @@ def _shown(field: str, value: Any) -> str:
 
 
 def batches_of(data: Any) -> Iterator[tuple[bytes, Batch]]:
-    """(the buffer, its batch) for each whole batch of a records field; what is cut off at the end is left out."""
+    """Yields (buffer, batch) for each complete batch of a records field. Stops at an incomplete or invalid batch."""
     if data is None:
         return
     raw = bytes(data) if isinstance(data, bytes | bytearray | memoryview) else b"".join(bytes(part) for part in data)
@@ -146,7 +150,9 @@ def batches_of(data: Any) -> Iterator[tuple[bytes, Batch]]:
 
 
 def records_of(data: Any) -> dict[int, tuple[object, ...]]:
-    """What a Fetch answer's records say by offset: key, value and headers, or the kind of a marker."""
+    """Returns the records of a Fetch response by offset: (key, value, headers...) of a data record, or the kind of a
+    transaction marker.
+    """
     found: dict[int, tuple[object, ...]] = {}
     for raw, batch in batches_of(data):
         for record in iterate(raw, batch.position, batch.end_position):

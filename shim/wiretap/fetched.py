@@ -1,4 +1,5 @@
-"""What the fetches of a recording and of its replay returned: records and aborted transactions, by partition."""
+"""Collects what the fetches of a recording and of its replay returned, by partition: records and aborted transactions.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +23,10 @@ Partition = tuple[str | bytes, int]
 
 @dataclass
 class Seen:
-    """`aborted` are (producer id, first offset) of what fetches with read_committed listed; `committed` are the offsets
-    that such fetches returned."""
+    """What one side fetched from one partition. `records` are the records by offset. `aborted` holds (producer id,
+    first offset) of each aborted transaction that a read_committed fetch listed. `committed` holds the offsets that
+    read_committed fetches returned.
+    """
 
     records: dict[int, tuple[object, ...]] = field(default_factory=dict)
     aborted: set[tuple[int, int]] = field(default_factory=set)
@@ -38,7 +41,7 @@ class Seen:
 
 
 class Fetched:
-    """Both sides; `pairs` say which recorded id stands for which of now."""
+    """What both sides fetched. `pairs` maps recorded ids to live ids."""
 
     def __init__(self, pairs: Pairs) -> None:
         self._pairs = pairs
@@ -46,7 +49,8 @@ class Fetched:
         self._now: dict[Partition, Seen] = defaultdict(Seen)
 
     def add(self, request: Any, recorded: Any, live: Any) -> None:
-        """Two answers to one Fetch. Recorded topic ids are said as those of now."""
+        """Adds the recorded and the live response to one Fetch request. Recorded topic ids are translated to live ones.
+        """
         committed = request.isolation_level == READ_COMMITTED
         for side, answer in ((self._before, recorded), (self._now, live)):
             for topic in answer.responses:
@@ -57,7 +61,8 @@ class Fetched:
                     side[name, part.partition_index].add(part, committed=committed)
 
     def missing(self) -> Iterator[Question]:
-        """What to ask the broker so that everything recorded can be compared."""
+        """Yields the additional fetches that the live broker must serve so that every recorded record can be compared.
+        """
         for where, before in self._before.items():
             now = self._now[where]
             if missed := before.records.keys() - now.records.keys():
@@ -66,8 +71,10 @@ class Fetched:
                 yield Question(where, now, before.committed, committed=True)
 
     def compare(self, *, is_whole: bool = True) -> tuple[int, list[list[str]]]:
-        """(number of records compared, what differs: lines for each partition). Without `is_whole`, only what both
-        sides have fetched: how much they did is chance."""
+        """Returns (number of records compared, differences). The differences are a list of lines for each partition. If
+        `is_whole` is false, compares only the offsets that both sides have fetched, because how far each side fetched
+        is a matter of timing.
+        """
         count, found = 0, []
         for where, before in self._before.items():
             now, lines = self._now[where], []
@@ -84,7 +91,7 @@ class Fetched:
                 (said, now.aborted, "recorded, not now"),
                 (now.aborted, said, "now, not recorded"),
             ):
-                # A list may tell of more than the range that was fetched.
+                # The list of aborted transactions may reach beyond the fetched range.
                 lines += [
                     f"{_shown(where)}: aborted from {first} {words}"
                     for _, first in sorted(mine - theirs)
@@ -96,8 +103,9 @@ class Fetched:
 
 
 class Question:
-    """Fetches of one partition, from the first of some offsets to the last: send `message` and give its answer to
-    `take`, until `message` is None."""
+    """A series of fetches of one partition, from the lowest to the highest of `offsets`. The caller sends `message` and
+    passes the response to `take`, until `message` is None.
+    """
 
     def __init__(self, where: Partition, seen: Seen, offsets: Set[int], *, committed: bool) -> None:
         self._where = where

@@ -1,4 +1,4 @@
-"""Frames as typed messages, and back."""
+"""Converts frames to typed messages and back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PRODUCE, API_VERSIONS = 0, 18
 
 
 class Request(NamedTuple):
-    """`message` is None for a request whose body could not be read; its frame still can be passed on."""
+    """A parsed request. `message` is None if the body could not be parsed; the frame can still be forwarded."""
 
     api_key: int
     version: int
@@ -37,12 +37,12 @@ class Request(NamedTuple):
 
     @property
     def is_answered(self) -> bool:
-        """Only a Produce with acks=0 is not."""
+        """Whether the broker sends a response. Only a Produce request with acks=0 has none."""
         return not (self.api_key == PRODUCE and self.message is not None and self.message.acks == 0)
 
 
 def parse_request(frame: bytes) -> Request:
-    """Reads a request without its length. Raises WireError when not even the header can be read."""
+    """Parses a request frame without its length prefix. Raises WireError if the header cannot be parsed."""
     api_key, version, correlation_id, client_id, start = parse_request_header(frame)
     try:
         message, _ = decode_prefix(request_class(api_key), version, frame, start)
@@ -52,7 +52,7 @@ def parse_request(frame: bytes) -> Request:
 
 
 def parse_response(request: Request, frame: bytes) -> Any:
-    """The response to `request`; None when it cannot be read."""
+    """Parses the response to `request`. Returns None if it cannot be parsed."""
     version = request.version
     try:
         _, start = parse_response_header(request.api_key, version, frame)
@@ -61,14 +61,14 @@ def parse_response(request: Request, frame: bytes) -> Any:
         except (WireError, ValueError):
             if request.api_key != API_VERSIONS:
                 raise
-            # A broker that does not know the version of ApiVersions answers in version 0.
+            # A broker that does not support the requested ApiVersions version responds with version 0 (KIP-511).
             return decode_prefix(response_class(request.api_key), 0, frame, start)[0]
     except (WireError, KeyError, ValueError):
         return None
 
 
 def build_request(request: Request) -> bytes:
-    """The frame of a request whose message was changed."""
+    """Returns the frame of a request, for requests whose message was changed. The frame has no length prefix."""
     header = Writer()
     header.int16(request.api_key)
     header.int16(request.version)
@@ -80,13 +80,13 @@ def build_request(request: Request) -> bytes:
 
 
 def build_response(request: Request, message: Message) -> bytes:
-    """The frame of a response to `request`."""
+    """Returns the frame of a response to `request`, without a length prefix."""
     tags = b"\0" if response_header_version(request.api_key, request.version) == 1 else b""
     return request.correlation_id.to_bytes(4, "big", signed=True) + tags + encode(message, request.version)
 
 
 def error_codes(value: Any) -> list[str]:
-    """Every error code other than 0 in a message, in order."""
+    """Returns the names of all non-zero error codes in a message, in order."""
     found: list[str] = []
     if isinstance(value, Message):
         for row in value.FIELDS:

@@ -1,10 +1,10 @@
-"""The order in which a capture's requests are sent again.
+"""Arranges the requests of a capture in the order in which a replay sends them.
 
-Two things that happened by chance when it was recorded are made certain, so that another broker is asked the same:
+Two results of timing in the recording are made deterministic, so that another broker gets the same requests:
 
-- A request that the broker refused because it was getting ready, and that its client sent again until it got through,
-  is sent once: where it got through. A broker that is ready at once would otherwise do it twice.
-- Appends of several connections to one partition go in the order of the offsets that they got.
+- A request that failed with a transient error, and that the client retried until it succeeded, is sent once, at the
+  place of the successful attempt. Otherwise a broker that is ready at once would execute it twice.
+- Appends from several connections to one partition are sent in the order of their base offsets.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 PRODUCE, FETCH, METADATA, JOIN_GROUP, SYNC_GROUP, CREATE_TOPICS, END_TXN = 0, 1, 3, 11, 14, 19, 26
-# How long the answer of what a broker may hold back is expected to come at once; other answers come soon.
+# APIs whose responses the broker may delay (purgatory), with the time in microseconds after which a pending request
+# counts as parked. Other responses are expected soon.
 HOLDS_BACK_US = {FETCH: 0, JOIN_GROUP: 200_000, SYNC_GROUP: 200_000}
-# How many appends before one are looked at: more are hardly under way at a time.
+# How many earlier appends of a partition are checked. More than that are rarely in flight at the same time.
 CROSSING = 50
 
 Partition = tuple[str | bytes, int]
@@ -34,7 +35,7 @@ Partition = tuple[str | bytes, int]
 
 @dataclass
 class Call:
-    """A request and its answer, by their places in the capture."""
+    """A request and its response, with their indexes in the capture."""
 
     sent: int
     answered: int
@@ -46,8 +47,9 @@ class Call:
 def arranged(
     entries: list[Entry], owed: Mapping[int, int] | None = None, names: dict[bytes, str] | None = None
 ) -> list[tuple[int, Entry]]:
-    """Entries with their numbers, in the order to send them. `owed` counts by connection the answers whose requests
-    came before `entries`; `names` are those of topic ids, and are added to."""
+    """Returns (index, entry) pairs in the order to send them. `owed` is, by connection, the number of responses whose
+    requests came before `entries`. `names` maps topic ids to names; new ones are added to it.
+    """
     calls = list(calls_of(entries, owed))
     dropped = {at for call in _sent_again(calls) for at in (call.sent, call.answered)}
     names = {} if names is None else names
@@ -58,9 +60,11 @@ def arranged(
 
 
 class _Order:
-    """Entries as they were recorded, but for requests that wait for answers (`after`), with all that follows on their
-    connections. Whatever else was recorded behind the answer of one that waits does not pass it: what it waits for is
-    awaited then."""
+    """Keeps the recorded order, except that a request in `after` waits until the responses listed there have been
+    placed. Everything behind a waiting request on its connection waits too. When the recorded order reaches the waiting
+    request's own response, the responses that it waits for are moved to this place, so no later entry of another
+    connection overtakes it.
+    """
 
     def __init__(
         self, entries: list[Entry], dropped: set[int], after: dict[int, list[int]], answer_of: dict[int, int]
@@ -71,7 +75,7 @@ class _Order:
         self._request_of = {answered: (sent,) for sent, answered in answer_of.items()}
         self._order: list[int] = []
         self._done = set(dropped)
-        # By connection: what is kept back, the request that waits first.
+        # Held entries by connection. The first is the request that waits.
         self._held: dict[int, deque[int]] = {}
         self._awaiting: set[int] = set()
 
@@ -84,7 +88,7 @@ class _Order:
                 self._pass(number)
                 continue
             held.append(number)
-            # What a late marker has to wait for comes only later.
+            # An EndTxn with a late marker may wait for requests that were recorded later. Do not pull those forward.
             needed = self._after[held[0]]
             if number == self._answer_of.get(held[0]) and all(self._request_of[each][0] < number for each in needed):
                 self._await(entry.connection)
@@ -93,7 +97,7 @@ class _Order:
         return self._order
 
     def _pass(self, number: int) -> None:
-        """Puts an entry into the order, or keeps its connection back."""
+        """Places an entry, or holds its connection if the entry has to wait."""
         connection = self._entries[number].connection
         if not self._done.issuperset(self._after.get(number, ())):
             self._held[connection] = deque([number])
@@ -106,9 +110,9 @@ class _Order:
                     self._release(other)
 
     def _await(self, connection: int) -> None:
-        """Puts the answers that a connection waits for here, and lets it go on."""
+        """Places the responses that a held connection waits for, then releases the connection."""
         if connection in self._awaiting:
-            return  # two that wait for each other
+            return  # two connections wait for each other
         self._awaiting.add(connection)
         for answer in self._after[self._held[connection][0]]:
             self._pull(answer)
@@ -116,7 +120,9 @@ class _Order:
         self._release(connection)
 
     def _pull(self, answer: int) -> None:
-        """Every answer up to this one on its connection, for as far as their requests are there."""
+        """Places all responses of a connection up to `answer`. Stops at a response whose request has not been placed,
+        and when the connection is held.
+        """
         connection = self._entries[answer].connection
         if connection in self._held:
             self._await(connection)
@@ -129,14 +135,14 @@ class _Order:
                 self._pass(number)
 
     def _release(self, connection: int) -> None:
-        """Lets a connection go on, whether or not it got what it waited for."""
+        """Releases a held connection, whether or not the responses that it waited for were placed."""
         held = self._held.pop(connection, deque())
         if held:
             first = held.popleft()
             self._done.add(first)
             self._order.append(first)
         while held:
-            if connection in self._held:  # it waits again
+            if connection in self._held:  # held again
                 self._held[connection] += held
                 return
             self._pass(held.popleft())
@@ -145,9 +151,10 @@ class _Order:
 async def windows(
     entries: AsyncIterator[Entry], patience_us: int = 30_000_000
 ) -> AsyncIterator[list[tuple[int, Entry]]]:
-    """Entries that arrive while a recording goes on, with their numbers, arranged piece by piece: a piece ends when
-    every request in it is answered, but for those that the broker holds back, and none was refused for the time being
-    that its client has not sent again; or when that has lasted for `patience_us`."""
+    """Arranges entries while a recording is still running, and yields them in pieces of (index, entry) pairs. A piece
+    ends when every request in it has a response, apart from requests that the broker may delay, and when no request
+    with a transient error still awaits its retry. A piece also ends after `patience_us` microseconds.
+    """
     waiting: dict[int, deque[tuple[Request, bytes, int]]] = defaultdict(deque)
     refused: set[bytes] = set()
     owed: dict[int, int] = {}
@@ -184,7 +191,7 @@ async def windows(
 
 
 def calls_of(entries: list[Entry], owed: Mapping[int, int] | None = None) -> Iterator[Call]:
-    """Every request that was answered, in the order of the answers; `owed` as of ``arranged``."""
+    """Yields every request that has a response, in the order of the responses. `owed` is as in ``arranged``."""
     waiting: dict[int, deque[tuple[int, Request]]] = defaultdict(deque)
     before = dict(owed or {})
     for number, entry in enumerate(entries):
@@ -192,7 +199,7 @@ def calls_of(entries: list[Entry], owed: Mapping[int, int] | None = None) -> Ite
             try:
                 request = parse_request(entry.frame)
             except WireError:
-                continue  # it ends its connection
+                continue  # the broker closes the connection
             if request.is_answered:
                 waiting[entry.connection].append((number, request))
         elif entry.kind == Kind.RESPONSE and before.get(entry.connection, 0):
@@ -203,7 +210,7 @@ def calls_of(entries: list[Entry], owed: Mapping[int, int] | None = None) -> Ite
 
 
 def _identity(frame: bytes) -> bytes:
-    """What is the same when a client sends a request again: all but its number, and its words of why it joins again."""
+    """Returns the part of a request that a retry repeats: all but the correlation id and, in JoinGroup, the reason."""
     if int.from_bytes(frame[:2], "big") == JOIN_GROUP:
         request = parse_request(frame)
         if request.message is not None:
@@ -213,11 +220,11 @@ def _identity(frame: bytes) -> bytes:
 
 
 def _sent_again(calls: list[Call]) -> Iterator[Call]:
-    """Those that were refused for the time being, and of which a later equal one was not."""
+    """Yields the calls that failed with a transient error and whose retry, an equal request, did not."""
     got_through: set[bytes] = set()
     for call in sorted(calls, key=lambda each: -each.sent):
         if call.request.api_key == FETCH:
-            continue  # its session counts it
+            continue  # each Fetch advances the session epoch
         errors = set(error_codes(call.response))
         if not errors or not errors <= PASSING:
             got_through.add(call.identity)
@@ -226,7 +233,9 @@ def _sent_again(calls: list[Call]) -> Iterator[Call]:
 
 
 def _named(calls: list[Call]) -> dict[bytes, str]:
-    """What clients were told: the names of topic ids. A producer may say a name where a consumer says the id."""
+    """Returns the topic names by topic id from Metadata and CreateTopics responses. A producer may use the name where a
+    consumer uses the id.
+    """
     return {
         bytes(topic.topic_id): topic.name
         for call in calls
@@ -239,9 +248,10 @@ def _named(calls: list[Call]) -> dict[bytes, str]:
 def _appends_in_order(
     entries: list[Entry], calls: list[Call], dropped: set[int], names: Mapping[bytes, str]
 ) -> dict[int, list[int]]:
-    """By the place of a request: the places of answers that must be there before it is sent. Only requests that were
-    under way at the same time need this, and ends of transactions whose markers came late; between others the order is
-    clear."""
+    """Returns, by the index of a request, the indexes of the responses that must come before it is sent. This concerns
+    requests that were in flight at the same time, and EndTxn requests whose markers were written late. All others have
+    a definite order already.
+    """
     appends: dict[Partition, dict[int, Call]] = defaultdict(dict)
     ends: dict[int, list[Call]] = defaultdict(list)
     markers: set[tuple[Partition, int, int]] = set()
@@ -271,7 +281,8 @@ def _appends_in_order(
         inline = [by_offset[offset] for offset in sorted(by_offset)]
         for at, call in enumerate(inline):
             for back, one in enumerate(reversed(inline[max(0, at - CROSSING) : at])):
-                # Kafka answers an end before its markers are written: it may have to wait for what was sent later.
+                # Kafka responds to EndTxn before it writes the markers, so an EndTxn may depend on a request sent
+                # later.
                 is_possible = one.sent < call.answered or call.request.api_key == END_TXN
                 is_open = one.answered > call.sent or back == 0
                 if is_possible and is_open and entries[one.sent].connection != entries[call.sent].connection:
@@ -285,7 +296,7 @@ def _name_of(topic: Any, names: Mapping[bytes, str]) -> str | bytes:
 
 
 def _bases(call: Call, names: Mapping[bytes, str]) -> Iterator[tuple[Partition, int]]:
-    """(partition, base offset) of what a Produce has appended."""
+    """Yields (partition, base offset) for each successful append of a Produce call."""
     for topic in call.response.responses:
         for part in topic.partition_responses:
             if not part.error_code and part.base_offset >= 0:
@@ -293,7 +304,9 @@ def _bases(call: Call, names: Mapping[bytes, str]) -> Iterator[tuple[Partition, 
 
 
 def _end_of(appends: dict[int, Call], ends: list[Call], offset: int, producer_id: int) -> Call | None:
-    """The EndTxn that wrote the marker at `offset`: the first after the producer's last batch below it."""
+    """Returns the EndTxn call that wrote the marker at `offset`: the first after the producer's last batch below
+    `offset`.
+    """
     written = [call.sent for base, call in appends.items() if base < offset and _writes(call, producer_id)]
     return next((call for call in ends if call.sent > max(written)), None) if written else None
 

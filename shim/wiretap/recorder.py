@@ -1,8 +1,8 @@
-"""A proxy between clients and a broker that keeps every frame, and through which a test can act on traffic.
+"""A proxy between clients and a broker. It records every frame, and tests can use it to interfere with traffic.
 
-Addresses that the broker tells its clients are rewritten to the recorder's own, one listener for each node, so that
-all of a client's connections pass through. `on_request` may change, hold, repeat or drop a request before the broker
-sees it.
+Broker addresses in responses are replaced with addresses of the recorder, one listener for each node, so that all
+connections of a client pass through it. `on_request` may change, delay, repeat or drop a request before the broker
+receives it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_FRAME_BYTES = 1 << 30
-# Of a request and its frame: the frames that go on to the broker instead of it. Only the first of them is answered to
-# the client; none means that it is dropped.
+# Takes a request and its frame; returns the frames to forward to the broker instead. The client gets the response to
+# the first frame only. An empty list drops the request.
 OnRequest = Callable[[Request, bytes], Awaitable[list[bytes]]]
 OnEntry = Callable[[Entry], None]
 # Produce, Fetch, Metadata, FindCoordinator, DescribeCluster, and the share APIs that name other leaders.
@@ -30,7 +30,7 @@ TELL_ADDRESSES = {0, 1, 3, 10, 60, 78, 79}
 
 
 class Recorder:
-    """Listens from `start` to `stop`; `bootstrap` is where clients connect. One event loop."""
+    """Listens from `start` to `stop`. Clients connect to `bootstrap`. Runs on one event loop."""
 
     def __init__(
         self,
@@ -69,10 +69,10 @@ class Recorder:
             task.cancel()
         await asyncio.gather(*relays, return_exceptions=True)
         for writer in relays.values():
-            await close(writer)  # a relay that was stopped early has not waited for it
+            await close(writer)  # a relay that was cancelled early did not close it
 
     async def _listener(self, upstream: tuple[str, int], listen: tuple[str, int] | None = None) -> tuple[str, int]:
-        """The recorder's address for a node; starts to listen when the node is new."""
+        """Returns the recorder's address for a node. Starts a listener if the node is new."""
         known = self._servers.get(upstream)
         if known is not None:
             return known[1]
@@ -86,7 +86,7 @@ class Recorder:
             task.add_done_callback(ended)
 
         def ended(task: asyncio.Task[None]) -> None:
-            # Cancelled before its first step, a relay has closed nothing.
+            # A relay that was cancelled before its first step has not closed its writer.
             self._tasks.pop(task).close()
             if not task.cancelled() and (failure := task.exception()) is not None:
                 task.get_loop().call_exception_handler({"message": "a relay failed", "exception": failure})
@@ -113,7 +113,7 @@ class Recorder:
         return [frame] if self._on_request is None else await self._on_request(request, frame)
 
     async def readdress(self, value: Any) -> bool:
-        """Puts the recorder's addresses where a broker's stand in a response; False when there is none."""
+        """Replaces broker addresses in a response with the recorder's. Returns False if the response has none."""
         found = False
         if isinstance(value, Message):
             names = {row[0] for row in value.FIELDS}
@@ -131,7 +131,7 @@ class Recorder:
 
 
 class _Relay:
-    """One client connection and its twin to the broker."""
+    """One client connection and the connection to the broker that belongs to it."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class _Relay:
         self._from_client = reader
         self._to_client = writer
         self._number = recorder.next_connection()
-        # Requests that the broker has yet to answer, in order; None: an answer that the client does not get.
+        # Requests without a response yet, in order. None marks a response that is not forwarded to the client.
         self._waiting: asyncio.Queue[Request | None] = asyncio.Queue()
 
     async def run(self) -> None:
@@ -160,12 +160,12 @@ class _Relay:
             asyncio.ensure_future(self._responses(from_broker)),
         ]
         try:
-            # Either side's end ends both.
+            # When one side closes, both are closed.
             await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for each in work:
                 each.cancel()
-            # Both, before anything is waited for: a stop may end the waiting.
+            # Close both before the first await, because `stop` may cancel it.
             to_broker.close()
             self._to_client.close()
             try:
@@ -181,7 +181,7 @@ class _Relay:
             try:
                 request = parse_request(frame)
             except WireError:
-                # Nothing that a broker would answer: it goes on as it is, and the broker closes.
+                # Not a valid request header. Forward the frame unchanged; the broker closes the connection.
                 to_broker.write(len(frame).to_bytes(4, "big") + frame)
                 continue
             frames = await self._recorder.change(request, frame)
@@ -205,14 +205,15 @@ class _Relay:
 
 
 async def close(writer: asyncio.StreamWriter) -> None:
-    """Closes a stream and waits until its socket is closed, whatever state it is in."""
+    """Closes a stream and waits until its socket is closed. Ignores connection errors."""
     writer.close()
     with contextlib.suppress(ConnectionError):
         await writer.wait_closed()
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes | None:
-    """The next frame without its length; None at the end or for a length that is none."""
+    """Returns the next frame without its length prefix, or None at the end of the stream or if the length is invalid.
+    """
     try:
         size_bytes = int.from_bytes(await reader.readexactly(4), "big", signed=True)
         if not 0 <= size_bytes <= MAX_FRAME_BYTES:

@@ -1,9 +1,10 @@
-"""Sends a capture's requests to another broker and compares its answers with the recorded ones.
+"""Sends the requests of a capture to another broker and compares its responses with the recorded ones.
 
-Requests leave in the recorded order (see ``order``); one that was recorded after an answer waits for that answer, so
-that parked requests and groups go through the same steps, and one after the end of a transaction for its markers. Ids
-and epochs that the brokers invent are paired as they appear. What two fetches returned at a time is chance: records,
-and the transactions that were told to be aborted, are compared by partition and offset (``fetched``).
+Requests are sent in the recorded order (see ``order``). A request that was recorded after a response waits for that
+response, so that delayed requests and groups go through the same steps. A request after the end of a transaction waits
+for the transaction's markers. Ids and epochs that the brokers generate are paired as they appear. Which records a
+single fetch returns depends on timing, so records and aborted transactions are compared by partition and offset
+(``fetched``).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ AT_PRODUCER_ID, AT_PRODUCER_EPOCH, AT_CRC, CRC_FROM = 43, 51, 17, 21
 
 @dataclass
 class Finding:
-    """An answer that means something else than the recorded one."""
+    """A response that differs in meaning from the recorded one."""
 
     entry: int
     request: str
@@ -47,7 +48,9 @@ class Finding:
 
 @dataclass
 class Outcome:
-    """What a replay found. `requests` counts what was sent, `records` what was compared of fetched records."""
+    """The result of a replay. `requests` is the number of requests sent, `records` the number of fetched records
+    compared.
+    """
 
     requests: int = 0
     findings: list[Finding] = field(default_factory=list)
@@ -56,7 +59,7 @@ class Outcome:
 
 @dataclass
 class _Sent:
-    """A request whose recorded answer has not come yet."""
+    """A request that was sent and whose recorded response has not been reached yet."""
 
     entry: int
     recorded: Request
@@ -64,8 +67,8 @@ class _Sent:
 
 
 class Replayer:
-    """Feeds entries to `target`. `patience_s` is how long an answer may take that was recorded; `writer` keeps the
-    conversation with `target`, as a capture that ``diff`` can lay beside the recorded one.
+    """Replays entries against `target`. `patience_s` is the time in seconds to wait for a response that was recorded.
+    `writer` records the traffic with `target` as a capture, which ``diff`` can compare with the recorded one.
     """
 
     def __init__(
@@ -87,7 +90,7 @@ class Replayer:
         self.outcome = Outcome()
 
     async def run(self, entries: Iterable[Entry] | AsyncIterator[Entry]) -> Outcome:
-        """Replays everything, then compares what was fetched."""
+        """Replays all entries, then compares the fetched records."""
         number = 0
         try:
             if isinstance(entries, AsyncIterator):
@@ -114,7 +117,7 @@ class Replayer:
             if connection is not None:
                 await connection.close()
         elif entry.connection not in self._connections:
-            return  # the recording began in the middle of this connection
+            return  # the recording started after this connection was opened
         elif entry.kind == Kind.REQUEST:
             await self._request(number, entry)
         else:
@@ -153,7 +156,7 @@ class Replayer:
                 self._find(sent, words if live is None else words[::-1])
             return
         if sent.recorded.api_key == API_VERSIONS:
-            return  # what each broker offers is the coverage page's matter
+            return  # not compared: docs/api-coverage.md lists the supported versions
         if sent.recorded.api_key == FETCH:
             self._keep(sent, recorded, live)
             return
@@ -166,8 +169,10 @@ class Replayer:
     async def _answer(
         self, connection: _Connection, sent: _Sent, recorded_errors: list[str]
     ) -> tuple[bytes | None, Any]:
-        """The live answer. Asks again while the broker is getting ready and the recorded one was not: on the replay's
-        own connection, because this one may have the next request already."""
+        """Returns the live response as (frame, message). Retries while the live response holds only transient errors
+        that the recorded one does not have. Retries use the replay's own connection, because the next request may
+        already be in flight on this one.
+        """
         frame = await connection.receive(self._patience_s)
         for _ in range(self._attempts):
             live = None if frame is None else parse_response(sent.live, frame)
@@ -179,7 +184,7 @@ class Replayer:
         return frame, live
 
     async def _settle(self, transactional_id: str) -> None:
-        """Until no marker of the transaction is outstanding: Kafka answers its end before."""
+        """Waits until all markers of the transaction are written. Kafka responds to EndTxn before that."""
         message = DescribeTransactionsRequest(transactional_ids=[transactional_id])
         for _ in range(self._attempts):
             answer = await self._ask(DESCRIBE_TRANSACTIONS, 0, message)
@@ -188,7 +193,7 @@ class Replayer:
             await asyncio.sleep(0.01)
 
     async def _ask(self, api_key: int, version: int, message: Message) -> Any:
-        """A question of the replay's own, on a connection of its own; None when it is not answered."""
+        """Sends a request of the replay itself, on its own connection. Returns None if there is no response."""
         request = Request(api_key, version, 0, "replay", message)
         frame = await self._exchange(build_request(request))
         return None if frame is None else parse_response(request, frame)
@@ -198,7 +203,7 @@ class Replayer:
             self._own = await _Connection.open(self._target)
         self._own.send(frame)
         answer = await self._own.receive(self._patience_s)
-        if answer is None:  # what may still come would be taken for the next answer
+        if answer is None:  # a late response would be taken for the next one
             await self._own.close()
             self._own = None
         return answer
@@ -211,7 +216,7 @@ class Replayer:
         self.outcome.findings.append(Finding(sent.entry, sent.recorded.name, lines))
 
     def _translate(self, value: Any) -> None:
-        """Says the live broker's ids instead of the recorded ones, in place."""
+        """Replaces recorded ids with live ids, in place."""
         for row in value.FIELDS:
             name = row[0]
             inner = getattr(value, name)
@@ -226,9 +231,9 @@ class Replayer:
                 setattr(value, name, self._pairs.live(name, inner))
 
     def _stamp(self, records: Any) -> bytearray:
-        """Batches with the live producer id in their headers."""
+        """Returns the batches with the live producer id in their headers and with a new CRC."""
         raw = bytearray(records)
-        for _, batch in batches_of(records):  # one that was wrong when it was recorded stays so
+        for _, batch in batches_of(records):  # an invalid batch is sent as recorded
             if batch.producer_id >= 0:
                 at = batch.position
                 live = self._pairs.live("producer_id", batch.producer_id)
@@ -238,7 +243,7 @@ class Replayer:
         return raw
 
     def _keep(self, sent: _Sent, recorded: Any, live: Any) -> None:
-        """Collects what was fetched on both sides, and pairs the fetch sessions."""
+        """Collects what both sides fetched, and pairs their fetch session ids."""
         if recorded.session_id and live.session_id:
             self._pairs.relearn("session_id", recorded.session_id, live.session_id)
         errors = sorted(set(error_codes(recorded)) - PASSING), sorted(set(error_codes(live)) - PASSING)
@@ -247,7 +252,7 @@ class Replayer:
         self._fetched.add(sent.recorded.message, recorded, live)
 
     async def _compare_records(self, number: int) -> None:
-        """What no live fetch returned is fetched now."""
+        """Fetches the recorded records that no live fetch returned, then compares all records."""
         for question in self._fetched.missing():
             while question.message is not None:
                 question.take(await self._ask(FETCH, question.version, question.message))
@@ -256,7 +261,7 @@ class Replayer:
 
 
 class _Connection:
-    """One connection to the live broker. Answers come in the order of requests."""
+    """One connection to the live broker. Responses come in the order of the requests."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -272,7 +277,7 @@ class _Connection:
             self._writer.write(len(frame).to_bytes(4, "big") + frame)
 
     async def receive(self, patience_s: float) -> bytes | None:
-        """The next answer; None when the connection ends or nothing comes."""
+        """Returns the next response frame, or None if the connection closes or none comes within `patience_s`."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
                 return await read_frame(self._reader)
