@@ -1,4 +1,5 @@
-"""Collects, in one pass over a history, what it proves about each key: who wrote a value, at which offset, who read it.
+"""Collects, in one pass over a history, what it proves about each key: who wrote a value, at which
+offset, who read it.
 """
 
 from __future__ import annotations

@@ -67,7 +67,8 @@ class Pairs:
         self._pairs[kind_of(field), recorded] = live
 
     def live(self, field: str, recorded: Any) -> Any:
-        """Returns the live value that is paired with a recorded value, or the recorded value itself if it has no pair.
+        """Returns the live value that is paired with a recorded value, or the recorded value itself if
+        it has no pair.
         """
         return self._pairs.get((kind_of(field), recorded), recorded)
 

@@ -1,4 +1,5 @@
-"""Collects what the fetches of a recording and of its replay returned, by partition: records and aborted transactions.
+"""Collects what the fetches of a recording and of its replay returned, by partition: records and aborted
+transactions.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ class Fetched:
         self._now: dict[Partition, Seen] = defaultdict(Seen)
 
     def add(self, request: Any, recorded: Any, live: Any) -> None:
-        """Adds the recorded and the live response to one Fetch request. Recorded topic ids are translated to live ones.
+        """Adds the recorded and the live response to one Fetch request. Recorded topic ids are
+        translated to live ones.
         """
         committed = request.isolation_level == READ_COMMITTED
         for side, answer in ((self._before, recorded), (self._now, live)):
@@ -61,7 +63,8 @@ class Fetched:
                     side[name, part.partition_index].add(part, committed=committed)
 
     def missing(self) -> Iterator[Question]:
-        """Yields the additional fetches that the live broker must serve so that every recorded record can be compared.
+        """Yields the additional fetches that the live broker must serve so that every recorded record
+        can be compared.
         """
         for where, before in self._before.items():
             now = self._now[where]

@@ -212,7 +212,8 @@ async def close(writer: asyncio.StreamWriter) -> None:
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes | None:
-    """Returns the next frame without its length prefix, or None at the end of the stream or if the length is invalid.
+    """Returns the next frame without its length prefix, or None at the end of the stream or if the
+    length is invalid.
     """
     try:
         size_bytes = int.from_bytes(await reader.readexactly(4), "big", signed=True)
