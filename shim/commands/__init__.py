@@ -1,1 +1,1 @@
-"""Subcommands of `kafka-shim`, one noun a file. `kafka_shim.cli` imports a file when its noun is asked for."""
+"""The subcommands of `kafka-shim`, one noun per file. `kafka_shim.cli` imports a file when its noun is used."""

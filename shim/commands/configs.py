@@ -1,4 +1,6 @@
-"""`kafka-shim configs`: describe and alter options of topics, brokers, groups; the output is that of Kafka's tool."""
+"""`kafka-shim configs`: describe and alter configs of topics, brokers and groups. The output format is that of Kafka's
+tool.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ SINGULAR = {
     "client-metrics": "client-metric",
     "groups": "group",
 }
-# Sources on the wire (DescribeConfigsResponse.ConfigSource), by the names that Kafka's admin client prints.
+# Config sources on the wire (DescribeConfigsResponse.ConfigSource) and the names that Kafka's admin client prints.
 SOURCES = {
     0: "UNKNOWN",
     1: "DYNAMIC_TOPIC_CONFIG",
@@ -27,7 +29,7 @@ SOURCES = {
     7: "DYNAMIC_CLIENT_METRICS_CONFIG",
     8: "DYNAMIC_GROUP_CONFIG",
 }
-# The source that marks an option as set on the entity itself.
+# The source of a config that is set on the resource itself.
 OWN_SOURCE = {"topics": 1, "brokers": 2, "broker-loggers": 6, "client-metrics": 7, "groups": 8}
 CLUSTER_SOURCE = 3
 SET, DELETE = 0, 1

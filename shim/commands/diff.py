@@ -1,4 +1,4 @@
-"""`kafka-shim diff`: the first answers of two captures that mean different things, side by side."""
+"""`kafka-shim diff`: shows the first responses of two captures that differ in meaning, side by side."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMN = 60
 
 
 def answers(path: str) -> list[Call]:
-    """What was answered, connection by connection, in the order in which a replay sends it."""
+    """Returns the calls of a capture, connection by connection, in the order in which a replay sends them."""
     entries = [entry for _, entry in arranged(list(read_capture(path)))]
     found: dict[int, list[Call]] = defaultdict(list)
     for call in calls_of(entries):
@@ -32,7 +32,7 @@ def answers(path: str) -> list[Call]:
 
 
 def flat(value: Any, path: str = "", field: str = "") -> Iterator[tuple[str, str]]:
-    """(path, value) of what is compared of a message."""
+    """Yields (path, value) of the fields of a message that are compared."""
     if isinstance(value, Message):
         for name in (row[0] for row in value.FIELDS if row[0] not in IGNORED):
             yield from flat(getattr(value, name), f"{path}.{name}" if path else name, name)
@@ -44,7 +44,7 @@ def flat(value: Any, path: str = "", field: str = "") -> Iterator[tuple[str, str
 
 
 def beside(one: Any, two: Any) -> str:
-    """Two messages field by field; `!` marks what is not equal."""
+    """Returns two messages field by field; `!` marks fields that differ."""
     left, right = dict(flat(one)), dict(flat(two))
     rows = [(path, left.get(path, ""), right.get(path, "")) for path in dict.fromkeys((*left, *right))]
     widths = [min(COLUMN, max(len(row[at]) for row in rows)) for at in (0, 1)]

@@ -1,4 +1,4 @@
-"""`kafka-shim dump-log`: print segments, indexes and snapshots, in the words of Kafka's DumpLogSegments."""
+"""`kafka-shim dump-log`: prints segments, indexes and snapshots in the format of Kafka's DumpLogSegments."""
 
 from __future__ import annotations
 

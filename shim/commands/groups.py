@@ -1,4 +1,6 @@
-"""`kafka-shim groups`: list, describe with lag, reset and delete offsets, delete. Its tables look like Kafka's."""
+"""`kafka-shim groups`: list, describe with lag, reset and delete offsets, delete. The tables look like those of Kafka's
+tool.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ OFFSET_COLUMNS = (
 
 
 class Member:
-    """A member of either protocol, as it is shown."""
+    """A group member of either protocol, for display."""
 
     __slots__ = ("client_id", "held", "host", "instance_id", "member_id")
 
@@ -47,7 +49,7 @@ class Member:
 
 
 class Group:
-    """A group of either protocol, as it is shown."""
+    """A group of either protocol, for display."""
 
     __slots__ = ("assignor", "group_id", "members", "state")
 
@@ -234,11 +236,13 @@ def delete(names: tuple[str, ...], bootstrap_server: str) -> None:
             click.echo(f"Deleted group {result.group_id}.")
 
 
-# --- asking the broker
+# --- requests to the broker
 
 
 def find_group(connection: Connection, name: str, must_exist: bool = True) -> Group:
-    """A group of either protocol; a missing one is Dead, or RequestError GROUP_ID_NOT_FOUND."""
+    """Returns a group of either protocol. A missing group has the state Dead, or raises RequestError GROUP_ID_NOT_FOUND
+    if `must_exist`.
+    """
     from kafka_shim.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
     from kafka_shim.protocol.messages.describe_groups_request import DescribeGroupsRequest
 
@@ -269,12 +273,12 @@ def _held(assignment: bytes) -> set[TopicPartition]:
     try:
         by_topic, _ = read_assignment(bytes(assignment))
     except ConsumerProtocolError:
-        return set()  # not a consumer's
+        return set()  # not the consumer protocol
     return {(topic, partition) for topic, partitions in by_topic.items() for partition in partitions}
 
 
 def committed_offsets(connection: Connection, name: str) -> dict[TopicPartition, int]:
-    """All committed offsets of a group."""
+    """Returns all committed offsets of a group."""
     from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 
     request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=name, topics=None)], require_stable=False)
@@ -289,7 +293,7 @@ def committed_offsets(connection: Connection, name: str) -> dict[TopicPartition,
 
 
 def list_offsets(connection: Connection, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """The offset of each partition at a time, or EARLIEST or LATEST; -1 where there is none."""
+    """Returns the offset of each partition for a timestamp, EARLIEST or LATEST; -1 if there is none."""
     from kafka_shim.protocol.messages.list_offsets_request import (
         ListOffsetsPartition,
         ListOffsetsRequest,
@@ -345,7 +349,7 @@ def _commit(connection: Connection, name: str, offsets: Mapping[TopicPartition, 
 
 
 def _partitions(connection: Connection, texts: Iterable[str]) -> list[TopicPartition]:
-    """Partitions of `TOPIC` (all) or `TOPIC:0,2`."""
+    """Parses `TOPIC` (all partitions) or `TOPIC:0,2`."""
     from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 
     found: list[TopicPartition] = []
@@ -376,7 +380,7 @@ def _dash(value: int | None) -> str:
 
 
 def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """Columns as wide as their widest cell, one blank between them."""
+    """Prints columns as wide as their widest cell, separated by one space."""
     texts = [list(columns), *([str(cell) for cell in row] for row in rows)]
     widths = [max(len(row[index]) for row in texts) for index in range(len(texts[0]))]
     for row in texts:

@@ -1,4 +1,6 @@
-"""`kafka-shim`: the group of all subcommands. Each noun's file is imported when it is asked for, and holds `group`."""
+"""`kafka-shim`: the group of all subcommands. The file of each noun is imported when it is used, and
+defines `group`.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ NOUNS = {
 
 
 class Nouns(click.Group):
-    """Subcommands by their names in `NOUNS`."""
+    """Imports subcommands by their names in `NOUNS`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(NOUNS)
@@ -49,7 +51,7 @@ def main() -> None:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run the command line; answers the exit status."""
+    """Runs the command line and returns the exit status."""
     try:
         answer = main.main(list(words), prog_name="kafka-shim", standalone_mode=False)
     except click.exceptions.Exit as finished:

@@ -1,4 +1,4 @@
-"""What the subcommands share: the address option, how failures are shown, and a few conversions."""
+"""Shared parts of the subcommands: the address option, error output, and a few conversions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _F = TypeVar("_F", bound="Callable[..., Any]")
 
 
 def bootstrap_option(command: _F) -> _F:
-    """`--bootstrap-server HOST:PORT` of every command that talks to a broker."""
+    """Adds `--bootstrap-server HOST:PORT` to a command that connects to a broker."""
     return click.option(
         "--bootstrap-server", default=DEFAULT_BOOTSTRAP, show_default=True, metavar="HOST:PORT", help="the broker"
     )(command)
@@ -25,7 +25,7 @@ def bootstrap_option(command: _F) -> _F:
 
 @contextmanager
 def connected(bootstrap_server: str) -> Iterator[Connection]:
-    """A connection; what goes wrong on it ends the command with one line on stderr and exit code 1."""
+    """Opens a connection. An error on it ends the command with one line on stderr and exit status 1."""
     try:
         with Connection(bootstrap_server) as connection:
             yield connection
@@ -35,7 +35,7 @@ def connected(bootstrap_server: str) -> Iterator[Connection]:
 
 
 def parse_pairs(pairs: tuple[str, ...], option: str) -> dict[str, str]:
-    """`name=value` words to a dict; click.BadParameter for one without `=`."""
+    """Parses `name=value` arguments into a dict. Raises click.BadParameter for one without `=`."""
     found = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -46,5 +46,5 @@ def parse_pairs(pairs: tuple[str, ...], option: str) -> dict[str, str]:
 
 
 def joined(numbers: Any) -> str:
-    """Numbers with commas, as Kafka's tools print replicas."""
+    """Joins numbers with commas, as Kafka's tools print replicas."""
     return ",".join(map(str, numbers or ()))

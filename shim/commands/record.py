@@ -1,4 +1,4 @@
-"""`kafka-shim record`, `replay` and `diff`: the wiretap. `record --twin` compares a second broker live."""
+"""`kafka-shim record`, `replay` and `diff`: the wiretap. `record --twin` compares a second broker while it records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def address(text: str) -> tuple[str, int]:
 
 
 def tell(outcome: Outcome) -> int:
-    """Prints what was found; the exit status."""
+    """Prints the findings and returns the exit status."""
     for finding in outcome.findings:
         click.echo(str(finding))
     click.echo(

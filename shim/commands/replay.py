@@ -1,4 +1,4 @@
-"""`kafka-shim replay`; it stands in record.py, beside what it shares."""
+"""`kafka-shim replay`. It is implemented in record.py, with which it shares code."""
 
 from kafka_shim.commands.record import replay as group
 

@@ -1,4 +1,6 @@
-"""`kafka-shim serve`, for `--help` and for mistakes: `kafka_shim.cli` reads the ordinary forms without this module."""
+"""`kafka-shim serve`, for `--help` and invalid arguments. `kafka_shim.cli` parses the usual forms
+without this module.
+"""
 
 from __future__ import annotations
 

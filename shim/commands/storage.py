@@ -1,4 +1,4 @@
-"""`kafka-shim storage`: format a data directory ahead of its first start, say what is in one, mend its identity."""
+"""`kafka-shim storage`: format a data directory before its first start, show its contents, repair its identity."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def format_directories(
                 click.echo(f"{data_dir.path} is formatted already.")
                 continue
             data_dir.write_meta(cluster_id, node_id, random)
-            # Kafka looks for it in the directory of the metadata log; in the others it does no harm.
+            # Kafka looks for it in the directory of the metadata log; in the others it is harmless.
             write_checkpoint(Path(data_dir.path), time.time_ns() // 1_000_000)
             click.echo(f"Formatted {data_dir.path} for node {node_id} of cluster {cluster_id}.")
         finally:
@@ -138,7 +138,7 @@ def mend(directories: tuple[str, ...], cluster_id: str | None, node_id: int | No
 
 
 def _registered(directories: list[DataDir]) -> dict[int, list[str]]:
-    """Of the nodes in the metadata log, the ids of their directories."""
+    """Returns the directory ids of each node in the metadata log."""
     from kafka_shim.uuids import uuid_text
 
     for data_dir in directories:

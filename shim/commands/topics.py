@@ -1,4 +1,4 @@
-"""`kafka-shim topics`: list, describe, create, delete, alter; the output is that of Kafka's own tool."""
+"""`kafka-shim topics`: list, describe, create, delete, alter. The output format is that of Kafka's tool."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _name(topic: Any) -> str:
 
 
 def _each(results: Sequence[Any]) -> list[Any]:
-    """Successes before failures, so that one failure does not hide what was done."""
+    """Sorts successes before failures, so that a failure does not hide what was done."""
     return sorted(results, key=lambda result: result.error_code != 0)
 
 
@@ -154,7 +154,7 @@ def _metadata(connection: Connection, names: tuple[str, ...] | None) -> list[Any
 
 
 def _options(connection: Connection, names: list[str]) -> dict[str, list[str]]:
-    """The options of each topic that are not plain defaults, as NAME=VALUE."""
+    """Returns the configs of each topic that are not defaults, as NAME=VALUE."""
     from kafka_shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 
     if not names:
@@ -171,7 +171,7 @@ def _options(connection: Connection, names: list[str]) -> dict[str, list[str]]:
 
 
 def _elr(connection: Connection, names: list[str]) -> dict[tuple[str, int], tuple[str, str]]:
-    """Eligible leader replicas (KIP-966) by (topic, partition), where the broker can tell them."""
+    """Returns the eligible leader replicas (KIP-966) by (topic, partition), if the broker supports it."""
     from kafka_shim.protocol.messages.describe_topic_partitions_request import (
         Cursor,
         DescribeTopicPartitionsRequest,

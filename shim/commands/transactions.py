@@ -1,5 +1,6 @@
-"""`kafka-shim transactions`: list, describe, find hanging, abort, force-terminate, explain; tables as Kafka's own tool
-prints them. All but `explain` works on any broker."""
+"""`kafka-shim transactions`: list, describe, find hanging, abort, force-terminate, explain. The tables are those of
+Kafka's tool. All commands but `explain` work on any broker.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 TRANSACTION = 1
-# As in shim/api/k22_init_producer_id.py and k65_describe_transactions.py.
+# The same values as in shim/api/k22_init_producer_id.py and k65_describe_transactions.py.
 RESOLVE_TAG = 20022
 EXPLAIN_TAG = 20065
-# How long force-terminate waits for the abort that it caused.
+# How long force-terminate waits for its abort to complete.
 TERMINATE_TRIES, TERMINATE_PAUSE_S = 50, 0.1
 
 
@@ -279,7 +280,7 @@ def _partitions(connection: Connection, topic: str | None) -> dict[str, list[int
 
 
 def _producers(connection: Connection, partitions: dict[str, list[int]]) -> list[tuple[str, int, Any]]:
-    """(topic, partition, producer) of every producer that these partitions remember."""
+    """Returns (topic, partition, producer) of every producer with state in these partitions."""
     from kafka_shim.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 
     topics = [TopicRequest(name=name, partition_indexes=indexes) for name, indexes in partitions.items()]
@@ -292,7 +293,7 @@ def _producers(connection: Connection, partitions: dict[str, list[int]]) -> list
 
 
 def _ongoing(connection: Connection, producer_ids: set[int]) -> set[tuple[int, str, int]]:
-    """(producer id, topic, partition) that some coordinator knows as part of an open transaction."""
+    """Returns (producer id, topic, partition) of every partition in an open transaction that a coordinator knows."""
     if not producer_ids:
         return set()
     from kafka_shim.protocol.messages.list_transactions_request import ListTransactionsRequest

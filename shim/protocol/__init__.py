@@ -1,4 +1,4 @@
-"""Kafka's messages: field tables, typed classes, headers, record frames.
+"""Kafka's messages: field tables, typed message classes, headers and record framing.
 
-``kafka_shim.cext.messages`` makes the bytes.
+``kafka_shim.cext.messages`` encodes and decodes the bytes.
 """

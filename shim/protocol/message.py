@@ -1,18 +1,18 @@
-"""The base of every message class, and the words that the generated modules share.
+"""The base class of all messages, and the names that the generated modules share.
 
-A message class holds the fields of all versions of one Kafka message. ``FIELDS`` is its table, one row a field:
+A message class holds the fields of all versions of one Kafka message. ``FIELDS`` is its table, with one row per field:
 
 ``(name, type, versions, default, nullable_versions, ignorable, tag, tagged_versions)``
 
-cut at the right where the rest is ``"", False, -1, ""``. Types are Kafka's words (``int32``, ``string``, ``[]string``,
-the name of a struct of the same module, ``[]Struct``) and ``string16``, a string whose length stays two bytes in
-flexible versions too. Versions are ``"3+"``, ``"0-2"``, ``"5"`` or ``""`` for none. A default of ``()`` is a new empty
-list or a new struct of defaults. ``kafka_shim.cext.messages`` turns the table into a plan for each version on first
-use.
+Trailing columns are omitted if the rest is ``"", False, -1, ""``. Types are those of Kafka's message definitions
+(``int32``, ``string``, ``[]string``, the name of a struct of the same module, ``[]Struct``) and ``string16``, a string
+whose length has two bytes in flexible versions too. Versions are ``"3+"``, ``"0-2"``, ``"5"``, or ``""`` for none. The
+default ``()`` means a new empty list or a new struct with default values. ``kafka_shim.cext.messages`` compiles the
+table into a plan for each version on first use.
 
-On encode, a field that the version does not have is dropped when it is ignorable or has its default, else the encoder
-raises ``kafka_shim.cext.messages.UnsupportedVersionError``; on decode it gets its default. Kafka's
-generated classes do the same.
+On encode, a field that the version does not have is dropped if it is ignorable or has its default value; otherwise the
+encoder raises ``kafka_shim.cext.messages.UnsupportedVersionError``. On decode, such a field gets its default value.
+Kafka's generated classes do the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer, dataclass_transform
 
-    # What may be given as the records of a response: one buffer, or several that follow each other.
+    # The records of a response: one buffer, or several consecutive buffers.
     Records = Buffer | Sequence[Buffer]
 else:
     Buffer = Records = object
@@ -38,29 +38,29 @@ else:
 __all__ = ["EMPTY", "NEVER", "ZERO_UUID", "Buffer", "Message", "Records"]
 
 ZERO_UUID = bytes(16)
-# Stands for "a new empty list, or a new struct" as the default of a field.
+# A field's default that means "a new empty list, or a new struct".
 EMPTY: Any = ()
-# A FLEXIBLE_FROM that no version reaches.
+# The value of FLEXIBLE_FROM if no version is flexible.
 NEVER = 0x7FFF
 
 
 @dataclass_transform(kw_only_default=True)
 class Message:
-    """One message or nested struct: compared and printed by its fields, encoded and decoded by
+    """A message or nested struct. Compared and printed by its fields; encoded and decoded by
     ``kafka_shim.cext.messages``.
 
-    ``Class(field=value, ...)`` takes every field as a keyword; the annotations in a class are for readers and type
-    checkers alone, the defaults come from ``FIELDS``.
+    ``Class(field=value, ...)`` accepts every field as a keyword. The annotations in a class are only for readers and
+    type checkers; the defaults come from ``FIELDS``.
     """
 
     __slots__ = ("unknown_tags",)
 
     if TYPE_CHECKING:
-        # Tagged fields that the table does not know, by tag; None when there are none.
+        # Tagged fields that are not in the table, by tag; None if there are none.
         unknown_tags: dict[int, bytes] | None = None
 
     FIELDS: ClassVar[tuple[tuple[Any, ...], ...]] = ()
-    # Of the message itself; nested structs follow the message that holds them.
+    # Set on the message itself; nested structs follow their message.
     API_KEY: ClassVar[int] = -1
     MIN_VERSION: ClassVar[int] = 0
     MAX_VERSION: ClassVar[int] = -1

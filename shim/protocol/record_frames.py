@@ -1,10 +1,12 @@
-"""The frames around records of internal topics.
+"""The framing of records in internal topics.
 
-``__consumer_offsets``, ``__transaction_state`` and ``__share_group_state``: two bytes of record type before the key,
-two bytes of version before the value (``CoordinatorRecordSerde`` of Kafka). ``__cluster_metadata``: frame version, type
-and version as unsigned varints before the record (``AbstractApiMessageSerde``). Control records: two bytes of key
-version and two of type as the key, the bare message as the value (``MemoryRecordsBuilder``); only the value of a
-transaction marker has two bytes of version before it (``EndTransactionMarker``).
+- ``__consumer_offsets``, ``__transaction_state`` and ``__share_group_state``: two bytes of record type before the key,
+  two bytes of version before the value (Kafka's ``CoordinatorRecordSerde``).
+- ``__cluster_metadata``: frame version, type and version as unsigned varints before the record
+  (``AbstractApiMessageSerde``).
+- Control records: the key is two bytes of key version and two of type, the value is the message without a prefix
+  (``MemoryRecordsBuilder``). Only the value of a transaction marker has two bytes of version before it
+  (``EndTransactionMarker``).
 """
 
 from __future__ import annotations
@@ -54,25 +56,27 @@ CONTROL_RECORDS = {
 
 
 class UnknownRecordError(ValueError):
-    """A record type, or a version of one, that this build does not know. Kafka skips such records with a warning."""
+    """An unknown record type, or an unknown version of a known type. Kafka skips such records with a warning."""
 
 
 def record_class(path: str) -> type[Message]:
-    """``"offset_commit_value.OffsetCommitValue"`` -> the class; its module is imported on first use."""
+    """Returns the class for a path such as ``"offset_commit_value.OffsetCommitValue"``; imports its module on first
+    use.
+    """
     module, _, name = path.partition(".")
     found: type[Message] = getattr(import_module(f"kafka_shim.protocol.records.{module}"), name)
     return found
 
 
 class CoordinatorRecords:
-    """The record types of one internal topic. Classes are looked up once."""
+    """The record types of one internal topic. Looks up each class once."""
 
     def __init__(self, keys: dict[int, str], values: dict[int, str]) -> None:
         self._paths = {number: (keys[number], values[number]) for number in keys}
         self._classes: dict[int, tuple[type[Message], type[Message]]] = {}
 
     def classes(self, record_type: int) -> tuple[type[Message], type[Message]]:
-        """(class of keys, class of values). Raises UnknownRecordError."""
+        """Returns (key class, value class). Raises UnknownRecordError."""
         found = self._classes.get(record_type)
         if found is None:
             paths = self._paths.get(record_type)
@@ -82,13 +86,15 @@ class CoordinatorRecords:
         return found
 
     def decode_key(self, key: Buffer) -> Message:
-        """The key of a record; its ``API_KEY`` is the record's type. Raises UnknownRecordError, WireError."""
+        """Decodes the key of a record; its ``API_KEY`` is the record type. Raises UnknownRecordError, WireError."""
         record_type = Reader(key).int16()
-        # Every key has one version, 0; what follows it is left alone, as Kafka leaves it.
+        # Keys have only version 0. Trailing bytes are ignored, as in Kafka.
         return decode_prefix(self.classes(record_type)[0], 0, key, 2)[0]
 
     def decode_value(self, record_type: int, value: Buffer) -> Message:
-        """The value of a record of this type. Raises UnknownRecordError, also for an unknown version, and WireError."""
+        """Decodes the value of a record of this type. Raises UnknownRecordError, also for an unknown version, and
+        WireError.
+        """
         version = Reader(value).int16()
         try:
             return decode_prefix(self.classes(record_type)[1], version, value, 2)[0]
@@ -96,7 +102,7 @@ class CoordinatorRecords:
             raise UnknownRecordError(str(err)) from err
 
     def decode(self, key: Buffer, value: Buffer | None) -> tuple[Message, Message | None]:
-        """(key, value or None for a tombstone)."""
+        """Returns (key, value). The value is None for a tombstone."""
         read = self.decode_key(key)
         return read, None if value is None else self.decode_value(read.API_KEY, value)
 
@@ -107,12 +113,12 @@ SHARE = CoordinatorRecords(SHARE_KEYS, SHARE_VALUES)
 
 
 def encode_key(key: Message) -> bytes:
-    """The key of a coordinator's record: its type, then the message."""
+    """Returns the key of a coordinator record: its type, then the message."""
     return key.API_KEY.to_bytes(2, "big") + encode(key, 0)
 
 
 def encode_value(value: Message, version: int) -> bytes:
-    """The value of a coordinator's record: the version, then the message."""
+    """Returns the value of a coordinator record: the version, then the message."""
     return version.to_bytes(2, "big") + encode(value, version)
 
 
@@ -120,7 +126,7 @@ _metadata_classes: dict[int, type[Message]] = {}
 
 
 def encode_metadata(record: Message, version: int) -> bytes:
-    """The value of a record of the metadata log."""
+    """Returns the value of a metadata log record."""
     frame = Writer()
     frame.uvarint(METADATA_FRAME_VERSION)
     frame.uvarint(record.API_KEY)
@@ -129,10 +135,10 @@ def encode_metadata(record: Message, version: int) -> bytes:
 
 
 def decode_metadata(value: Buffer) -> tuple[Message, int]:
-    """(record, version) from the value of a record of the metadata log.
+    """Returns (record, version) from the value of a metadata log record.
 
-    Raises UnknownRecordError for a frame version, type or version that this build does not know, WireError for bytes
-    that do not fit and for bytes left over.
+    Raises UnknownRecordError for an unknown frame version, type or version, and WireError for invalid or trailing
+    bytes.
     """
     reader = Reader(value)
     frame_version, record_type, version = reader.uvarint(), reader.uvarint(), reader.uvarint()
@@ -149,16 +155,16 @@ def decode_metadata(value: Buffer) -> tuple[Message, int]:
 
 
 def encode_control(control_type: int, message: Message, version: int = 0) -> tuple[bytes, bytes]:
-    """(key, value) of a control record. Only the value of a transaction marker carries its version."""
+    """Returns (key, value) of a control record. Only the value of a transaction marker starts with its version."""
     key = b"\0\0" + control_type.to_bytes(2, "big")
     value = encode(message, version)
     return key, value if control_type > ControlType.COMMIT else version.to_bytes(2, "big") + value
 
 
 def decode_control(key: Buffer, value: Buffer) -> tuple[int, Message | None]:
-    """(control type, message), with None for a type that this build does not know. Raises WireError.
+    """Returns (control type, message); the message is None for an unknown type. Raises WireError.
 
-    A marker of a later version is read as the highest known, as ``EndTransactionMarker`` does.
+    A marker of a later version is decoded as the highest known version, as ``EndTransactionMarker`` does.
     """
     reader = Reader(key)
     if reader.int16() < 0:
@@ -172,5 +178,5 @@ def decode_control(key: Buffer, value: Buffer) -> tuple[int, Message | None]:
         if Reader(value).int16() < 0:
             raise WireError("a transaction marker with a negative version")
         start = 2
-    # The messages of KRaft hold their version as their first field; each has been 0 so far.
+    # KRaft messages have their version as the first field; it is 0 for all of them so far.
     return control_type, decode_prefix(record_class(path), 0, value, start)[0]

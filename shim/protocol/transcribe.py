@@ -1,8 +1,8 @@
-"""Writes the message modules from the definitions inside Kafka's released jars.
+"""Generates the message modules from the definitions in Kafka's released jars.
 
 ``python -m kafka_shim.protocol.transcribe LIBS`` reads ``*.json`` from the Kafka 4.3.1 jars in the folder LIBS and
-rewrites ``messages/``, ``records/``, ``api_keys.py`` and ``record_types.py`` beside this file. Only facts are taken
-(names, types, versions, defaults, tags); descriptions stay where they are. The output depends on the jars alone.
+rewrites ``messages/``, ``records/``, ``api_keys.py`` and ``record_types.py`` beside this file. It takes only facts
+(names, types, versions, defaults, tags), not the descriptions. The output depends only on the jars.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KAFKA_VERSION = "4.3.1"
 LINE = 120
 HERE = Path(__file__).resolve().parent
 
-# Folder of definitions inside each jar, and the registry that its record types belong to.
+# The folder of definitions in each jar, and the registry of its record types.
 JARS = {
     "kafka-clients": ("common/message/", ""),
     "kafka-group-coordinator": ("common/message/", "GROUP"),
@@ -41,7 +41,7 @@ PYTHON_TYPES = dict.fromkeys(INTEGERS, "int") | {
     "uuid": "bytes",
     "bytes": "bytes",
 }
-# A protocol name of one word that the general rule would cut.
+# A name that is one word; the general rule would split it.
 WORDS = {"KRaft": "Kraft"}
 
 Definition = dict[str, Any]
@@ -55,7 +55,7 @@ def snake(name: str) -> str:
 
 
 def read_definitions(libs: Path) -> Iterator[tuple[str, Definition]]:
-    """(registry, definition) of every message with a valid version, by jar and file name."""
+    """Yields (registry, definition) of every message with a valid version, ordered by jar and file name."""
     for jar, (folder, registry) in JARS.items():
         with zipfile.ZipFile(libs / f"{jar}-{KAFKA_VERSION}.jar") as archive:
             for path in sorted(archive.namelist()):
@@ -68,7 +68,7 @@ def read_definitions(libs: Path) -> Iterator[tuple[str, Definition]]:
 
 
 class Field:
-    """One field, in our words."""
+    """One field, with the type names of this project."""
 
     def __init__(self, raw: dict[str, Any]) -> None:
         self.name = snake(raw["name"])
@@ -86,7 +86,7 @@ class Field:
         self.default = self._default(raw)
 
     def _default(self, raw: dict[str, Any]) -> object:
-        # Null is the word "null"; a JSON null is no default at all.
+        # The string "null" means null; a JSON null means that there is no default.
         given = "" if raw.get("default") is None else raw["default"]
         if given == "null":
             return None
@@ -154,7 +154,7 @@ def _flexible_from(definition: Definition) -> int | None:
 
 
 def _structs(definition: Definition) -> list[tuple[str, list[dict[str, Any]]]]:
-    """(name, fields) of every nested struct, the innermost first."""
+    """Returns (name, fields) of every nested struct, innermost first."""
     found: dict[str, list[dict[str, Any]]] = {}
 
     def visit(fields: list[dict[str, Any]]) -> None:
@@ -173,7 +173,7 @@ def _structs(definition: Definition) -> list[tuple[str, list[dict[str, Any]]]]:
 
 
 def _join(opening: str, items: list[str], closing: str, indent: str) -> list[str]:
-    """One line where it fits, else one item a line."""
+    """Returns one line if it fits, else one item per line."""
     one = f"{indent}{opening}{', '.join(items)}{closing}"
     if len(one) <= LINE:
         return [one]
@@ -197,7 +197,7 @@ def _class(name: str, fields: list[Field], head: list[str], is_response: bool) -
 
 
 def module(definition: Definition) -> str:
-    """The Python text of one message."""
+    """Returns the Python source of one message module."""
     name = definition["name"]
     is_response = definition["type"] == "response"
     nested = _structs(definition)
@@ -232,7 +232,7 @@ def module_path(definition: Definition) -> str:
 
 
 def api_keys(definitions: list[tuple[str, Definition]]) -> str:
-    """The table of request types."""
+    """Returns the source of the table of request types."""
     rows = []
     for _, definition in sorted(definitions, key=lambda pair: int(pair[1].get("apiKey", -1))):
         if definition["type"] != "request":
@@ -254,7 +254,7 @@ def api_keys(definitions: list[tuple[str, Definition]]) -> str:
 
 
 def record_types(definitions: list[tuple[str, Definition]]) -> str:
-    """The tables from a record's type number to its class, one for each internal topic."""
+    """Returns the source of the tables from a record type to its classes, one for each internal topic."""
     tables: dict[str, dict[int, str]] = {}
     kinds = {"coordinator-key": "_KEYS", "coordinator-value": "_VALUES", "metadata": "_RECORDS"}
     for registry, definition in definitions:
@@ -269,7 +269,7 @@ def record_types(definitions: list[tuple[str, Definition]]) -> str:
 
 
 def outputs(libs: Path) -> dict[str, str]:
-    """Path below ``shim/protocol`` -> text, of everything this script writes."""
+    """Returns everything this script writes: path below ``shim/protocol`` -> text."""
     definitions = list(read_definitions(libs))
     files = {module_path(definition): module(definition) for _, definition in definitions}
     if len(files) != len(definitions):
