@@ -49,8 +49,9 @@ class Yardstick(ProcessTarget):
 
 
 def measure(target: Target, round_number: int, amount: int, single: int, is_settled: bool) -> dict[str, float]:
-    """One round on one broker, on topics of its own that are deleted afterwards. Only what waits for wake-ups is done
-    on CPUs kept awake: those would put broker and client on one, where both have work."""
+    """Runs one round on one broker, on topics of its own that are deleted afterwards. CPUs are kept awake only for work
+    that waits for wake-ups; for the rest that would put broker and client on one CPU, where both have work.
+    """
     topic, one = f"bench-{round_number}", f"single-{round_number}"
     real = target.kind != "yardstick"
     if real:
@@ -78,7 +79,9 @@ def measure(target: Target, round_number: int, amount: int, single: int, is_sett
 
 
 def start_times(new: Callable[[], Target], repeats: int) -> tuple[list[float], list[float]]:
-    """Seconds from the start of the process on an existing directory to its first answer, and MB then."""
+    """Returns the seconds from process start on an existing directory to the first response, and the
+    memory in MB then.
+    """
     seconds, memory = [], []
     target = new()
     try:
@@ -95,7 +98,7 @@ def start_times(new: Callable[[], Target], repeats: int) -> tuple[list[float], l
 
 
 def embedded_start_ms(repeats: int) -> list[float]:
-    """Milliseconds from `Broker()` to its first answer, the import not counted, in a process of its own each."""
+    """Returns the milliseconds from `Broker()` to the first response, without the import, each in its own process."""
     script = (
         "import time, asyncio, uvloop, kafka_shim.embedded, kafka_shim.server\nfrom kafka_shim import Broker\n"
         "began = time.perf_counter()\n"
@@ -166,7 +169,7 @@ def main() -> int:
 
 
 def measure_all(options: argparse.Namespace) -> None:
-    """Everything, printed table by table."""
+    """Runs all measurements and prints table by table."""
     figures = run(options)
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps(figures, indent=1, default=str) + "\n")

@@ -1,4 +1,4 @@
-"""Client work of the bench in a process of its own, with what it cost the broker."""
+"""Runs client work of the bench in its own process, and measures what it costs the broker."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def anonymous_mb(target: Target) -> float:
-    """Anonymous memory: what the process holds itself, without the page cache behind its mappings."""
+    """Returns the anonymous memory in MB: what the process itself holds, without the page cache of its mappings."""
     text = Path(f"/proc/{target.pid}/smaps_rollup").read_text()
     return int(next(line for line in text.splitlines() if line.startswith("Anonymous:")).split()[1]) / 1024
 
 
 def load(work: str, target: Target, topic: str, amount: int) -> dict[str, float]:
-    """Runs one kind of client work in a process of its own and adds the broker's CPU."""
+    """Runs one kind of client work in its own process and adds the broker's CPU."""
     before = cpu_s(target)
     command = [sys.executable, "-m", "bench.load", work, target.bootstrap, topic, str(amount)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
@@ -36,7 +36,7 @@ def load(work: str, target: Target, topic: str, amount: int) -> dict[str, float]
 
 
 def make_topic(client: Connection, name: str, partitions: int) -> None:
-    """Creates a topic and waits until the broker leads each partition: Kafka answers before it does."""
+    """Creates a topic and waits until the broker leads each partition; Kafka responds before that."""
     requests.create_topic(client, name, partitions)
     rows = [{"partition_index": index, "timestamp": -1} for index in range(partitions)]
     message = requests.make("ListOffsets", replica_id=-1, topics=[{"name": name, "partitions": rows}])

@@ -1,4 +1,4 @@
-"""What a broker has cost so far, as the operating system counts it."""
+"""What a broker has cost so far, from the operating system's counters."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ if TYPE_CHECKING:
 
 
 def cpu_s(target: Target) -> float:
-    """User and system seconds of the target's process."""
+    """Returns user and system CPU seconds of the target's process."""
     times = psutil.Process(target.pid).cpu_times()
     return float(times.user + times.system)

@@ -28,7 +28,7 @@ PARTITIONS = 4
 RECORD_BYTES = 1024
 BATCH_BYTES = 1_000_000
 IN_FLIGHT = 5  # of a connection, as idempotent producers have it
-# The last versions before the compact encodings: what is compared is the broker, not the fields of a version.
+# The last versions before the compact encodings. The bench compares brokers, not the fields of a version.
 PRODUCE, FETCH, INIT_PRODUCER_ID = 8, 11, 1
 AT_CRC, AT_ATTRIBUTES, AT_BASE_SEQUENCE = 17, 21, 53
 U32, I32 = Struct(">I"), Struct(">i")
@@ -44,7 +44,7 @@ class Link:
         self.view = memoryview(self.buffer)
 
     def frame(self) -> memoryview:
-        """The next answer; valid until the next call."""
+        """Returns the next response; valid until the next call."""
         self._fill(4)
         size_bytes = I32.unpack_from(self.buffer)[0]
         self._fill(size_bytes)
@@ -89,7 +89,7 @@ class Batches:
 
 
 def first_error(frame: memoryview) -> int:
-    """Error code of a Produce answer with one topic and partition."""
+    """Returns the error code of a Produce response with one topic and partition."""
     answer = decode(response_class(0), PRODUCE, frame, 4)
     return int(answer.responses[0].partition_responses[0].error_code)
 

@@ -1,9 +1,9 @@
-"""What a virtual machine adds to every figure, kept out of them: for all brokers alike.
+"""Removes two effects of virtual machines from the figures, for all brokers alike.
 
-A CPU that halts leaves the guest, and each wake-up of broker and client pays for its way back; so ``awake`` keeps
-something running on every CPU that gives way to anything else. A page that the host took back while it was free costs
-ten times the write that needs it next; so ``settle`` has the host give pages before a round writes a log. Both take
-the same from each broker's figures, which makes ratios larger than on such a machine left as it is: ``--as-is``.
+A halted CPU leaves the guest, and each wake-up of broker and client pays for the return. ``awake`` therefore runs a
+process on every CPU that yields to everything else. Writing to a page that the host reclaimed while it was free costs
+ten times as much as usual. ``settle`` therefore makes the host provide pages before a round writes a log. Both remove
+the same amount from each broker's figures, which makes ratios larger than on an unmodified machine: ``--as-is``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# Ends with the process that started it.
+# It ends together with the process that started it.
 _SPIN = """
 import os, sys
 os.sched_setaffinity(0, {int(sys.argv[2])})
@@ -33,7 +33,7 @@ while os.getppid() == parent:
 
 @contextmanager
 def awake(wanted: bool = True) -> Iterator[None]:
-    """While this lasts no CPU of ours halts. Raises RuntimeError at the end when that was not so."""
+    """Keeps all CPUs of this process from halting. Raises RuntimeError at the end if that failed."""
     cpus = sorted(os.sched_getaffinity(0)) if wanted else []
     command = [sys.executable, "-c", _SPIN, str(os.getpid())]
     spinning = [subprocess.Popen([*command, str(cpu)]) for cpu in cpus]
@@ -48,8 +48,9 @@ def awake(wanted: bool = True) -> Iterator[None]:
 
 
 def settle(directory: Path, size_bytes: int) -> None:
-    """What was written before is on the disk, so that no round pays for another's writing back; and the kernel has
-    warm pages at hand for a log of this size on this file system: those of a file that was just removed."""
+    """Writes earlier data to disk, so that no round pays for another's write-back. Then writes and removes a file of
+    `size_bytes` on this file system, so that the kernel has warm pages for a log of this size.
+    """
     os.sync()
     block = bytes(1 << 20)
     with tempfile.NamedTemporaryFile(dir=directory, buffering=0) as file:

@@ -1,4 +1,4 @@
-"""The table of the bench: each budget with both brokers' figures, the ratio, and whether it is inside."""
+"""The table of the bench: each budget with both brokers' figures, the ratio, and whether it is met."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Row:
-    """`ratio` compares shim to Kafka; a `limit` with `at_least` is a minimum, else a maximum. `absolute` limits
-    the figure itself.
+    """One row of the table. `ratio` compares the shim to Kafka. `limit` is a minimum with `at_least`, else a maximum.
+    `absolute` applies the limit to the figure itself.
     """
 
     name: str
@@ -41,7 +41,7 @@ ROWS = (
 
 
 def ratio(shim: list[float], kafka: list[float]) -> float | None:
-    """The median of the rounds' ratios; of the medians where the rounds are not pairs."""
+    """Returns the median of the rounds' ratios, or the ratio of the medians if the rounds are not pairs."""
     if not shim or not kafka or 0 in kafka:
         return None
     if len(shim) == len(kafka):
@@ -50,7 +50,7 @@ def ratio(shim: list[float], kafka: list[float]) -> float | None:
 
 
 def verdict(row: Row, mine: list[float], theirs: list[float]) -> tuple[str, str]:
-    """(ratio as text, inside or outside)."""
+    """Returns (ratio as text, inside or outside)."""
     value = statistics.median(mine) if row.absolute else ratio(mine, theirs)
     quotient = ratio(mine, theirs)
     shown = "" if quotient is None else f"{quotient:.2f}x"

@@ -35,7 +35,7 @@ a test compares it with what a running Apache Kafka 4.3.1 advertises.
 
 
 def kafka_ranges() -> dict[int, tuple[int, int]]:
-    """(first, last) version of each API that a broker of Kafka 4.3.1 advertises, telemetry left out."""
+    """Returns (first, last) version of each API that a Kafka 4.3.1 broker advertises, without telemetry."""
     ranges = {}
     for key, (_, first, last, _, last_is_unstable, listeners, _) in API_KEYS.items():
         if "broker" in listeners and key not in TELEMETRY:
@@ -44,12 +44,12 @@ def kafka_ranges() -> dict[int, tuple[int, int]]:
 
 
 def our_ranges() -> dict[int, tuple[int, int]]:
-    """The same of this broker."""
+    """Returns the same for this broker."""
     return {api.key: (api.advertised_min, api.last) for api in APIS}
 
 
 def gaps(key: int) -> str:
-    """What the handler's contract says is not implemented."""
+    """Returns what the handler's contract lists as not implemented."""
     api = next((api for api in APIS if api.key == key), None)
     if api is None:
         return "everything"
@@ -58,7 +58,7 @@ def gaps(key: int) -> str:
 
 
 def page() -> str:
-    """The whole page."""
+    """Returns the whole page."""
     ours, theirs = our_ranges(), kafka_ranges()
     rows = []
     for key, versions in sorted(theirs.items()):
@@ -73,7 +73,7 @@ def _text(versions: tuple[int, int]) -> str:
 
 
 def main() -> int:
-    """Write or check the page; answers the exit status."""
+    """Writes or checks the page. Returns the exit status."""
     text = page()
     if "--check" not in sys.argv:
         PAGE.write_text(text)

@@ -18,14 +18,14 @@ ROOT = Path(__file__).resolve().parent.parent
 def print_cython() -> int:
     measured = coverage.Coverage(config_file="scripts/coverage_cython.toml")
     measured.load()
-    # Cython's plugin knows a .pxd only after it has read the C file of a .pyx that uses it.
+    # Cython's plugin recognises a .pxd only after it has read the C file of a .pyx that uses it.
     files = sorted(measured.get_data().measured_files(), key=lambda path: (path.endswith(".pxd"), path))
     measured.report(morfs=files)
     return 0
 
 
 def below_floors(percent: dict[str, float], floor: float, floors: dict[str, float]) -> list[str]:
-    """A line for each file below its floor, and for each floor whose file is not there."""
+    """Returns a line for each file below its floor, and for each floor whose file does not exist."""
     lines = [
         f"{path}: {found:.1f}% is below its floor of {floors.get(path, floor)}%"
         for path, found in sorted(percent.items())

@@ -1,10 +1,10 @@
-"""Runs layers of the test suite and ends with their counts.
+"""Runs layers of the test suite and prints their counts at the end.
 
-``suite.py test`` runs every layer that ``make test`` has: two lanes take the layers in turn, so that both cores stay
-busy, and what measures time runs by itself at the end. ``suite.py quick`` is for people at work: lint, the unit tests
-and one matrix of clients in under 3 minutes. ``suite.py soak`` runs the long forms. ``suite.py lint unit`` runs these
-one after the other; what follows ``--`` goes to pytest. A failed layer does not stop the others; the exit status says
-whether all passed. JUnit files and the layers' output lie in ``build/reports``; ``summary.txt`` there holds the closing
+``suite.py test`` runs every layer of ``make test``: two lanes take the layers in turn, so that both cores are busy, and
+tests that measure time run alone at the end. ``suite.py quick`` is for development: lint, the unit tests and one matrix
+of clients in under 3 minutes. ``suite.py soak`` runs the long forms. ``suite.py lint unit`` runs these layers one after
+the other. Arguments after ``--`` go to pytest. A failed layer does not stop the others; the exit status says whether
+all passed. JUnit files and the layers' output are in ``build/reports``; ``summary.txt`` there contains the closing
 line.
 """
 
@@ -31,14 +31,15 @@ REPORTS = ROOT / "build" / "reports"
 PYTHON = ROOT / ".venv" / "bin" / "python"
 COVERED = ROOT / "build" / "coverage" / "unit"
 UNIT_TREES = ("cext/tests", "shim/tests")
-# What the other Pythons run: no sockets, children or clients; their small environments have none of these.
+# What the other Python versions run: tests without sockets, child processes or clients, which their small environments
+# lack.
 PURE_TREES = (
     "cext/tests",
     *(f"shim/tests/{name}" for name in ("protocol", "storage", "metadata", "group", "txn", "history")),
 )
 NOT_PURE = "shim/tests/txn/test_stepwise.py"
 QUICK = "not soak and not slow and not alone and not java"
-# About half of the quick unit tests' time.
+# About half of the run time of the quick unit tests.
 OTHER_HALF = ("shim/tests/storage", "shim/tests/txn", "shim/tests/group")
 COUNTS = ("tests", "failures", "errors", "skipped")
 MOST_PRINTED = 60
@@ -46,7 +47,7 @@ MOST_PRINTED = 60
 
 @dataclass
 class Step:
-    """One command of a layer; a step with a report is a pytest run whose counts are added up."""
+    """One command of a layer. A step with a report is a pytest run whose counts are added up."""
 
     name: str
     command: list[str]
@@ -64,7 +65,7 @@ class Step:
 def pytest(
     name: str, *arguments: str, python: Path = PYTHON, cwd: Path = ROOT, is_traced: bool = False, **environment: str
 ) -> Step:
-    """A run of pytest; `is_traced` keeps the coverage of Python in build/coverage."""
+    """Returns a pytest run. `is_traced` writes Python coverage to build/coverage."""
     report = REPORTS / f"{name}.xml"
     tracing = ["-m", "coverage", "run", f"--data-file={COVERED}"] if is_traced else []
     logging = ("-o", "junit_logging=system-out")
@@ -73,7 +74,7 @@ def pytest(
 
 
 def copy_tree(target: Path, **environment: str) -> Step:
-    """A copy of the sources with its own in-place build, for builds that must not touch the main one."""
+    """Copies the sources and builds them in place there, for builds that must not affect the main one."""
     for name in ("cext", "shim", "targets", "compat_tests", "setup.py", "pyproject.toml", "README.md", "docs"):
         source = ROOT / name
         if source.is_dir():
@@ -98,7 +99,9 @@ def lint() -> list[Step]:
 
 
 def unit() -> list[Step]:
-    """The unit tests on the main Python under coverage, those that take seconds each without, and each file's floor."""
+    """The unit tests on the main Python: under coverage, except those that take seconds each. Checks
+    each file's floor.
+    """
     COVERED.parent.mkdir(parents=True, exist_ok=True)
     COVERED.unlink(missing_ok=True)
     floors = [str(PYTHON), str(ROOT / "scripts" / "coverage_report.py"), str(COVERED)]
@@ -110,18 +113,20 @@ def unit() -> list[Step]:
 
 
 def quick_unit() -> list[Step]:
-    """The unit tests without coverage and what takes seconds; the other half of them runs beside."""
+    """One half of the unit tests, without coverage and without tests that take seconds. `quick_rest` runs the other
+    half.
+    """
     return [pytest("quick-unit", *UNIT_TREES, *(f"--ignore={name}" for name in OTHER_HALF), "-m", QUICK)]
 
 
 def quick_rest() -> list[Step]:
-    """What runs beside: lint, the other unit tests, each Python client's way through the broker."""
+    """Runs beside `quick_unit`: lint, the other unit tests, a round trip of each Python client."""
     clients = ["compat_tests/tests/clients/test_matrix.py", "-k", "not java and not kcat"]
     return [*lint(), pytest("quick-rest", *OTHER_HALF, "-m", QUICK), pytest("quick-clients", *clients)]
 
 
 def pythons() -> list[Step]:
-    """The pure unit tests on the other Pythons."""
+    """The pure unit tests on the other Python versions."""
     chosen = (*PURE_TREES, f"--ignore={NOT_PURE}", "-m", "not soak and not java and not slow and not alone")
     return [
         pytest(f"unit-{python.parent.parent.name.removeprefix('.venv-')}", *chosen, python=python)
@@ -153,7 +158,7 @@ def asan() -> list[Step]:
     ).stdout
     environment = {
         "LD_PRELOAD": str(Path(library.strip()).resolve()),
-        # Python's own leaks at exit are not ours to report, and its pools would hide overruns.
+        # Ignore Python's own leaks at exit. Disable its memory pools, because they would hide overruns.
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
         "PYTHONMALLOC": "malloc",
     }
@@ -180,7 +185,7 @@ def spark() -> list[Step]:
 
 
 def alone() -> list[Step]:
-    """What measures time: nothing runs beside it."""
+    """Tests that measure time. Nothing runs beside them."""
     return [pytest("alone", *UNIT_TREES, "compat_tests/tests", "-m", "alone and not soak", "--timeout=600")]
 
 
@@ -202,7 +207,8 @@ LAYERS: dict[str, Callable[[], list[Step]]] = {
     "coverage": coverage,
     "soak": soak,
 }
-# The layers of a form: in two lanes, the longest first so that both end together, and by itself what comes behind.
+# The layers of a form: first those for the two lanes, the longest first so that both lanes end together, then those
+# that run alone.
 FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "test": (("lint", "clients", "spark", "compat", "unit", "pythons", "asan"), ("alone",)),
     "quick": (("quick-unit", "quick-rest"), ()),
@@ -213,7 +219,7 @@ LANES = 2
 
 @dataclass
 class Result:
-    """What a layer did."""
+    """The result of a layer."""
 
     name: str
     failed: list[str]
@@ -235,7 +241,7 @@ class Result:
 
 
 class Runner:
-    """Runs layers and keeps their results. What runs in a lane prints when it has ended."""
+    """Runs layers and keeps their results. The output of a layer in a lane is printed when the layer has ended."""
 
     def __init__(self, extra: Sequence[str] = ()) -> None:
         self._extra = extra
@@ -306,7 +312,7 @@ class Runner:
 
 
 def counts(report: Path | None) -> dict[str, int]:
-    """Tests, failures, errors and skipped of one JUnit file."""
+    """Returns the tests, failures, errors and skips of one JUnit file."""
     total = dict.fromkeys(COUNTS, 0)
     if report is not None and report.is_file():
         for suite in ElementTree.parse(report).getroot().iter("testsuite"):
@@ -316,12 +322,12 @@ def counts(report: Path | None) -> dict[str, int]:
 
 
 def figures(report: Path | None) -> list[str]:
-    """What the passed tests of one JUnit file have printed."""
+    """Returns what the passed tests of one JUnit file printed."""
     found: list[str] = []
     if report is not None and report.is_file():
         for case in ElementTree.parse(report).getroot().iter("testcase"):
             printed = (case.findtext("system-out") or "").strip().splitlines()
-            # Jobs print their progress; what a test says itself stands at the end.
+            # Jobs print their progress first. The output of the test itself is at the end.
             told = printed if len(printed) <= MOST_PRINTED else printed[-2:]
             name = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
             found += [f"{name}: {line[:300]}" for line in told if line.strip(" -") and "Captured Out" not in line]

@@ -1,7 +1,7 @@
-"""Brokers to point clients and scenarios at, behind one interface (``base.Target``).
+"""Brokers for tests, scenarios and benchmarks, behind one interface (``base.Target``).
 
-``make("shim")`` gives a target that is not started yet; ``with make("kafka-native", settings={...}) as target`` starts
-and stops it. The module of a kind is imported when it is asked for.
+``make("shim")`` returns a target that is not started; ``with make("kafka-native", settings={...}) as target`` starts
+and stops it. The module of a kind is imported on demand.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ KINDS = {
 def make(
     kind: str, settings: Mapping[str, str] | None = None, data_dir: Path | None = None, *, is_measured: bool = False
 ) -> Target:
-    """A target of one of KINDS, not started. `settings` are Kafka's broker options over ``base.SETTINGS``.
+    """Returns a target of one of KINDS, not started. `settings` are Kafka broker configs that override
+    ``base.SETTINGS``.
 
-    Without `data_dir` the target makes a temporary one and removes it at the end. `kind` may carry an address:
-    ``external=host:port``. `is_measured` starts Apache Kafka's JVM with its own defaults, not those of short tests.
+    Without `data_dir` the target creates a temporary directory and removes it at the end. `kind` may include an
+    address: ``external=host:port``. With `is_measured`, Apache Kafka's JVM runs with its own defaults instead of the
+    options for short tests.
     """
     name, _, address = kind.partition("=")
     if name not in KINDS:

@@ -1,4 +1,4 @@
-"""What every target is: a broker that can be started, stopped, killed and started again on the same data."""
+"""The interface of all targets: a broker that can be started, stopped, killed and restarted on the same data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import IO, Self
 
-# The same on every target that takes settings: one node, no waiting for members that will not come.
+# The settings of every target that accepts any: one node, no delay of the first rebalance.
 SETTINGS = {
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
@@ -26,13 +26,13 @@ SETTINGS = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
-    # Records of tests have times of long ago, and would go at the next look for what is too old.
+    # Test records have old timestamps, so the next retention check would delete them.
     "log.retention.ms": "-1",
 }
 
 
 class Power(enum.Flag):
-    """What a scenario may need of a target beyond requests."""
+    """What a scenario may need of a target besides requests."""
 
     WIRE = enum.auto()
     """Requests only; every target has it."""
@@ -49,11 +49,11 @@ class Power(enum.Flag):
 
 
 class TargetError(Exception):
-    """The target did not do what was asked of it: it did not start, or it lacks the power."""
+    """The target failed to start, or it does not support the operation."""
 
 
 class Target:
-    """One broker. Not thread-safe; the owner starts and stops it, clients of any thread use `bootstrap`."""
+    """One broker. Not thread-safe: the owner starts and stops it. Clients in any thread may use `bootstrap`."""
 
     kind = ""
     powers = Power.WIRE
@@ -67,7 +67,7 @@ class Target:
 
     @property
     def data_dir(self) -> Path:
-        """The directory of logs; made on first use when none was given."""
+        """The log directory. Created on first use if none was given."""
         if self._data_dir is None:
             self._data_dir = Path(tempfile.mkdtemp(prefix=f"{self.kind}-"))
         return self._data_dir
@@ -81,22 +81,22 @@ class Target:
         return int(self.bootstrap.rpartition(":")[2])
 
     def prepare_for_measuring(self) -> None:
-        """Chooses, before the start, what the broker is shipped with where tests choose something quicker."""
+        """Selects, before the start, the broker's default options instead of faster ones for tests."""
 
     def start(self) -> Self:
-        """Starts the broker and returns when it answers. Raises TargetError when it does not within its time."""
+        """Starts the broker and returns when it responds. Raises TargetError if it does not respond in time."""
         raise NotImplementedError
 
     def stop(self) -> None:
-        """A clean stop; nothing when it is not running."""
+        """Shuts the broker down cleanly. Does nothing if it is not running."""
         raise NotImplementedError
 
     def kill(self) -> None:
-        """SIGKILL, returns when the process is gone."""
+        """Sends SIGKILL and returns when the process has ended."""
         raise TargetError(f"{self.kind} cannot be killed")
 
     def restart(self, *, kill: bool = False) -> Self:
-        """Stops cleanly or kills, then starts again on the same data and, where it had one, the same address."""
+        """Stops cleanly or kills, then starts again on the same data and, if it had one, at the same address."""
         if kill:
             self.kill()
         else:
@@ -104,11 +104,11 @@ class Target:
         return self.start()
 
     def log(self) -> str:
-        """The broker's own log, for failed tests."""
+        """Returns the broker's log, for failed tests."""
         return ""
 
     def close(self) -> None:
-        """Stops, and removes the data directory when the target made it."""
+        """Stops the broker, and removes the data directory if the target created it."""
         self.stop()
         if self._own_dir and self._data_dir is not None:
             shutil.rmtree(self._data_dir, ignore_errors=True)
@@ -128,7 +128,7 @@ class Target:
 
 
 class ProcessTarget(Target):
-    """A target that is a child process of this one. Its output goes to a file beside the data directory."""
+    """A target that is a child process. Its output goes to a file beside the data directory."""
 
     start_timeout_s = 120.0  # a JVM on a busy machine
     stop_timeout_s = 30.0
@@ -192,7 +192,7 @@ class ProcessTarget(Target):
             path.unlink(missing_ok=True)
 
     def wait_until_it_answers(self) -> None:
-        """Polls the address until ApiVersions is answered; a dead process ends the wait."""
+        """Polls the address until the broker responds to ApiVersions. Stops if the process has ended."""
         deadline = time.monotonic() + self.start_timeout_s
         while not answers(self.host, self.port):
             if self.process is not None and self.process.poll() is not None:
@@ -208,7 +208,7 @@ class ProcessTarget(Target):
 
 
 def answers(host: str, port: int, timeout_s: float = 2.0) -> bool:
-    """Whether a broker at the address answers ApiVersions version 0."""
+    """Returns whether a broker at the address responds to ApiVersions version 0."""
     request = struct.pack(">hhih", 18, 0, 7, -1)
     with contextlib.suppress(OSError), socket.create_connection((host, port), timeout_s) as connection:
         connection.sendall(struct.pack(">i", len(request)) + request)
@@ -218,7 +218,7 @@ def answers(host: str, port: int, timeout_s: float = 2.0) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """TCP ports of the loopback that are free now, all different."""
+    """Returns different TCP ports of the loopback interface that are free now."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

@@ -1,6 +1,7 @@
-"""An archive of the classes that a starting Apache Kafka loads (the JDK's class data sharing): half of its start's CPU.
+"""An archive of the classes that Apache Kafka loads at start (the JDK's class data sharing). It saves half of the CPU
+of a start.
 
-``python -m kafka_shim.targets.class_archive`` makes it once for each JVM, in ``.cache``. A JVM that cannot use it
+``python -m kafka_shim.targets.class_archive`` creates it once for each JVM, in ``.cache``. A JVM that cannot use it
 starts without it.
 """
 
@@ -16,28 +17,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Of a JVM that lives for a minute; its best compiler would not pay.
+# For a JVM that lives for a minute; the optimising compiler would not pay off.
 SHORT_LIVED = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 @functools.cache
 def archive_path() -> Path:
-    """The archive's file for the JVM on PATH, there or not."""
+    """Returns the path of the archive for the JVM on PATH, whether it exists or not."""
     version = subprocess.run(["java", "-version"], capture_output=True, check=False).stderr
     return LIBS.parent / f"classes-{hashlib.sha256(version).hexdigest()[:12]}.jsa"
 
 
 def options() -> tuple[str, ...]:
-    """Options of `java` that use the archive; none where it was not made."""
+    """Returns the `java` options that use the archive, or none if there is no archive."""
     path = archive_path()
     if not path.is_file():
         return ()
-    # Without the logs a JVM that refuses the archive would say so on stdout.
+    # With logging on, a JVM that rejects the archive would print that on stdout.
     return (f"-XX:SharedArchiveFile={path}", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
 def make_archive() -> Path:
-    """Starts Kafka once, uses it a little, and has the JVM write down what it loaded."""
+    """Starts Kafka once, sends it a few requests, and makes the JVM dump the loaded classes."""
     from kafka_shim.targets.kafka_native import KafkaNative
     from kafka_shim.targets.requests import create_topic, fetch, make, produce
     from kafka_shim.wire_client import Connection

@@ -1,7 +1,8 @@
-"""What the targets in containers share: one container of an image, through testcontainers, its port on 127.0.0.1.
+"""The common part of the container targets: one container of an image, through testcontainers, with its port on
+127.0.0.1.
 
-Its data lie in a volume of its own, which `close` removes with the container; a killed or stopped container starts
-again with both. The directory is inside: such a target has no `data_dir`, so it cannot be seeded.
+The data are in a volume, which `close` removes together with the container. A killed or stopped container restarts with
+both. The data directory is inside the container: such a target has no `data_dir`, so tests cannot seed it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class ContainerTarget(Target):
     container: Any = None
 
     def image(self) -> str:
-        """The image's name; may build it. Raises ImageError."""
+        """Returns the image name; may build the image. Raises ImageError."""
         raise NotImplementedError
 
     def options(self) -> dict[str, str]:

@@ -1,8 +1,8 @@
-"""The Docker engine of the container targets: the machine's own, or one that runs for as long as it is used.
+"""The Docker engine of the container targets: the machine's own, or one that is started for the tests.
 
-An engine that answers is used as it is. Where none does and this is root, ``dockerd`` is started, and ended when the
-last process that asked for it ends. Processes that share it are listed by their ids in STATE, so that the next one
-clears up behind one that was killed.
+An engine that responds is used as it is. If there is none and the user is root, ``dockerd`` is started, and stopped
+when the last process that uses it ends. The processes that share it are listed by process id in STATE, so that the next
+one can clean up after one that was killed.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 STATE = Path("/run/kafka-shim-engine")
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
-# What dockerd can do differs from machine to machine: from the best to what works without overlays and packet filters.
-# Published ports on 127.0.0.1 go through Docker's own proxy in each.
+# Options of dockerd, from the best to one that works without overlay file systems and packet filters. With each,
+# published ports on 127.0.0.1 go through Docker's own proxy.
 WAYS = (
     ("--storage-driver=overlay2",),
     ("--storage-driver=overlay2", "--iptables=false", "--ip6tables=false"),
     ("--storage-driver=vfs", "--iptables=false", "--ip6tables=false"),
 )
 PROBE = "kafka-shim-probe"
-# The dockerd that this process started: its parent has to hear of its end.
+# The dockerd that this process started. The parent has to reap it.
 _children: list[subprocess.Popen[bytes]] = []
 
 
 class EngineError(Exception):
-    """No container can run here; a sentence for people."""
+    """Containers cannot run here. The message is one sentence for the user."""
 
 
 def ensure() -> None:
-    """Returns when containers can run. Raises EngineError with the reason why none can; the answer is kept."""
+    """Returns if containers can run. Raises EngineError with the reason if not. The result is cached."""
     reason = unavailable()
     if reason:
         raise EngineError(reason)
@@ -53,7 +53,9 @@ def ensure() -> None:
 
 @functools.cache
 def unavailable() -> str:
-    """Why containers cannot run on this machine; empty when they can, and the engine stays until this process ends."""
+    """Returns why containers cannot run on this machine, or an empty string. In the latter case the engine keeps
+    running until this process ends.
+    """
     try:
         if shutil.which("docker") is None:
             return "there is no docker command"
@@ -74,12 +76,12 @@ def unavailable() -> str:
 
 
 def answers() -> bool:
-    """Whether an engine answers at Docker's address."""
+    """Returns whether an engine responds at Docker's address."""
     return _docker("version", "--format", "{{.Server.Version}}").returncode == 0
 
 
 def leave() -> None:
-    """This process needs the engine no longer; ends it when it was started for tests and nobody else needs it."""
+    """Unregisters this process. Stops the engine if it was started for tests and no other process uses it."""
     with _locked():
         (STATE / "users" / str(os.getpid())).unlink(missing_ok=True)
         if not _users():
@@ -95,14 +97,14 @@ def _locked() -> Iterator[None]:
 
 
 def _join() -> None:
-    """Notes this process as a user of the engine that was started here; another engine is not ours to end."""
+    """Registers this process as a user of the engine that was started here. Other engines are not managed."""
     if _pid() is not None:
         (STATE / "users" / str(os.getpid())).touch()
         atexit.register(leave)
 
 
 def _users() -> list[int]:
-    """The processes that use the engine; those that are gone are forgotten."""
+    """Returns the processes that use the engine, and drops those that have ended."""
     found = []
     for entry in (STATE / "users").iterdir():
         if Path("/proc", entry.name).exists():
@@ -113,7 +115,7 @@ def _users() -> list[int]:
 
 
 def _pid() -> int | None:
-    """The process of the dockerd that was started here, while it runs."""
+    """Returns the process id of the dockerd that was started here, if it runs."""
     try:
         pid = int((STATE / "pid").read_text())
         return pid if Path("/proc", str(pid), "comm").read_text() == "dockerd\n" else None
@@ -157,7 +159,7 @@ def _stop() -> None:
 
 
 def _probe() -> str:
-    """Runs one container with a published port; why that does not work, or nothing."""
+    """Runs one container with a published port. Returns the reason if that does not work, else an empty string."""
     ran = _docker("image", "inspect", PROBE)
     if ran.returncode:
         ran = _docker("import", "-", PROBE, stdin=_smallest_image())
@@ -174,7 +176,7 @@ def _docker(*words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[byte
 
 
 def _smallest_image() -> bytes:
-    """A file system that holds `true` and what it is linked with."""
+    """Returns a file system with `true` and the libraries that it links to."""
     program = shutil.which("true") or "/bin/true"
     linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
     libraries = [word for word in linked.split() if word.startswith("/")]

@@ -1,4 +1,4 @@
-"""A broker that somebody else runs: ``external=HOST:PORT``. It takes requests, also by a proxy, and nothing else."""
+"""A broker that is managed elsewhere: ``external=HOST:PORT``. It only accepts requests, also through a proxy."""
 
 from __future__ import annotations
 

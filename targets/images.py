@@ -1,4 +1,4 @@
-"""The images of container targets: a setting names one, else it is the official one or built by ``docker/build.sh``."""
+"""The images of container targets: named by a setting, or the official one, or built by ``docker/build.sh``."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ _one_at_a_time = threading.Lock()
 
 
 class ImageError(Exception):
-    """An image is not there and cannot be built."""
+    """An image does not exist and cannot be built."""
 
 
 def shim_image() -> str:
-    """The shim's image: KAFKA_SHIM_IMAGE, else built from this tree."""
+    """Returns the shim's image: KAFKA_SHIM_IMAGE, else built from this tree."""
     return os.environ.get("KAFKA_SHIM_IMAGE") or built("shim")
 
 
 def kafka_image() -> str:
-    """Apache Kafka's image: KAFKA_SHIM_KAFKA_IMAGE, else the official one, else one built from the same jars."""
+    """Returns Apache Kafka's image: KAFKA_SHIM_KAFKA_IMAGE, else the official one, else one built from
+    the same jars.
+    """
     return os.environ.get("KAFKA_SHIM_KAFKA_IMAGE") or _official_or_built()
 
 

@@ -1,4 +1,4 @@
-"""Java transactional producers and consumers, one call at a time, in one JVM (targets/java/TransactionDriver)."""
+"""Java transactional producers and consumers in one JVM, one call at a time (targets/java/TransactionDriver)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class JavaClientError(Exception):
 
 
 class JavaTransactions:
-    """A context manager over one JVM. `call("commit", "p1")` answers the words after `ok`."""
+    """A context manager over one JVM. `call("commit", "p1")` returns the words after `ok`."""
 
     def __init__(self, bootstrap: str) -> None:
         classes = jvm.compiled(SOURCE)
@@ -44,13 +44,13 @@ class JavaTransactions:
         self._answers.put("error\tEndOfFile\tthe JVM ended")
 
     def start(self, *words: str) -> None:
-        """Begin a call without waiting for its answer."""
+        """Starts a call without waiting for its result."""
         assert self._process.stdin is not None
         self._process.stdin.write("\t".join(words) + "\n")
         self._process.stdin.flush()
 
     def finish(self, timeout_s: float = 60) -> list[str]:
-        """The answer of the call begun first. Raises JavaClientError, or queue.Empty after `timeout_s`."""
+        """Returns the result of the earliest started call. Raises JavaClientError, or queue.Empty after `timeout_s`."""
         status, *words = self._answers.get(timeout=timeout_s).split("\t")
         if status == "error":
             raise JavaClientError(words[0], "\t".join(words[1:]))
@@ -63,7 +63,7 @@ class JavaTransactions:
     # --- words as people use them
 
     def producer(self, name: str, transactional_id: str, **options: str) -> None:
-        """A producer with `transactional.id`, not initialised; options with underscores."""
+        """Creates a producer with `transactional.id`, without initialising it. Option names have underscores."""
         pairs = {"transactional.id": transactional_id, "max.block.ms": "30000", "linger.ms": "0"}
         pairs |= {key.replace("_", "."): value for key, value in options.items()}
         self.call("producer", name, *(f"{key}={value}" for key, value in pairs.items()))
@@ -72,7 +72,7 @@ class JavaTransactions:
         self.call("send", name, topic, str(partition), "k", value)
 
     def state(self, name: str) -> str:
-        """The state of the client's own machine (B22)."""
+        """Returns the state of the client's transaction state machine (B22)."""
         return self.call("state", name)[0]
 
     def consumer(self, name: str, group: str | None = None, isolation: str = "read_committed", **options: str) -> None:

@@ -1,4 +1,6 @@
-"""Runs Java programs over Apache Kafka's jars: its command-line tools by class name, our own drivers from source."""
+"""Runs Java programs with Apache Kafka's jars: Kafka's command-line tools by class name, and our drivers
+from source.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Small and quick to start: a tool lives for a second or two beside the broker that it talks to.
+# Small and quick to start, because a tool runs for a second or two beside the broker.
 JVM_OPTIONS = ("-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 CLASSES = ROOT / ".cache" / "java-classes"
 
@@ -28,11 +30,11 @@ rootLogger.appenderRef.err.ref = err
 
 
 class ToolError(Exception):
-    """A tool ended with another status than 0, or over its time."""
+    """A tool ended with a non-zero status or exceeded its time limit."""
 
 
 def log4j_configuration(level: str = "info") -> Path:
-    """A log4j2 file that logs to stderr at `level`."""
+    """Returns a log4j2 file that logs to stderr at `level`."""
     path = ROOT / ".cache" / f"log4j2-{level}.properties"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +43,7 @@ def log4j_configuration(level: str = "info") -> Path:
 
 
 def command(main_class: str, *arguments: str, level: str = "warn", extra: tuple[Path, ...] = ()) -> list[str]:
-    """The command line of a Java main class with Kafka's jars (and `extra` folders before them)."""
+    """Returns the command line of a Java main class with Kafka's jars (and `extra` folders before them)."""
     log4j = f"-Dlog4j2.configurationFile={log4j_configuration(level)}"
     return ["java", *JVM_OPTIONS, log4j, "-cp", classpath(*extra), main_class, *arguments]
 
@@ -54,7 +56,7 @@ def run(
     check: bool = True,
     extra: tuple[Path, ...] = (),
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs a main class to its end. Raises ToolError with its output when `check` and the status is not 0."""
+    """Runs a main class until it ends. Raises ToolError with its output if `check` and the status is not 0."""
     line = command(main_class, *arguments, extra=extra)
     try:
         done = subprocess.run(line, input=stdin, capture_output=True, timeout=timeout_s, check=False)
@@ -69,7 +71,7 @@ def run(
     return done
 
 
-# Names as people know them from Kafka's bin folder.
+# The names of the scripts in Kafka's bin folder.
 TOOLS = {
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
     "kafka-configs": "kafka.admin.ConfigCommand",

@@ -1,4 +1,4 @@
-"""Apache Kafka in a container: the official image, or where that cannot be pulled an equal one from the same jars.
+"""Apache Kafka in a container: the official image, or an equal one from the same jars if it cannot be pulled.
 
 ``KAFKA_SHIM_KAFKA_IMAGE`` names another.
 """
@@ -10,8 +10,8 @@ from kafka_shim.targets.container import BROKER_PORT, ContainerTarget
 from kafka_shim.targets.images import kafka_image
 from kafka_shim.targets.kafka_native import CLUSTER_ID
 
-# Kafka asks its own coordinator for the state of a transaction, at its advertised address: the published port leads
-# nowhere inside, so it has a listener of its own.
+# Kafka sends requests to its own transaction coordinator at its advertised address. The published port is not reachable
+# from inside the container, so the broker has a separate listener for them.
 INSIDE_PORT, CONTROLLER_PORT = 29092, 29093
 
 
@@ -35,7 +35,7 @@ class KafkaContainer(ContainerTarget):
             "inter.broker.listener.name": "INSIDE",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": "/var/lib/kafka/data",
-            # A killed broker registers again when its old session has ended: 9 s by default.
+            # A killed broker can register again only after its old session has expired: 9 s by default.
             "broker.session.timeout.ms": "4000",
             "broker.heartbeat.interval.ms": "1000",
             **self.settings,

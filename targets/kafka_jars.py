@@ -51,7 +51,7 @@ def _fetch() -> None:
         try:
             partial.rename(LIBS)
         except OSError:
-            # Another process was first; its folder is whole, because it too came by rename.
+            # Another process was first. Its folder is complete, because it was also renamed into place.
             if not LIBS.is_dir():
                 raise
 

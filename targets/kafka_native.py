@@ -39,8 +39,8 @@ class KafkaNative(ProcessTarget):
             "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": str(self.data_dir),
-            # A killed broker registers again when its old session has ended: 9 s by default. One that was stopped has
-            # ended its session by its controlled shutdown.
+            # A killed broker can register again only after its old session has expired: 9 s by default. A clean stop
+            # ends the session by controlled shutdown.
             "broker.session.timeout.ms": "4000",
             "broker.heartbeat.interval.ms": "1000",
             **self.settings,
@@ -60,7 +60,9 @@ class KafkaNative(ProcessTarget):
             self._format()
 
     def _format(self) -> None:
-        """Formats the directory; what the tool made for the first of a node id serves the others too, without a JVM."""
+        """Formats the directory. The tool runs once for each node id; its result is reused for other directories
+        without a JVM.
+        """
         options = [row for row in sorted(self.properties().items()) if row[0].startswith(("node.id", "unstable."))]
         kept = LIBS.parent / f"formatted-{hashlib.sha256(repr(options).encode()).hexdigest()[:12]}"
         if not kept.is_dir():

@@ -1,4 +1,4 @@
-"""A request that a broker may hold back, on a connection of its own."""
+"""A request that a broker may delay (purgatory), on its own connection."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     from kafka_shim.protocol.message import Message
 
-# A broker that has answered so many requests of another connection meanwhile has looked at the one that waits.
+# After this many responses on another connection the broker has also processed the delayed request.
 ROUND_TRIPS = 20
 
 
 class Parked:
-    """Sent when it is made; `receive` waits for the answer and closes the connection."""
+    """Sends the request when created. `receive` waits for the response and closes the connection."""
 
     def __init__(self, bootstrap: str, message: Message, version: int, *, client_id: str, timeout_s: float) -> None:
         self.message, self.version = message, version
@@ -28,13 +28,13 @@ class Parked:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether there is no answer yet, while the broker has answered others since."""
+        """Returns whether there is still no response after the broker has responded to other requests."""
         with Connection(self._bootstrap, timeout_s=self._timeout_s) as other:
             for _ in range(ROUND_TRIPS):
                 other.request(ApiVersionsRequest(), 0)
         return not select.select([self.connection._socket], [], [], 0)[0]
 
     def receive(self) -> Any:
-        """The answer. Raises WireClientError."""
+        """Returns the response. Raises WireClientError."""
         with self.connection:
             return self.connection.receive(self.message.API_KEY, self.version)[1]

@@ -1,4 +1,4 @@
-"""A recorder before a broker, in a thread of its own, and the replay of what it kept."""
+"""A recorder in front of a broker, in its own thread, and the replay of its capture."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ PATIENCE_S = 20
 
 @contextmanager
 def recorder(bootstrap: str, capture: Path | None = None, on_request: OnRequest | None = None) -> Iterator[str]:
-    """Gives the address for clients; with `capture` every frame is kept there, `on_request` may act on requests."""
+    """Yields the address for clients. With `capture` every frame is recorded there; `on_request` may act
+    on requests.
+    """
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
@@ -40,5 +42,5 @@ def recorder(bootstrap: str, capture: Path | None = None, on_request: OnRequest 
 
 
 def replay(capture: Path, bootstrap: str, patience_s: float = 30.0) -> Outcome:
-    """Sends the capture's requests to a broker and compares its answers with the recorded ones."""
+    """Sends the capture's requests to a broker and compares its responses with the recorded ones."""
     return asyncio.run(Replayer(parse_address(bootstrap), patience_s=patience_s).run(read_capture(capture)))

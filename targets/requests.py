@@ -1,4 +1,6 @@
-"""Requests that tests, scenarios and the bench send over ``kafka_shim.wire_client``, made from plain values."""
+"""Builds requests from plain values, for tests, scenarios and the bench, which send them with
+``kafka_shim.wire_client``.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,13 @@ NAMES = {row[0]: key for key, row in API_KEYS.items()}
 
 
 def make(name: str, **fields: Any) -> Message:
-    """A request by Kafka's name of it; nested structs are dicts: ``make("Metadata", topics=[{"name": "t"}])``."""
+    """Builds a request by Kafka's name. Nested structs are dicts: ``make("Metadata", topics=[{"name": "t"}])``."""
     made = request_class(NAMES[name])
     return struct(sys.modules[made.__module__], made, fields)
 
 
 def struct(module: Any, made: type[Message], fields: Mapping[str, Any]) -> Message:
-    """A message or nested struct of `module` from plain values; raises TypeError for a field that there is not."""
+    """Builds a message or nested struct of `module` from plain values. Raises TypeError for an unknown field."""
     types = {row[0]: row[1] for row in made.FIELDS}
     return made(**{name: _value(module, types.get(name, ""), value) for name, value in fields.items()})
 
@@ -59,8 +61,9 @@ def produce(
     topic_id: bytes = bytes(16),
     **batch: Any,
 ) -> Message:
-    """A Produce request of one partition. `records` are (key, value) pairs, or the bytes of batches as they are;
-    `batch` are keywords of ``kafka_shim.cext.records.build``."""
+    """Builds a Produce request for one partition. `records` are (key, value) pairs or the bytes of whole batches.
+    `batch` are keyword arguments of ``kafka_shim.cext.records.build``.
+    """
     if not isinstance(records, bytes | bytearray | None):
         records = build([(key, value, 1, ()) for key, value in records], **batch)
     return make(
@@ -85,7 +88,7 @@ def fetch(
     max_bytes: int = 1 << 20,
     topic_id: bytes = bytes(16),
 ) -> Message:
-    """A sessionless Fetch of one partition."""
+    """Builds a sessionless Fetch request for one partition."""
     part = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": max_bytes}
     return make(
         "Fetch",
@@ -99,7 +102,7 @@ def fetch(
 
 
 def create_topic(client: Connection, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
-    """Creates a topic or raises RequestError."""
+    """Creates a topic. Raises RequestError if that fails."""
     options = [{"name": key, "value": value} for key, value in (config or {}).items()]
     topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "configs": options}
     answer = client.request(make("CreateTopics", topics=[topic], timeout_ms=60_000), 5)
@@ -107,12 +110,12 @@ def create_topic(client: Connection, name: str, partitions: int = 1, config: Map
 
 
 def error_names(codes: Iterable[int]) -> list[str]:
-    """Kafka's names of error codes."""
+    """Returns Kafka's names of error codes."""
     return [ErrorCode(code).name for code in codes]
 
 
 def subscription(*topics: str, owned: dict[str, list[int]] | None = None, version: int = 1) -> bytes:
-    """The bytes that a consumer embeds in JoinGroup."""
+    """Returns the subscription bytes that a consumer puts into JoinGroup."""
     message = ConsumerProtocolSubscription(
         topics=list(topics),
         owned_partitions=[TopicPartition(topic=topic, partitions=numbers) for topic, numbers in (owned or {}).items()],
@@ -121,5 +124,5 @@ def subscription(*topics: str, owned: dict[str, list[int]] | None = None, versio
 
 
 def protocols(*names: str, metadata: bytes = b"") -> list[dict[str, Any]]:
-    """The protocols field of JoinGroup."""
+    """Returns the protocols field of JoinGroup."""
     return [{"name": name, "metadata": metadata} for name in names]

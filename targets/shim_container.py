@@ -1,4 +1,4 @@
-"""The shim's own image. ``KAFKA_SHIM_IMAGE`` names one, else it is built from this tree."""
+"""The shim's image: KAFKA_SHIM_IMAGE, else built from this tree."""
 
 from __future__ import annotations
 

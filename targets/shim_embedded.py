@@ -1,4 +1,4 @@
-"""The shim inside this process: ``shim.Broker`` in a thread."""
+"""The shim in this process: ``shim.Broker`` in a thread."""
 
 from __future__ import annotations
 

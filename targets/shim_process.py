@@ -1,4 +1,4 @@
-"""The shim as a process of its own: ``python -m kafka_shim serve``."""
+"""The shim in its own process: ``python -m kafka_shim serve``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ READY = re.compile(r"ready (?P<listeners>\S+) node=\d+ cluster=\S+ data=(?P<data
 
 
 class ShimProcess(ProcessTarget):
-    """`environment` adds variables to the child's, for example the points of kafka_shim.faults."""
+    """`environment` adds variables to the child process, for example fault points of kafka_shim.faults."""
 
     kind = "shim"
     powers = Power.WIRE | Power.PROXY | Power.SETTINGS | Power.KILL | Power.SEEDED | Power.INSIDE
@@ -30,7 +30,7 @@ class ShimProcess(ProcessTarget):
         self.python = sys.executable
 
     def command(self) -> list[str]:
-        """A restart asks for the same address again."""
+        """Returns the command line. A restart uses the same address again."""
         listen = self.bootstrap or "127.0.0.1:0"
         command = [self.python, "-m", "kafka_shim", "serve", "--listen", listen, "--data-dir", str(self.data_dir)]
         for name, value in self.settings.items():
@@ -43,7 +43,7 @@ class ShimProcess(ProcessTarget):
         self._spawn(self.command(), stdout_pipe=True, environment=environment)
         assert self.process is not None
         assert self.process.stdout is not None
-        # The ready line is the only one on stdout; end of file means that the process ended.
+        # The ready line is the only line on stdout. End of file means that the process has ended.
         line = self.process.stdout.readline().decode()
         found = READY.fullmatch(line)
         if found is None:
