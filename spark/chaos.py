@@ -42,7 +42,9 @@ RUNS_AT_MOST = 100
 
 @dataclass
 class Outcome:
-    """``missing``, ``doubled`` and ``wrong``: numbers of orders; all empty when the sink kept its word."""
+    """The result of a run. ``missing``, ``doubled`` and ``wrong`` are order numbers; all are empty if the sink was
+    exactly-once.
+    """
 
     kills: Counter[str] = field(default_factory=Counter)
     driver_runs: int = 0
@@ -67,7 +69,7 @@ class Outcome:
 
 
 class Driver:
-    """One run of the job. Its batches are counted as it reports them."""
+    """One run of the job. Counts the batches that the job reports."""
 
     def __init__(self, command: list[str], environment: dict[str, str], cwd: Path) -> None:
         # A session of its own: the JVM is a child of the driver and must die with it.
@@ -94,7 +96,7 @@ class Driver:
             self._moved.notify_all()
 
     def wait_for_batches(self, count: int) -> bool:
-        """Whether it reported so many; False when it ended before."""
+        """Returns True once the job has reported `count` batches, False if it ended before."""
         with self._moved:
             self._moved.wait_for(lambda: self.batches >= count or self._is_over, timeout=600)
             return self.batches >= count
@@ -112,8 +114,9 @@ class Driver:
 
 
 class TaskFault:
-    """A failure that the sink's first task to come there meets, once in a run of the driver. The moments and the ways
-    (SIGKILL of the worker, an exception) take turns."""
+    """A failure for the first task of the sink that reaches a given moment, once per run of the driver. The moments and
+    the actions (SIGKILL of the worker, an exception) alternate.
+    """
 
     def __init__(self, number: int, counter: Path) -> None:
         self.counter = counter
@@ -127,7 +130,9 @@ class TaskFault:
 
 
 def plan(kills: Counter[str], left: int) -> set[str]:
-    """The kinds of the next run of the driver: each once, while kills are left; then those that came least often."""
+    """Returns the kinds of kills for the next run of the driver: each once while kills are left, then the least
+    frequent.
+    """
     return set(sorted(KINDS, key=lambda kind: kills[kind])[: max(left, 0)])
 
 
@@ -142,8 +147,9 @@ def run(
     seed: int = 1,
     echo: Callable[[str], None] | None = None,
 ) -> Outcome:
-    """Writes ``orders`` orders, runs the job over them with so many kills, and counts. ``target`` is running; the
-    directory of ``checkpoint`` takes what a killed Spark leaves behind."""
+    """Writes ``orders`` orders, runs the job over them with the given number of kills, and counts the output.
+    ``target`` must be running. What a killed Spark leaves behind goes to the parent directory of ``checkpoint``.
+    """
     chance = random.Random(seed)
     outcome = Outcome()
     began = time.monotonic()
@@ -183,7 +189,7 @@ def run(
                 outcome.kills["broker"] += 1
                 target.kill()
                 target.start()
-            # Last: a driver that outlived the broker would go on and read everything.
+            # The driver last. If it survived the broker, it would continue and read everything.
             if "driver" in kinds and driver.wait_for_batches(driver.batches + 1):
                 time.sleep(chance.random())
                 outcome.kills["driver"] += 1
@@ -209,14 +215,14 @@ def run(
 
 
 def expected(number: int) -> dict[str, object]:
-    """What the job makes of the order of that number."""
+    """Returns the job's output for the order of that number."""
     order: dict[str, Any] = generator.order(number)
     cents = order["amount_cents"]
     return {"order_id": number, "amount_cents": cents, "tax_cents": cents * stream.TAX_PERCENT // 100}
 
 
 def count(bootstrap: str, topic: str, orders: int, outcome: Outcome) -> None:
-    """Compares the committed records of the topic with what the orders 0 ... orders - 1 give."""
+    """Compares the committed records of the topic with the expected output of the orders 0 ... orders - 1."""
     times: Counter[int] = Counter()
     for row in plain_clients.values(bootstrap, topic):
         number = row["order_id"]

@@ -34,9 +34,10 @@ CHUNK = 10_000
 
 
 def log_output(bootstrap: str, orders: int, log: history.HistoryLog) -> None:
-    """What the job had to write and what a read_committed reader found, as operations: each order must come once.
+    """Logs, as operations, what the job had to write and what a read_committed reader found. Each order must occur
+    once.
 
-    The job's own writers say nothing of their offsets, so the reader's are taken; an order that comes twice has two.
+    The job's own writers do not report offsets, so the reader's are used. An order that occurs twice has two offsets.
     """
     seen: set[tuple[str, str]] = set()
     by_key: dict[str, list[list[object]]] = {}
@@ -72,7 +73,7 @@ def pipeline(session: SparkSession, bootstrap: str, orders: int, scratch: Path) 
 
 
 def generate(bootstrap: str, orders: int) -> None:
-    """In pieces, so that the job has something to follow."""
+    """Generates orders in pieces, so that new data arrive while the job runs."""
     for first in range(0, orders, CHUNK):
         generator.write(bootstrap, min(CHUNK, orders - first), first=first, repeats=False)
         time.sleep(0.2)

@@ -14,8 +14,10 @@ KINDS = (BINARY, STRING, JSON, AVRO)
 
 @dataclass(frozen=True)
 class Format:
-    """``schema``: of JSON a Spark DDL (``id bigint, name string``), of Avro its JSON. A JSON value that does not parse
-    is null with ``permissive``, else it fails the job (``FAILFAST``), as a broken Avro value does."""
+    """``schema`` is a Spark DDL for JSON (``id bigint, name string``), or an Avro schema as JSON. A JSON value that
+    does not parse becomes null with ``permissive``, else it fails the job (``FAILFAST``). An invalid Avro value is
+    handled likewise.
+    """
 
     kind: str = BINARY
     schema: str | None = None
@@ -28,7 +30,7 @@ class Format:
             raise ValueError(f"the format {self.kind} needs a schema")
 
     def decode(self, column: Column) -> Column:
-        """From Kafka's bytes."""
+        """Decodes Kafka's bytes."""
         from pyspark.sql import functions
         from pyspark.sql.avro.functions import from_avro
 
@@ -42,7 +44,7 @@ class Format:
         return column
 
     def encode(self, column: Column) -> Column:
-        """To Kafka's bytes; null stays null (a tombstone)."""
+        """Encodes to Kafka's bytes. Null stays null (a tombstone)."""
         from pyspark.sql import functions
         from pyspark.sql.avro.functions import to_avro
 

@@ -1,6 +1,6 @@
-"""Kafka topics as DataFrames: which part of a topic to read, in a batch or as a stream, and how to write one.
+"""Kafka topics as DataFrames: which range of a topic to read, as a batch or a stream, and how to write one.
 
-Offsets are Spark's and Kafka's: ``starting`` is inclusive, ``ending`` exclusive, -2 is the earliest and -1 the latest.
+Offsets follow Spark and Kafka: ``starting`` is inclusive, ``ending`` exclusive, -2 is the earliest and -1 the latest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Offsets = dict[str, dict[int, int]]
 EARLIEST, LATEST = "earliest", "latest"
 READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
-# A fetch that finds nothing new is asked again this often before a task is failed; a killed broker needs more than one.
+# The number of retries of an offset fetch that returns nothing new, before the task fails. A killed broker needs more than one.
 CLIENT = {"kafka.default.api.timeout.ms": "60000", "kafka.request.timeout.ms": "30000", "fetchOffset.numRetries": "20"}
 
 
@@ -37,11 +37,11 @@ class Part:
     ending_timestamps_ms: Offsets | None = None
 
     def options(self, *, streaming: bool = False) -> dict[str, str]:
-        """The options of Spark's Kafka source. A stream has no end."""
+        """Returns the options of Spark's Kafka source. A stream has no end."""
         options = _end("starting", self.starting, self.starting_timestamp_ms, self.starting_timestamps_ms)
         if not streaming:
             options |= _end("ending", self.ending, self.ending_timestamp_ms, self.ending_timestamps_ms)
-        # A time after the last record means the end of the partition, not an error.
+        # A timestamp after the last record means the end of the partition; it is not an error.
         if any(name.startswith("startingTimestamp") or name.endswith("ByTimestamp") for name in options):
             options["startingOffsetsByTimestampStrategy"] = "latest"
         return options
@@ -114,17 +114,19 @@ class Source:
 
 
 def read(session: SparkSession, source: Source) -> DataFrame:
-    """A batch: columns key, value, topic, partition, offset, timestamp, timestampType and, if wanted, headers."""
+    """Reads a batch: columns key, value, topic, partition, offset, timestamp, timestampType and, if
+    requested, headers.
+    """
     return session.read.format("kafka").options(**source.options(streaming=False)).load()
 
 
 def stream(session: SparkSession, source: Source) -> DataFrame:
-    """The same as a stream, whose schema has the same columns."""
+    """Reads a stream with the same columns."""
     return session.readStream.format("kafka").options(**source.options(streaming=True)).load()
 
 
 def write(frame: DataFrame, bootstrap_servers: str, topic: str | None, client: Mapping[str, str] | None = None) -> None:
-    """Writes columns key, value, headers, partition, topic (those there are) by Spark's own sink: at least once."""
+    """Writes columns key, value, headers, partition, topic (those that exist) with Spark's own sink: at-least-once."""
     known = [name for name in ("key", "value", "headers", "partition", "topic") if name in frame.columns]
     options = {"kafka.bootstrap.servers": bootstrap_servers, **{f"kafka.{k}": v for k, v in (client or {}).items()}}
     if topic is not None:

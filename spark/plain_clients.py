@@ -1,4 +1,4 @@
-"""Topics made, filled and read by librdkafka alone: what Spark does is compared with it."""
+"""Creates, fills and reads topics with librdkafka only, to compare with what Spark does."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def read(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[
             "enable.auto.commit": False,
             "isolation.level": isolation,
             "enable.partition.eof": True,
-            # A head that was deleted.
+            # The first records were deleted.
             "auto.offset.reset": "earliest",
         }
     )
@@ -86,7 +86,7 @@ def producer(bootstrap: str, transactional_id: str) -> Producer:
             **QUIET,
             "bootstrap.servers": bootstrap,
             "transactional.id": transactional_id,
-            # One that is held open on purpose must outlive a slow machine.
+            # A transaction that is held open on purpose must not time out on a slow machine.
             "transaction.timeout.ms": 900_000,
             "linger.ms": 5,
         }

@@ -26,7 +26,7 @@ PACKAGES = (
     f"org.apache.spark:spark-sql-kafka-0-10_{SCALA_VERSION}:{SPARK_VERSION}",
     f"org.apache.spark:spark-avro_{SCALA_VERSION}:{SPARK_VERSION}",
 )
-# Two tasks at a time, four attempts each: without the second number a local Spark never retries a task.
+# Two tasks at a time, four attempts each. Without the second number a local Spark never retries a task.
 MASTER = "local[2,4]"
 MEMORY = "1g"
 LOG_TAIL_CHARACTERS = 4000
@@ -44,7 +44,7 @@ def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> S
     # Spark's workers look for `python3` on PATH, which need not be the interpreter that has the project's packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    # A host name that does not resolve, or not to this machine, must not matter.
+    # Do not depend on a host name that may not resolve, or not to this machine.
     os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
     # Workers must find this package also when it runs from a checkout that is not installed.
     home = Path(__file__).resolve().parent
@@ -61,7 +61,7 @@ def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> S
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "kafka-shim-spark-warehouse"),
-        # A query that holds many batches of old state reads them all again at a restart.
+        # A query reads all retained batches of old state again at a restart.
         "spark.sql.streaming.minBatchesToRetain": "10",
     }
     builder = SparkSession.builder.appName(app_name).master(os.environ.get("KAFKA_SHIM_SPARK_MASTER", MASTER))
@@ -81,8 +81,9 @@ def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> S
 
 @contextlib.contextmanager
 def _jvm_output() -> Iterator[Path]:
-    """A JVM that is started inside writes its stdout and stderr to a file: Ivy's tables and Spark's warnings would
-    bury the lines that people want to read."""
+    """Redirects stdout and stderr of a JVM that is started in the block to a file, because Ivy's tables and Spark's
+    warnings would hide the jobs' own output.
+    """
     named = os.environ.get("KAFKA_SHIM_SPARK_LOG")
     path = Path(named) if named else Path(tempfile.gettempdir()) / f"kafka-shim-spark-{os.getpid()}.log"
     if not named:

@@ -117,7 +117,7 @@ PIPELINES: dict[str, Callable[..., DataFrame]] = {
 
 
 def build(session: SparkSession, pipeline: str, source: Source, prefix: str = "") -> DataFrame:
-    """The pipeline over the topics ``orders`` and, for ``join``, ``payments``; ``source.topics`` is not looked at."""
+    """Builds the pipeline over the topics ``orders`` and, for ``join``, ``payments``. Ignores ``source.topics``."""
     names = (generator.ORDERS, generator.PAYMENTS) if pipeline == "join" else (generator.ORDERS,)
     frames = [kafka_topic.stream(session, _with_topic(source, prefix + name)) for name in names]
     return PIPELINES[pipeline](*frames)
@@ -139,9 +139,9 @@ def start(
     interval: str | None = None,
     tasks: int = 2,
 ) -> StreamingQuery:
-    """Starts the query; it ends by itself (AvailableNow) unless an ``interval`` (``"500 milliseconds"``) is given.
+    """Starts the query. It ends by itself (AvailableNow) unless an ``interval`` (``"500 milliseconds"``) is given.
 
-    ``tasks`` is of the data source alone, whose rows are spread over that many tasks by key.
+    ``tasks`` applies only to the data source, whose rows are distributed over that many tasks by key.
     """
     trigger: dict[str, Any] = {"processingTime": interval} if interval else {"availableNow": True}
     writer = frame.writeStream

@@ -1,4 +1,4 @@
-"""Progress of a batch: how many tasks of the stages that run now are done, as lines while it works."""
+"""Progress of a batch: prints, while it runs, how many tasks of the active stages are done."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ EVERY_S = 2.0
 def told(
     session: SparkSession, what: str, echo: Callable[[str], None] | None = None, every_s: float = EVERY_S
 ) -> Iterator[None]:
-    """While the block runs, prints (to stderr) how far its stages are, when that has changed, every ``every_s``.
+    """Prints (to stderr) the progress of the active stages while the block runs, at most every ``every_s`` and only if
+    it has changed.
 
-    A stage is forgotten when it has ended; a job that ends sooner than the first line is due prints nothing.
+    Ended stages are dropped. A job that ends before the first line is due prints nothing.
     """
     say = echo or (lambda line: print(line, file=sys.stderr, flush=True))
     tracker: Any = session.sparkContext.statusTracker()

@@ -42,7 +42,7 @@ class Trigger:
 
 @dataclass
 class Summary:
-    """All triggers of a run that did something."""
+    """All triggers of a run that processed data."""
 
     triggers: list[Trigger] = field(default_factory=list)
     seconds: float = 0.0
@@ -59,7 +59,7 @@ class Summary:
         )
 
     def write(self, path: Path) -> None:
-        """As JSON lines, for plots of later."""
+        """Writes the triggers as JSON lines, for later plots."""
         path.write_text("".join(json.dumps(asdict(trigger)) + "\n" for trigger in self.triggers))
 
 
@@ -81,7 +81,9 @@ def _lag(source: Any) -> int:
 
 
 def _offsets(given: Any) -> dict[tuple[str, str], int]:
-    """By topic and partition. Spark gives a mapping or its JSON, and nothing before the first batch."""
+    """Returns offsets by topic and partition. Spark passes a mapping or its JSON, and nothing before the
+    first batch.
+    """
     if isinstance(given, str):
         given = json.loads(given) if given.startswith("{") else {}
     if not isinstance(given, dict):
@@ -95,7 +97,7 @@ def follow(
     timeout_s: float | None = None,
     quiet: bool = False,
 ) -> Summary:
-    """Prints a line (to stderr) for each micro-batch until the query ends; raises what the query failed with.
+    """Prints a line (to stderr) for each micro-batch until the query ends. Raises the error that the query failed with.
 
     After ``timeout_s`` the query is stopped between two batches or within one; its checkpoint makes that harmless.
     """
@@ -106,10 +108,10 @@ def follow(
     while True:
         ended = query.awaitTermination(POLL_S)
         last = query.lastProgress
-        # Reading all of them costs, so only when there is a new one.
+        # Reading all of them is expensive, so do it only if there is a new one.
         for progress in query.recentProgress if last is not None and last["batchId"] > seen else ():
             trigger = from_progress(progress)
-            # A trigger that found nothing repeats the id of the batch to come.
+            # A trigger without data has the id of the next batch.
             if trigger.batch_id > seen and (trigger.rows or "addBatch" in progress["durationMs"]):
                 seen = trigger.batch_id
                 summary.triggers.append(trigger)

@@ -1,6 +1,6 @@
-"""The audit: the history checker of ``kafka_shim.history`` at the size of Spark.
+"""The audit: the history checker of ``kafka_shim.history`` on Spark, for large histories.
 
-Clients log what they did to a topic, one operation of ``kafka_shim.history.operations`` a record; the audit reads that
-topic and the data topics themselves, finds every class of anomaly, and ends with a table and a page. What is an error
-and what is tolerated is the checker's to say. ``python -m kafka_shim.spark.audit --help``.
+Clients log their operations to a topic, one operation of ``kafka_shim.history.operations`` per record. The audit reads
+that topic and the data topics, finds every class of anomaly, and writes a table and a page. The checker decides which
+classes are errors and which are tolerated. ``python -m kafka_shim.spark.audit --help``.
 """

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 def run(
     session: SparkSession, bootstrap_servers: str, history_topic: str, data_topics: str = "", split: int | None = None
 ) -> tuple[judge.Report, list[tuple[int, int]]]:
-    """The report, and the records of each second of the data topics. ``split``: work in at least so many tasks; half a
-    million records each fit the default heap."""
+    """Returns the report, and the number of records of each second in the data topics. ``split`` is the minimum number
+    of tasks; half a million records per task fit the default heap.
+    """
     operations = history.parsed(
         kafka_topic.read(session, Source(bootstrap_servers, history_topic, min_partitions=split))
     )

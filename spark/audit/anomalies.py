@@ -1,8 +1,8 @@
-"""The classes of anomaly of ``kafka_shim.history`` as queries: each gives one row an anomaly, with a text that shows
-it.
+"""The anomaly classes of ``kafka_shim.history`` as queries. Each returns one row per anomaly, with a text that
+describes it.
 
-Values are compared as text. "Is anything between two offsets?" is a difference of ranks among the offsets that are
-known to hold something, so that no query looks at pairs of records.
+Values are compared as text. "Is anything between two offsets?" is computed as a difference of ranks among the offsets
+that are known to hold a value, so that no query has to join pairs of records.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def lost_and_unseen(evidence: Evidence) -> DataFrame:
-    """Committed values that no read_committed reader got: lost when a later one of the key was read."""
+    """Committed values that no read_committed reader got; lost if a later value of the key was read."""
     last = evidence.polls.where("committed_reads").groupBy("key").agg({"offset": "max"}).toDF("key", "last_read")
     missing = evidence.values.where("is_ok and not is_read").join(last, "key", "left")
     return missing.selectExpr(
@@ -40,7 +40,7 @@ def aborted_reads(evidence: Evidence) -> DataFrame:
 
 
 def precommitted_reads(evidence: Evidence) -> DataFrame:
-    """An operation got, under read_committed, what it wrote itself. Most operations only send or only poll."""
+    """Read_committed operations that read their own writes. Most operations only send or only poll."""
     both = evidence.operations.where(
         "committed_reads and exists(ops, op -> op[0] = 'send') and exists(ops, op -> op[0] = 'poll')"
     ).select("index")
@@ -53,7 +53,7 @@ READ_TEXT = "concat('operation ', index, ' read ', value, ' of ', writer, ' at '
 
 
 def inconsistent_offsets(evidence: Evidence) -> DataFrame:
-    """One offset, two values."""
+    """Offsets with more than one value."""
     places = small(evidence.places.where("value_count > 1").select("key", "offset"), evidence.disputed)
     found = evidence.seen.join(places, ["key", "offset"]).groupBy("key", "offset").agg({"value": "collect_set"})
     return found.toDF("key", "offset", "found").selectExpr(
@@ -63,7 +63,7 @@ def inconsistent_offsets(evidence: Evidence) -> DataFrame:
 
 
 def duplicates(evidence: Evidence) -> DataFrame:
-    """One value, two offsets."""
+    """Values with more than one offset."""
     values = small(evidence.values.where("first_offset != last_offset").select("key", "value"), evidence.doubled)
     found = evidence.seen.join(values, ["key", "value"]).groupBy("key", "value").agg({"offset": "collect_set"})
     return found.toDF("key", "value", "found").selectExpr(
@@ -73,7 +73,9 @@ def duplicates(evidence: Evidence) -> DataFrame:
 
 
 def poll_order(evidence: Evidence) -> DataFrame:
-    """Positions of a process in a key that go back, stand still or leave out what is there; with ``subscribed``."""
+    """Polls of a process that go backwards in a key, repeat an offset or skip values; with the column
+    ``subscribed``.
+    """
     from pyspark.sql import Window, functions
 
     columns = ("index", "process", "op_number", "record_number", "key", "offset", "committed_reads", "subscribed")
@@ -114,7 +116,9 @@ def poll_order(evidence: Evidence) -> DataFrame:
 
 
 def send_order(evidence: Evidence) -> DataFrame:
-    """Sends of a process to a key whose offsets go back, or inside one operation leave room for others'."""
+    """Sends of a process to a key whose offsets go backwards, or have other values between them within
+    one operation.
+    """
     from pyspark.sql import Window, functions
 
     here = Window.partitionBy("process", "key").orderBy("index", "op_number")
@@ -133,7 +137,7 @@ def send_order(evidence: Evidence) -> DataFrame:
 
 
 def _ranked(steps: DataFrame, evidence: Evidence) -> DataFrame:
-    """With the ranks of ``offset`` and of ``before``. Both are among the known offsets: somebody was there."""
+    """Adds the ranks of ``offset`` and of ``before``. Both are known offsets, because an operation reported them."""
     ranks = evidence.places.select("key", "offset", "rank", "committed_rank")
     before = ranks.toDF("key", "before", "before_rank", "before_committed_rank")
     return steps.join(ranks, ["key", "offset"]).join(before, ["key", "before"])

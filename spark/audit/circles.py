@@ -1,7 +1,7 @@
-"""Cycles among operations: edges by Spark, strongly connected components on the driver.
+"""Dependency cycles among operations: Spark computes the edges, the driver the strongly connected components.
 
-Most edges go forward in the history. A cycle has edges that go back, and lies wholly within the stretches that these
-span; so only edges inside such stretches come to the driver. In a clean history that is next to nothing.
+Most edges go forward in the history. A cycle contains backward edges, and lies completely within the stretches of
+history that they span. So only edges inside such stretches are collected on the driver. A clean history has very few.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from kafka_shim.spark.audit.evidence import Evidence
 
 Found = tuple[str, str]
-# Stretches beyond this many are merged into one: the driver then gets more edges, never fewer.
+# Stretches beyond this number are merged into one. The driver then gets more edges, never fewer.
 STRETCHES_AT_MOST = 10_000
 
 
 def write_edges(evidence: Evidence) -> DataFrame:
-    """Of two writers whose values follow each other on a key."""
+    """Edges between two writers whose values follow each other in a key."""
     from pyspark.sql import Window, functions
 
     in_order = Window.partitionBy("key").orderBy("offset")
@@ -32,14 +32,16 @@ def write_edges(evidence: Evidence) -> DataFrame:
 
 
 def read_edges(evidence: Evidence) -> DataFrame:
-    """From the writer of a value to the operation that read it."""
+    """Edges from the writer of a value to the operation that read it."""
     writers = evidence.values.where("writer is not null").selectExpr("key", "value", "writer as source")
     reads = evidence.polls.where("outcome != 'fail' and index >= 0").selectExpr("key", "value", "index as target")
     return reads.join(writers, ["key", "value"]).where("source != target").select("source", "target").distinct()
 
 
 def find(evidence: Evidence, *, with_writes: bool = False) -> list[Found]:
-    """(class, text) of each component; ``with_writes`` as in ``kafka_shim.history.cycles.find``."""
+    """Returns (class, text) for each component. ``with_writes`` is `write_edges` of
+    ``kafka_shim.history.cycles.find``.
+    """
     writes, reads = _inside(write_edges(evidence)), None
     found = [
         (cycles.G0, f"operations {_some(component)} overwrite each other in a circle")
@@ -67,7 +69,7 @@ def _some(component: set[int]) -> str:
 
 
 def _inside(edges: DataFrame) -> list[tuple[int, ...]]:
-    """The edges that may be part of a cycle."""
+    """Returns the edges that may be part of a cycle."""
     from pyspark import StorageLevel
     from pyspark.sql import functions
 
@@ -85,7 +87,7 @@ def _inside(edges: DataFrame) -> list[tuple[int, ...]]:
 
 
 def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Stretches that overlap become one; given and returned in order."""
+    """Merges overlapping stretches. Input and output are sorted."""
     found: list[tuple[int, int]] = []
     for first, last in spans:
         if found and first <= found[-1][1]:
@@ -96,7 +98,7 @@ def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def components(edges: Iterable[tuple[int, ...]]) -> list[set[int]]:
-    """Strongly connected components of more than one node, in the order of their first."""
+    """Returns the strongly connected components with more than one node, ordered by their first node."""
     graph: dict[int, set[int]] = {}
     for source, target, *_ in edges:
         graph.setdefault(source, set()).add(target)

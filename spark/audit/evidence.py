@@ -1,7 +1,7 @@
-"""What a history and its data topics prove, as tables that every query of `anomalies` and `circles` starts from.
+"""The tables that every query of `anomalies` and `circles` starts from: what a history and its data topics prove.
 
-The work is in few shuffles: one by (key, value) and one by key. What is rare in a sound history (a value at two
-offsets, an offset with two values) is counted first, so that joins that look for details run only when there are some.
+They need few shuffles: one by (key, value) and one by key. Anomalies that are rare in a sound history (a value with two
+offsets, an offset with two values) are counted first, so that joins for their details run only if there are any.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# So few rows go to every task instead of through a shuffle.
+# Up to this many rows are broadcast to every task instead of shuffled.
 BROADCAST_ROWS_AT_MOST = 100_000
 
 
 class HistoryFaultError(Exception):
-    """A value was sent twice to one key: then nothing could be told apart."""
+    """A value was sent twice to one key, so that its writes cannot be told apart."""
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Evidence:
 
 
 def gather(operations: DataFrame, data: DataFrame | None = None) -> Evidence:
-    """``data``: records of the data topics. Raises HistoryFaultError."""
+    """Builds the evidence. ``data`` are the records of the data topics. Raises HistoryFaultError."""
     operations = _kept(operations)
     ops = history.exploded(operations)
     sends = _kept(history.sends(ops))
@@ -76,7 +76,7 @@ def gather(operations: DataFrame, data: DataFrame | None = None) -> Evidence:
 
 
 def small(frame: DataFrame, rows: int) -> DataFrame:
-    """The frame, to be joined without moving the other side when it is known to be small."""
+    """Marks a frame that is known to be small for a broadcast join, so that the other side is not moved."""
     from pyspark.sql import functions
 
     return functions.broadcast(frame) if rows <= BROADCAST_ROWS_AT_MOST else frame
@@ -89,7 +89,7 @@ def _kept(frame: DataFrame) -> DataFrame:
 
 
 def _values(sends: DataFrame, polls: DataFrame) -> DataFrame:
-    # Numbers only in what is aggregated: Spark then aggregates by hashing, not by sorting.
+    # Aggregate only numbers, so that Spark aggregates by hashing, not by sorting.
     sent = sends.selectExpr(
         *("key", "value", "if(outcome = 'fail', null, offset) as offset", "1 as sends", "index as writer"),
         *("outcome = 'ok' as is_ok", "outcome = 'fail' as is_failed", "false as is_read"),
@@ -119,7 +119,7 @@ def _places(seen: DataFrame) -> DataFrame:
     from pyspark.sql import Window, functions
 
     in_order = Window.partitionBy("key").orderBy("offset")
-    # Moved by key once; neither the groups nor the window then move anything.
+    # Shuffled by key once; neither the grouping nor the window then shuffles again.
     grouped = seen.select("key", "offset", "is_committed").repartition("key").groupBy("key", "offset")
     return (
         grouped.agg(*_aggregates("count(*) as value_count", "max(cast(is_committed as int)) as is_committed"))

@@ -1,7 +1,7 @@
-"""Histories on a topic: one operation of ``kafka_shim.history.operations`` as JSON a record, keyed by its process.
+"""Histories on a topic: one operation of ``kafka_shim.history.operations`` as JSON per record, with its process as key.
 
-An operation may carry ``index``, its place in the whole history; else its place is that of its record. Operations of
-one process must stand in order on one partition.
+An operation may have ``index``, its position in the whole history; else the position of its record is used. Operations
+of one process must be in order on one partition.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 SCHEMA = "process bigint, outcome string, isolation string, subscribed boolean, index bigint, ops array<array<string>>"
 POLLED = "map<string, array<array<string>>>"
-# The audit's own reading of the data topics is an operation that nobody logged.
+# The process of the audit's own polls of the data topics, which are not logged.
 AUDITOR = -1
 
 
 class HistoryLog:
-    """Logs operations to a topic; one object a program, used by one thread. `close` waits until all are written."""
+    """Logs operations to a topic. One object per program, used by one thread. `close` waits until all are written."""
 
     def __init__(self, bootstrap_servers: str, topic: str) -> None:
         from confluent_kafka import Producer
@@ -36,7 +36,7 @@ class HistoryLog:
         )
 
     def add(self, operation: Operation) -> None:
-        """The operations get their places in the order in which they are added."""
+        """Logs an operation. Its index is its position in the order of the calls."""
         operation.index = self._next_index
         self._next_index += 1
         line = json.dumps({**operation.to_json(), "index": operation.index}, separators=(",", ":"))
@@ -55,7 +55,7 @@ class HistoryLog:
 
 
 def parsed(records: DataFrame) -> DataFrame:
-    """Operations from Kafka's columns; a record that is no operation fails the job."""
+    """Parses operations from Kafka's columns. A record that is not an operation fails the job."""
     from pyspark.sql import functions
 
     value = functions.from_json(functions.col("value").cast("string"), SCHEMA, {"mode": "FAILFAST"})
@@ -73,7 +73,7 @@ def parsed(records: DataFrame) -> DataFrame:
 
 
 def from_operations(session: Any, operations: Iterable[Operation]) -> DataFrame:
-    """The same from memory."""
+    """Returns the same columns for operations in memory."""
     rows = [
         (json.dumps({**operation.to_json(), "index": operation.index}), operation.index, 0) for operation in operations
     ]
@@ -107,7 +107,7 @@ def polls(ops: DataFrame) -> DataFrame:
 
 
 def assigns(ops: DataFrame) -> DataFrame:
-    """index, process, op_number, key: from there on the process polls the key anew."""
+    """index, process, op_number, key: from there on the process may poll the key from any position."""
     from pyspark.sql import functions
 
     return ops.where("op[0] = 'assign'").select(

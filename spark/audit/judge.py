@@ -1,4 +1,4 @@
-"""Runs every class over a history and says what is an error: the policy is that of ``kafka_shim.history.checker``."""
+"""Runs all checks over a history and decides what is an error, by the policy of ``kafka_shim.history.checker``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLASSES = (
 
 @dataclass
 class Found:
-    """Of one class: how many are errors, how many tolerated, and a few of them."""
+    """The results of one class: the number of errors and of tolerated anomalies, and a few examples."""
 
     errors: int = 0
     tolerated: int = 0
@@ -68,8 +68,9 @@ class Report:
 
 
 def judge(operations: DataFrame, data: DataFrame | None = None, *, with_writes: bool = False) -> Report:
-    """``data``: records of the data topics, which the audit reads itself as a last read_committed reader. Raises
-    `evidence.HistoryFaultError`."""
+    """Runs the audit. ``data`` are the records of the data topics, which the audit itself reads as a last
+    read_committed reader. Raises `evidence.HistoryFaultError`.
+    """
     from pyspark.sql import Window, functions
 
     began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Something to audit: transactional writers and a reader that log what they did, and anomalies planted among it."""
+"""A workload to audit: transactional writers and a reader that log their operations, and planted anomalies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WRITERS = 4
 ABORT_EVERY = 9
 TRANSACTION_RECORDS = 250
 POLL_RECORDS = 1_000
-# Processes of planted operations have numbers of their own.
+# Process numbers of planted operations start here.
 PLANTED_PROCESSES = 1_000_000
 
 
@@ -93,7 +93,7 @@ def read(bootstrap: str, topic: str, expected: int, log: HistoryLog) -> int:
 
 
 def planted(times: int = 1) -> Iterator[Operation]:
-    """Operations that show every class of the checker, each at least ``times``, on keys of their own."""
+    """Yields operations that show every class of the checker, each at least ``times`` times, on separate keys."""
     for turn in range(times):
         for number, (name, scene) in enumerate(SCENES.items()):
             processes = PLANTED_PROCESSES + 100 * (turn * len(SCENES) + number)

@@ -1,4 +1,6 @@
-"""Spark's three ways to read, over all shapes in one query each: a batch, AvailableNow, and a query that goes on."""
+"""Spark's three ways to read, each over all shapes in one query: a batch, AvailableNow, and a continuously running
+query.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,11 @@ if TYPE_CHECKING:
 
     from kafka_shim.spark.gaps.shapes import Shape
 
-# Small, so that a micro-batch may hold nothing but a hole.
+# Small, so that a micro-batch may cover nothing but a gap.
 PER_TRIGGER = 120
 TIMEOUT_S = 240.0
 
-# Topic -> values with how often they came.
+# Topic -> values and how often each was read.
 Found = dict[str, Counter[str]]
 
 
@@ -42,8 +44,9 @@ def batch(session: SparkSession, shapes: Sequence[Shape], isolation: str = kafka
 
 
 def stream(session: SparkSession, shapes: Sequence[Shape], checkpoint: Path, found: Found, **trigger: Any) -> Found:
-    """Adds to ``found`` what a query with this checkpoint reads until nothing is left. Raises RuntimeError when it gets
-    stuck."""
+    """Adds to ``found`` what a query with this checkpoint reads until no data are left. Raises RuntimeError if it gets
+    stuck.
+    """
     frame = kafka_topic.stream(session, source(shapes, kafka_topic.READ_COMMITTED, PER_TRIGGER))
 
     def collect(rows: DataFrame, _batch_id: int) -> None:
@@ -72,7 +75,7 @@ def _add(found: Found, rows: DataFrame) -> Found:
 
 
 def differences(shapes: Sequence[Shape], found: Found, *, committed: bool = True) -> dict[str, str]:
-    """By shape, what a reader found too much or too little; empty when all is right."""
+    """Returns, by shape, the surplus and missing values of a reader; empty if there are none."""
     wrong: dict[str, str] = {}
     for shape in shapes:
         wanted = Counter(shape.committed if committed else shape.written)
@@ -83,7 +86,9 @@ def differences(shapes: Sequence[Shape], found: Found, *, committed: bool = True
 
 
 def streamed_differences(shapes: Sequence[Shape], found: Found) -> dict[str, str]:
-    """The same for a stream that began before compaction went on: it may have seen what is gone now, each once."""
+    """Returns the same for a stream that started before compaction continued. It may have read values that are gone
+    now, each once.
+    """
     wrong = differences([shape for shape in shapes if shape.config is None], found)
     for shape in shapes:
         if shape.config is not None:

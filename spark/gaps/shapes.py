@@ -1,4 +1,6 @@
-"""Topics with holes. Each is made in two steps, ``begin`` and ``finish``, so that a reader can go on in between."""
+"""Topics with offset gaps. Each is made in two steps, ``begin`` and ``finish``, so that a reader can continue in
+between.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,9 @@ SEGMENT_MS = 100
 
 
 class Shape:
-    """One topic. ``committed`` is what a read_committed reader must find now, in any order, each once; ``written`` what
-    a read_uncommitted one must."""
+    """One topic. ``committed`` is what a read_committed reader must find now, in any order, each value once;
+    ``written`` is the same for a read_uncommitted reader.
+    """
 
     partitions = 1
     config: ClassVar[dict[str, str] | None] = None
@@ -43,11 +46,11 @@ class Shape:
         self.first()
 
     def first(self) -> None:
-        """What is there before the first reading."""
+        """Writes what is there before the first read."""
         raise NotImplementedError
 
     def finish(self) -> None:
-        """What happens between the first reading and the second."""
+        """Makes the changes between the first and the second read."""
 
     def values(self, count: int = COUNT) -> list[str]:
         made = [f"{self.name}:{number}" for number in range(self._number, self._number + count)]
@@ -82,7 +85,7 @@ class Shape:
 
 
 class MarkerEnd(Shape):
-    """The last offset is a commit marker, which no reader gets."""
+    """The last offset is a commit marker, which clients do not return."""
 
     def first(self) -> None:
         self.transaction(commit=True)
@@ -104,7 +107,7 @@ class AbortedTail(Shape):
 
 
 class AllAborted(Shape):
-    """Nothing in it was ever committed."""
+    """All records are aborted."""
 
     def first(self) -> None:
         self.transaction(commit=False)
@@ -112,7 +115,7 @@ class AllAborted(Shape):
 
 
 class OpenHead(Shape):
-    """An open transaction holds the last stable offset back, with committed records of others behind it."""
+    """An open transaction holds back the last stable offset; committed records of other producers follow it."""
 
     def first(self) -> None:
         self.plain(5)
@@ -179,7 +182,7 @@ class CompactionHoles(Shape):
 
 
 class PartitionGrowth(Shape):
-    """Partitions are added while a reader is at work."""
+    """Partitions are added while a reader runs."""
 
     def first(self) -> None:
         self.plain()
@@ -205,7 +208,7 @@ class EpochJump(Shape):
 
 
 class DeletedHead(Shape):
-    """The first records were deleted before anybody read them."""
+    """The first records were deleted before they were read."""
 
     def first(self) -> None:
         from confluent_kafka import TopicPartition

@@ -1,11 +1,11 @@
-"""Kafka clients of the sink that a process keeps: one of each kind for each broker and query, for as long as it lives.
+"""Kafka clients of the sink that a process caches: one of each kind for each broker and query, until the process ends.
 
-A worker process of Spark runs many tasks, and a client costs threads, connections and a search for its coordinator
-each time. None of these clients is ever a member of the group: the progress group is only a place for offsets.
+A Spark worker process runs many tasks. A new client each time costs threads, connections and a coordinator look-up.
+None of these clients ever joins the group: the progress group only stores offsets.
 
-Progress is read by consumers, not by ``AdminClient.list_consumer_group_offsets``: librdkafka (up to 2.16 at least)
-answers NOT_COORDINATOR there by waking the group of the client, which an admin client does not have, and the process
-dies of a segmentation fault. A coordinator that has just started or moved answers that.
+Consumers read the progress, not ``AdminClient.list_consumer_group_offsets``: on NOT_COORDINATOR, librdkafka (up to 2.16
+at least) then wakes the group of the client, which an admin client does not have, and the process crashes with a
+segmentation fault. A coordinator that has just started or moved returns that error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer
     from confluent_kafka.admin import AdminClient
 
-# librdkafka says every lost connection on stderr; what matters is raised.
+# librdkafka logs every lost connection on stderr; relevant errors are raised.
 QUIET = {"log_level": "2"}
 
 Settings = tuple[tuple[str, str], ...]
@@ -34,8 +34,9 @@ def admin(settings: Settings) -> AdminClient:
 
 @cache
 def offsets_reader(settings: Settings, group: str, *, stable: bool) -> Consumer:
-    """A consumer that only asks for committed offsets. ``stable``: it waits while a transaction holds a newer one
-    (KIP-447); else it gets the one before."""
+    """Returns a consumer that only fetches committed offsets. With ``stable`` it waits while a transaction has a
+    pending offset (KIP-447); otherwise it gets the previous one.
+    """
     from confluent_kafka import Consumer
 
     isolation = "read_committed" if stable else "read_uncommitted"
@@ -52,5 +53,7 @@ def offsets_reader(settings: Settings, group: str, *, stable: bool) -> Consumer:
 
 @cache
 def group_metadata(settings: Settings, group: str) -> Any:
-    """What ``send_offsets_to_transaction`` wants to know of a group without members: its name, in librdkafka's form."""
+    """Returns the group metadata for ``send_offsets_to_transaction`` of a group without members: its name, in
+    librdkafka's format.
+    """
     return offsets_reader(settings, group, stable=True).consumer_group_metadata()

@@ -41,8 +41,9 @@ CLIENT_PREFIX = "kafka."
 
 @dataclass
 class TaskCommitted(WriterCommitMessage):
-    """What a task tells the driver: its number, how many rows it wrote now, and of how many tasks it believed the batch
-    to be."""
+    """What a task reports to the driver: its number, the number of rows it wrote now, and the number of tasks that it
+    assumed for the batch.
+    """
 
     task: int
     rows: int
@@ -66,7 +67,7 @@ class KafkaExactlyOnce(DataSource):
 
 class ExactlyOnceWriter(DataSourceStreamWriter):
     def __init__(self, options: dict[str, str]) -> None:
-        # Spark hands option names over in lower case.
+        # Spark passes option names in lower case.
         given = {name.lower(): value for name, value in options.items()}
         client = {
             name.removeprefix(CLIENT_PREFIX): value
@@ -108,7 +109,7 @@ class ExactlyOnceWriter(DataSourceStreamWriter):
             raise progress.SinkError(f"this batch has more tasks than tasks={self.tasks} says (task {task} runs)")
         settings = self.options.settings
         progress.ensure_progress_topic(settings, query_id, self.tasks)
-        # The option was larger once: tasks of that time may still be alive.
+        # The option was larger before: tasks of that time may still be alive.
         fence(self.options, query_id, range(self.tasks, progress.task_count_ever(settings, query_id)))
         return TaskAddress(query_id, int(batch_id), task, self.tasks)
 

@@ -1,9 +1,9 @@
-"""Where the sink keeps how far each task came: committed offsets of one group on a small topic, nothing else.
+"""Stores the progress of each task of the sink, only as committed offsets of one group on a small topic.
 
 The offset of (progress topic, task) is the number of micro-batches that this task has written, so *batch id + 1* after
-batch *batch id*. It is committed by ``sendOffsetsToTransaction`` inside the transaction that carries the rows, hence
-moves with them or not at all. Its metadata says of which batch, of how many tasks and of which rows it speaks, so that
-a re-run with another number of tasks, or with the rows dealt out to the tasks in another way, is seen.
+batch *batch id*. ``sendOffsetsToTransaction`` commits it inside the transaction that carries the rows, so both become
+visible together or not at all. Its metadata contain the batch, the number of tasks and the sum of the rows. So a re-run
+with another number of tasks, or with the rows distributed differently over the tasks, is detected.
 """
 
 from __future__ import annotations
@@ -28,21 +28,20 @@ RETRY_S = 0.05
 
 
 class SinkError(Exception):
-    """The sink refuses to write: doing so could lose or double rows. The message says what to change."""
+    """The sink refuses to write because it could lose or duplicate rows. The message says what to change."""
 
 
 class TaskCountChangedError(SinkError):
-    """A batch that was written in part is run again with another number of tasks."""
+    """A partly written batch is run again with another number of tasks."""
 
 
 class RowsChangedError(SinkError):
-    """A batch that was written in part is run again with other rows, or with its rows dealt out to its tasks in another
-    way."""
+    """A partly written batch is run again with other rows, or with its rows distributed differently over its tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The rows of one task of one batch: how many, and a sum over them that does not depend on their order."""
+    """The rows of one task of one batch: their number, and a sum over them that does not depend on their order."""
 
     rows: int
     fingerprint: str
@@ -76,7 +75,9 @@ def encode_metadata(batch_id: int, tasks: int, share: Share) -> str:
 
 
 def ensure_progress_topic(settings: Settings, query_id: str, tasks: int, *, replication_factor: int = -1) -> None:
-    """Makes the progress topic with at least ``tasks`` partitions; grows it when a later batch has more tasks."""
+    """Creates the progress topic with at least ``tasks`` partitions. Adds partitions if a later batch
+    has more tasks.
+    """
     if _partitions_known.get((settings, query_id), 0) >= tasks:
         return
     from confluent_kafka import KafkaError, KafkaException
@@ -103,7 +104,7 @@ def ensure_progress_topic(settings: Settings, query_id: str, tasks: int, *, repl
     _partitions_known[settings, query_id] = tasks
 
 
-# Partitions only ever grow, so what a process has once seen stays true.
+# The number of partitions never decreases, so a cached value stays a valid lower bound.
 _partitions_known: dict[tuple[Settings, str], int] = {}
 
 
@@ -126,11 +127,11 @@ def task_count_ever(settings: Settings, query_id: str) -> int:
 
 
 def read_progress(settings: Settings, query_id: str, tasks: Iterable[int], *, stable: bool) -> dict[int, TaskProgress]:
-    """What the tasks have committed, by task number; absent are tasks that never committed.
+    """Returns what the tasks have committed, by task number. Tasks that never committed are absent.
 
-    ``stable`` waits for commits that are under way; else such a task shows its commit before. A task that has
-    initialised its transactional id has none under way. Each partition is named: asked for all at once, Kafka's
-    OffsetFetch leaves out a partition that has nothing but a pending commit.
+    ``stable`` waits for pending commits; otherwise the previous commit of such a task is returned. A task that has
+    initialised its transactional id has no pending commit. Each partition is named: Kafka's OffsetFetch for all
+    partitions at once leaves out a partition that has only a pending commit.
     """
     from confluent_kafka import TopicPartition
 
@@ -154,7 +155,7 @@ def read_progress(settings: Settings, query_id: str, tasks: Iterable[int], *, st
 
 
 def _committed(reader: Consumer, asked: list[TopicPartition]) -> list[TopicPartition]:
-    """What is committed, asked again while the coordinator moves, loads or is away."""
+    """Returns the committed offsets. Retries while the coordinator moves, loads or is unavailable."""
     from confluent_kafka import KafkaError, KafkaException
 
     passing = {
@@ -181,10 +182,10 @@ def _committed(reader: Consumer, asked: list[TopicPartition]) -> list[TopicParti
 
 
 def check_task_count(progress: dict[int, TaskProgress], batch_id: int, tasks: int) -> None:
-    """Refuses a batch that some task has already written when the batch had another number of tasks.
+    """Raises TaskCountChangedError if some task has already written the batch when it had another number of tasks.
 
-    With another number of tasks rows fall to other tasks, so that the rows of a task that is skipped would be lost and
-    others doubled.
+    With another number of tasks the rows are distributed differently. The rows of a skipped task would be lost, and
+    other rows would be duplicated.
     """
     for task, done in progress.items():
         if done.batch_id == batch_id and done.tasks not in (0, tasks):
@@ -196,7 +197,7 @@ def check_task_count(progress: dict[int, TaskProgress], batch_id: int, tasks: in
 
 
 def check_same_rows(done: TaskProgress, batch_id: int, task: int, share: Share) -> None:
-    """Refuses to skip a task that has committed other rows of this batch than it has now."""
+    """Raises RowsChangedError if a task to be skipped has committed other rows of this batch than it has now."""
     if done.batch_id == batch_id and done.share not in (None, share):
         raise RowsChangedError(
             f"batch {batch_id}: task {task} has committed {done.share.rows if done.share else 0} rows and has "
@@ -206,10 +207,10 @@ def check_same_rows(done: TaskProgress, batch_id: int, task: int, share: Share) 
 
 
 def assign(shares: list[Share], done: dict[int, TaskProgress], batch_id: int) -> list[int]:
-    """The task number of each of Spark's partitions: the one that has committed these rows, else one that is free.
+    """Returns the task number of each of Spark's partitions: the task that has committed these rows, else a free one.
 
-    Spark deals out a batch of Kafka's partitions in any order when a query is started again. Raises RowsChangedError
-    when rows that some task has committed are in no partition as they were.
+    Spark may distribute a batch of Kafka's partitions in any order when a query is restarted. Raises RowsChangedError
+    if the rows that some task has committed are not the rows of any partition.
     """
     numbers: list[int | None] = [None] * len(shares)
     free = set(range(len(shares)))

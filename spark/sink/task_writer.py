@@ -1,14 +1,14 @@
 """Writes the rows of one task of one micro-batch in one Kafka transaction. Runs inside a Spark Python worker.
 
-Order matters and is the whole guarantee:
+The guarantee depends on the order of the steps:
 
-1. ``init_transactions`` on the transactional id of (query, task): an earlier attempt that is still alive is fenced, its
-   open transaction aborted, a prepared one completed. After this nobody else can move this task's progress.
-2. Read the committed progress. Written already: nothing to do, provided that the rows are those that were written.
-3. Begin, send the rows, add *batch id + 1* as the offset of the task, commit. Rows and progress move together.
+1. ``init_transactions`` on the transactional id of (query, task). This fences an earlier attempt that is still alive,
+   aborts its open transaction, and completes a prepared one. Afterwards no other attempt can change the progress.
+2. Read the committed progress. If the batch was already written, check that its rows were the same, and return.
+3. Begin, send the rows, add *batch id + 1* as the offset of the task, commit. Rows and progress commit together.
 
-Each task has a producer of its own: Spark gives a task to any of its worker processes, so a producer that is kept for
-the next batch would be fenced by the worker that has that batch, every time.
+Each task has its own producer. Spark gives a task to any of its worker processes, so a producer kept for the next batch
+would always be fenced by the worker that gets that batch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from confluent_kafka import Producer
 
 COMMIT_TIMEOUT_S = 60.0
-# The rows of a large batch take longer than the minute of Kafka's clients; brokers allow 15 minutes unless told else.
+# The rows of a large batch take longer than the one-minute default of Kafka's clients. Brokers allow 15 minutes by
+# default.
 TRANSACTION_TIMEOUT_MS = 300_000
 POLL_EVERY_ROWS = 1000
 NEEDS_VALUE = "the sink needs a column `value` (and takes key, headers, topic, partition, timestamp)"
@@ -34,7 +35,7 @@ NEEDS_VALUE = "the sink needs a column `value` (and takes key, headers, topic, p
 
 @dataclass(frozen=True, slots=True)
 class TaskAddress:
-    """Which task of which micro-batch of which query; ``query_id`` lives as long as the query's checkpoint."""
+    """A task of a micro-batch of a query. ``query_id`` is valid as long as the query's checkpoint."""
 
     query_id: str
     batch_id: int
@@ -58,7 +59,7 @@ class SinkOptions:
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
-    """``skipped`` means that an earlier attempt had committed this task's rows."""
+    """The result of a task. ``skipped`` means that an earlier attempt has committed its rows."""
 
     task: int
     rows: int
@@ -121,13 +122,17 @@ def open_producer(options: SinkOptions, query_id: str, task: int) -> Producer:
 
 
 def fence(options: SinkOptions, query_id: str, tasks: Iterable[int]) -> None:
-    """Ends whatever those tasks of an earlier run still have open, for good: they can commit nothing afterwards."""
+    """Ends the transactions that those tasks of an earlier run have open. The tasks cannot commit
+    anything afterwards.
+    """
     for task in tasks:
         open_producer(options, query_id, task)
 
 
 def _abandon(producer: Producer) -> None:
-    """Best effort: the next attempt's init_transactions aborts what is left, so a failure here changes nothing."""
+    """Aborts if possible. A failure does not matter, because the next attempt's init_transactions aborts
+    what is left.
+    """
     from confluent_kafka import KafkaException
 
     try:
@@ -189,7 +194,7 @@ def _produce(producer: Producer, topic: str, fields: Mapping[str, Any], on_deliv
         try:
             producer.produce(topic, on_delivery=on_delivery, **fields)
         except BufferError:
-            # The local queue is full: serving delivery reports makes room; produce waits for nothing else.
+            # The local queue is full. Serving delivery reports makes room.
             producer.poll(0.1)
         else:
             return
