@@ -1,4 +1,4 @@
-"""The differences between the shim and Apache Kafka that are meant: one line each, with its reason."""
+"""The intended differences between the shim and Apache Kafka: one line each, with its reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Allowed:
-    """`scenario` and `where` are patterns of the scenario's name and of the difference's text up to the values."""
+    """An intended difference. `scenario` and `where` are patterns: of the scenario's name, and of the difference's text
+    up to the values.
+    """
 
     scenario: str
     where: str
@@ -30,7 +32,7 @@ ALLOWED: tuple[Allowed, ...] = (
 
 
 def reason_for(scenario: str, difference: Difference) -> str | None:
-    """Why this difference is allowed; None when it is not."""
+    """Returns why this difference is allowed, or None if it is not."""
     where = f"{difference.what}{difference.path}"
     for row in ALLOWED:
         if re.fullmatch(row.scenario, scenario) and re.fullmatch(row.where, where):

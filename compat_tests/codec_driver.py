@@ -1,4 +1,4 @@
-"""Kafka's own message classes, asked over a pipe: the oracle of the codec. One Java process serves a whole test run."""
+"""Kafka's own message classes behind a pipe: the oracle of the codec. One Java process serves a whole test run."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ SOURCE = Path(__file__).resolve().parent / "java" / "CodecDriver.java"
 
 
 class KafkaRefusalError(Exception):
-    """What Kafka threw."""
+    """The exception that Kafka threw."""
 
 
 class CodecDriver:
-    """``with CodecDriver() as driver``; ends the process on exit. Not for use by two threads."""
+    """A context manager over one Java process. Not thread-safe."""
 
     def __init__(self) -> None:
         self._classes = _message_classes(kafka_libs())
@@ -41,7 +41,8 @@ class CodecDriver:
         self._process.wait(timeout=10)
 
     def ask(self, name: str, version: int, data: bytes | None, json: str | None) -> tuple[bytes, bytes, str, int]:
-        """(bytes of ``json``, bytes that Kafka makes again of ``data``, JSON of ``data``, bytes of ``data`` not read).
+        """Returns (bytes of ``json``, Kafka's re-encoding of ``data``, JSON of ``data``, number of unread bytes of
+        ``data``).
 
         ``name`` is the message's name in its definition. Raises KafkaRefusalError.
         """
@@ -64,7 +65,9 @@ class CodecDriver:
 
 
 def _message_classes(libs: Path) -> dict[str, str]:
-    """A message's name -> its Java class; those of the clients jar end in Data where the name does not."""
+    """Maps a message's name to its Java class. In the clients jar the class name ends in Data if the message name does
+    not.
+    """
     found: dict[str, str] = {}
     for jar in sorted(libs.glob("kafka-*.jar")):
         with zipfile.ZipFile(jar) as archive:

@@ -1,7 +1,7 @@
-"""Where two plain values part: the one comparison of answers, for transcripts, single requests and random sequences.
+"""Compares two plain values: responses of transcripts, single requests and random sequences.
 
-The values are plain: dicts, lists, and what has no parts. The product's own
-comparison, `kafka_shim.wiretap.compare`, also learns ids that a broker invents, and serves recordings and the sweep.
+Plain values are dicts, lists and scalars. `kafka_shim.wiretap.compare` is the product's own comparison: it also pairs
+ids that a broker generates, and is used for recordings and the sweep.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def unequal(ours: Any, theirs: Any, path: str = "") -> list[tuple[str, Any, Any]]:
-    """(path, ours, theirs) of each place; a key that only one has is a place, a list of another length is one."""
+    """Returns (path, ours, theirs) for each difference. A key that only one side has counts as one difference; so do
+    lists of different length.
+    """
     if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
         keys = [*ours, *(key for key in theirs if key not in ours)]
         return [row for key in keys for row in unequal(ours.get(key), theirs.get(key), f"{path}.{key}")]
@@ -25,7 +27,7 @@ def unequal(ours: Any, theirs: Any, path: str = "") -> list[tuple[str, Any, Any]
 
 
 def lines(ours: Any, theirs: Any) -> list[str]:
-    """The same as a line each."""
+    """Returns the differences as one line each."""
     return [f"{path}: ours {one!r}, theirs {other!r}" for path, one, other in unequal(ours, theirs)]
 
 

@@ -1,4 +1,4 @@
-"""What a run says: text for the terminal, a summary in Markdown, JSON, and one self-contained HTML page."""
+"""The report of a run: text for the terminal, a summary in Markdown, JSON, and one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGE = Path(__file__).with_name("report.html")
 
 @dataclass
 class Verdict:
-    """How a scenario's transcript on the first target compares with that on another."""
+    """The comparison of a scenario's transcripts on the first target and on another."""
 
     scenario: str
     other: str

@@ -1,5 +1,5 @@
-"""Runs scenarios on targets: those that only ask share one broker of each kind and run beside each other, others
-get their own.
+"""Runs scenarios on targets. Scenarios that only send requests share one broker of each kind and run concurrently;
+others get their own broker.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
     from kafka_shim.compat.scenarios import Scenario
 
-# Beside each other on one broker; most of a scenario's time is waiting for answers.
+# Concurrent scenarios on one broker. A scenario mostly waits for responses.
 WORKERS = 4
-# Brokers of their own at a time: a JVM takes a core to start.
+# Concurrent brokers of their own. A JVM needs a core to start.
 ALONE = 2
 
-# On every broker that is started here: a transaction's time is up when it is up.
+# For every broker that is started here: check for timed-out transactions often.
 COMMON = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}
 
-# Of brokers that are stopped and started: few partitions of the coordinators' topics are quick to make and to load.
+# For brokers that are restarted: few partitions of the coordinators' topics are quick to create and to load.
 FEW = {"offsets.topic.num.partitions": "3", "transaction.state.log.num.partitions": "3"}
 
 PASSED, FAILED, NOT_APPLICABLE = "passed", "failed", "not applicable"
@@ -42,7 +42,7 @@ PASSED, FAILED, NOT_APPLICABLE = "passed", "failed", "not applicable"
 
 @dataclass
 class Outcome:
-    """What one scenario did on one target."""
+    """The result of one scenario on one target."""
 
     status: str
     reason: str = ""
@@ -54,8 +54,9 @@ Results = dict[str, dict[str, Outcome]]
 
 
 def run_one(scenario: Scenario, target: Target, nonce: str = "", patience_s: float = PATIENCE_S) -> Outcome:
-    """Runs a scenario on a started target. `nonce` marks the names of this run; what does not come within `patience_s`
-    fails."""
+    """Runs a scenario on a started target. `nonce` marks the names of this run. A response that does not come within
+    `patience_s` seconds fails the scenario.
+    """
     if scenario.needs & ~target.powers:
         missing = scenario.needs & ~target.powers
         reason = f"needs {missing.name or missing}, which {target.kind} has not"
@@ -79,7 +80,7 @@ def run_one(scenario: Scenario, target: Target, nonce: str = "", patience_s: flo
 
 
 class Shared:
-    """The broker of one kind that most scenarios share, started when the first asks for it."""
+    """The broker of one kind that most scenarios share. Started when the first scenario needs it."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -100,7 +101,7 @@ class Shared:
 def run(
     scenarios: Iterable[Scenario], kinds: Iterable[str], progress: Callable[[str, str, Outcome], None] = lambda *_: None
 ) -> Results:
-    """Every scenario on every kind of target. `progress` is called from worker threads."""
+    """Runs every scenario on every kind of target. `progress` is called from worker threads."""
     chosen = list(scenarios)
     results: Results = {scenario.name: {} for scenario in chosen}
     shared = {kind: Shared(kind) for kind in kinds}
@@ -149,8 +150,9 @@ def run(
                 waiting += [apart.submit(in_turn, mine, kind) for mine in groups.values()]
             for future in waiting:
                 future.result()
-        # What ran beside others is judged by itself when it failed or differs: Kafka, for one, answers the partitions
-        # that it verifies together by the version of one of their requests, and a busy machine may be late.
+        # A scenario that failed or differs is run again alone, because concurrent ones can affect it: for example,
+        # Kafka verifies partitions of several requests together and responds by the version of one of them. A busy
+        # machine may also be late.
         for scenario in chosen:
             if not scenario.is_alone and _is_doubtful(scenario, results[scenario.name]):
                 nonces[scenario.name] = os.urandom(3).hex()
@@ -175,7 +177,7 @@ def _is_doubtful(scenario: Scenario, outcomes: Mapping[str, Outcome]) -> bool:
 
 
 def started(kind: str, settings: Mapping[str, str]) -> Target:
-    """A broker whose coordinators are loaded."""
+    """Returns a started broker whose coordinators are loaded."""
     target = make(kind, settings=settings)
     if isinstance(target, (KafkaNative, KafkaContainer)):
         target.start_timeout_s = 180.0
@@ -194,7 +196,7 @@ def _powers(kind: str) -> Any:
 
 @dataclass(frozen=True)
 class Difference:
-    """Where two transcripts part: `path` leads to it inside the step."""
+    """A difference between two transcripts. `path` is its place inside the step."""
 
     step: int
     what: str
@@ -207,7 +209,7 @@ class Difference:
 
 
 def differences(ours: Outcome, theirs: Outcome) -> list[Difference]:
-    """Every place where two transcripts differ; a missing step is a difference too."""
+    """Returns every difference between two transcripts. A missing step is a difference too."""
     found: list[Difference] = []
     for number, (mine, other) in enumerate(zip(ours.steps, theirs.steps, strict=False)):
         if mine[0] != other[0]:

@@ -1,9 +1,9 @@
-"""Asks every advertised API in every version the same well-formed requests on two brokers, and compares what comes
-back.
+"""Sends the same well-formed requests, for every advertised API in every version, to two brokers and compares the
+responses.
 
-A case is a request that any broker can be asked without knowing its state: about nothing, about what does not exist,
-out of range. What must agree is the whole answer after ``kafka_shim.wiretap.compare``: error codes, shape and content,
-but for invented ids.
+A case is a request that is valid for any broker state: empty, for resources that do not exist, or out of range. The
+whole responses must agree under ``kafka_shim.wiretap.compare``: error codes, shape and content, except for generated
+ids.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 TOPIC, ABSENT, GROUP, TXN = "sweep", "absent", "sweep-group", "sweep-txn"
 BAD_ID = b"\x01" * 16
-# They change the broker, wait, or answer about the machine: other tests compare them.
+# These change the broker, wait, or return facts about the machine. Other tests compare them.
 LEFT_OUT = {
     "ApiVersions",
     "DescribeLogDirs",
@@ -41,7 +41,7 @@ WHO: dict[str, Any] = {"transactional_id": TXN, "producer_id": 123_456_789, "pro
 
 
 def _parts(**fields: Any) -> list[dict[str, Any]]:
-    """Partition 0 of a topic that exists, a partition that does not, a topic that does not."""
+    """Returns partition 0 of an existing topic, a missing partition, and a missing topic."""
     return [
         {"topic": TOPIC, "partitions": [dict(fields, partition=0), dict(fields, partition=99)]},
         {"topic": ABSENT, "partitions": [dict(fields, partition=0)]},
@@ -59,7 +59,7 @@ COMMIT = _indexed(committed_offset=1, committed_metadata="m")
 COMMIT_BY_ID = [COMMIT[0], {**COMMIT[1], "topic_id": BAD_ID}]
 MEMBER = {"group_id": GROUP, "generation_id": 1, "member_id": "stranger"}
 
-# Requests by API; fields that a version does not have are left out of it.
+# Requests by API. Fields that a version does not have are left out.
 CASES: dict[str, list[dict[str, Any]]] = {
     "Fetch": [{"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1000, "session_epoch": -1, "topics": []}],
     "ListOffsets": [
@@ -193,7 +193,7 @@ CASES: dict[str, list[dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class Disparity:
-    """One request that two brokers answer differently."""
+    """A request to which two brokers respond differently."""
 
     api: str
     version: int
@@ -206,7 +206,7 @@ class Disparity:
 
 @dataclass
 class Sweep:
-    """What a sweep found; `asked` counts requests on each broker."""
+    """The result of a sweep. `asked` is the number of requests sent to each broker."""
 
     asked: int
     disparities: list[Disparity]
@@ -214,7 +214,7 @@ class Sweep:
 
 
 def fields_of(made: type[Message], version: int) -> set[str]:
-    """The names of the fields that a message has in a version."""
+    """Returns the names of the fields that a message has in a version."""
     return {row[0] for row in made.FIELDS if _has(row[2], version)}
 
 
@@ -226,18 +226,18 @@ def _has(versions: str, version: int) -> bool:
 
 
 def requests_of(api: str, version: int) -> Iterator[tuple[int, Message]]:
-    """The cases of an API that can be said in a version."""
+    """Yields the cases of an API that can be expressed in a version."""
     known = fields_of(request_class(NAMES[api]), version)
     for number, case in enumerate(CASES[api]):
         said = {name: value for name, value in case.items() if name in known}
-        # Without the flag a look at a topic makes it.
+        # Without the flag, Metadata creates the topic.
         makes_topics = api == "Metadata" and case.keys() - said.keys()
         if said and not makes_topics:
             yield number, make(api, **said)
 
 
 class Side:
-    """One of the two brokers; a connection that it closes is opened again."""
+    """One of the two brokers. Reopens a connection that the broker closed."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -247,7 +247,7 @@ class Side:
         return self.connection.ranges()
 
     def ask(self, message: Message, version: int) -> Any:
-        """The response; "closed" when the broker closes the connection instead."""
+        """Returns the response, or "closed" if the broker closes the connection instead."""
         try:
             return self.connection.request(message, version)
         except WireClientError:
@@ -287,7 +287,7 @@ def sweep(ours: str, theirs: str) -> Sweep:
 
 
 def prepare(address: str) -> None:
-    """Makes the topic that exists, and both coordinators."""
+    """Creates the topic that must exist, and both coordinators' topics."""
     with Connection(address) as connection:
         create_topic(connection, TOPIC, 2)
         for key, kind in ((GROUP, 0), (TXN, 1)):

@@ -1,4 +1,6 @@
-"""Kafka's command-line tools, many in one JVM: a tool's work takes a tenth of a second, a JVM's start takes two."""
+"""Runs Kafka's command-line tools in one JVM: a tool runs for a tenth of a second, but a JVM takes two seconds to
+start.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ class ToolDriver:
         )
 
     def run(self, name: str, *arguments: str) -> str:
-        """What the tool prints on stdout. Raises jvm.ToolError when it ends with another status than 0."""
+        """Returns what the tool prints on stdout. Raises jvm.ToolError if it ends with a non-zero status."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write("\t".join([jvm.TOOLS[name], *arguments]).encode() + b"\n")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Offsets = dict[str, dict[int, int]]
 EARLIEST, LATEST = "earliest", "latest"
 READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
-# The number of retries of an offset fetch that returns nothing new, before the task fails. A killed broker needs more than one.
+# Retries of an offset fetch without new data, before the task fails. A killed broker needs more than one.
 CLIENT = {"kafka.default.api.timeout.ms": "60000", "kafka.request.timeout.ms": "30000", "fetchOffset.numRetries": "20"}
 
 

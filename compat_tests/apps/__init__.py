@@ -1,5 +1,5 @@
-"""What an application does with a client library, transactions and groups, behind one small interface (``base.App``):
-one scenario runs on each of CLIENTS.
+"""Applications with transactions and groups on each client library, behind one small interface (``base.App``). A
+scenario runs on each of CLIENTS.
 """
 
 from __future__ import annotations

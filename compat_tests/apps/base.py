@@ -1,4 +1,4 @@
-"""The interface of an application: calls return when the broker has answered, failures are ``Refused``."""
+"""The interface of an application. Calls return when the broker has responded; failures raise ``Refused``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TIMEOUT_S = 30
 
 
 class Refused(Exception):
-    """The client gave up on a call. `name` is what it calls the failure: its exception, or librdkafka's error."""
+    """A call of the client failed. `name` is the client's name of the error: its exception, or librdkafka's error."""
 
     def __init__(self, name: str, text: str = "") -> None:
         super().__init__(f"{name}: {text}" if text else name)
@@ -31,11 +31,11 @@ class Producer:
         raise NotImplementedError
 
     def offset(self, group: str, topic: str, offset: int) -> None:
-        """Puts a position in partition 0 into the transaction, for a group without members."""
+        """Adds an offset of partition 0 to the transaction, for a group without members."""
         raise NotImplementedError
 
     def positions(self, reader: Reader) -> None:
-        """Puts the reader's positions into the transaction, with what it knows of its membership."""
+        """Adds the reader's positions to the transaction, with its group metadata."""
         raise NotImplementedError
 
     def commit(self) -> None:
@@ -49,10 +49,10 @@ class Producer:
 
 
 class Reader:
-    """A consumer, of assigned partitions or in a group. It commits when it is told to."""
+    """A consumer with assigned partitions or in a group. It commits only on request."""
 
     def poll(self, timeout_ms: int = 200) -> list[tuple[int, str]]:
-        """(partition, value) of what has come."""
+        """Returns (partition, value) of the records that have arrived."""
         raise NotImplementedError
 
     def assigned(self) -> list[int]:
@@ -67,7 +67,7 @@ class Reader:
 
 
 class App:
-    """One application at a broker; `close` ends every client that it made."""
+    """An application that uses one broker. `close` closes every client that it created."""
 
     name = ""
 
@@ -79,15 +79,17 @@ class App:
         return self._keep(self._producer(transactional_id, timeout_ms, codec))
 
     def reader(self, topic: str, *, group: str | None = None, committed: bool = True) -> Reader:
-        """With `group` a member that subscribes to the topic; else one of partition 0, from its beginning."""
+        """Returns a consumer. With `group` it is a member that subscribes to the topic; otherwise it reads partition 0
+        from the beginning.
+        """
         return self._keep(self._reader(topic, group, committed))
 
     def committed(self, group: str, topic: str) -> int | None:
-        """The group's stable position in partition 0."""
+        """Returns the group's stable committed offset of partition 0."""
         raise NotImplementedError
 
     def values(self, topic: str, count: int, *, committed: bool = True) -> list[str]:
-        """`count` values of partition 0 from its beginning, and what more comes in a while."""
+        """Returns `count` values of partition 0 from its beginning, plus any that follow shortly after."""
         reader = self.reader(topic, committed=committed)
         found = read(reader, count)
         found += [value for _, value in reader.poll(300)]
@@ -105,19 +107,19 @@ class App:
         return made
 
     def drop(self, made: Producer | Reader) -> None:
-        """Closes a client before the end."""
+        """Closes one client early."""
         self._made.remove(made)
         made.close()
 
     def close(self) -> None:
-        """A client that was fenced may complain; it is gone all the same."""
+        """Closes all clients. Ignores errors of a fenced client."""
         while self._made:
             with contextlib.suppress(Exception):
                 self._made.pop().close()
 
 
 def read(reader: Reader, count: int) -> list[str]:
-    """Polls until `count` values have come, or the time is up."""
+    """Polls until `count` values have arrived or the time is up."""
     found: list[str] = []
     deadline = time.monotonic() + TIMEOUT_S
     while len(found) < count and time.monotonic() < deadline:

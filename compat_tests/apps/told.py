@@ -1,4 +1,4 @@
-"""An application whose calls, and what they came to, are noted."""
+"""An application that records its calls and their outcomes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Note = Callable[[str, Any, Any], None]
 
 
 class ToldProducer(Producer):
-    """Notes each call with `done`, or with what the client calls its failure."""
+    """Records each call with `done`, or with the client's name of the error."""
 
     def __init__(self, inner: Producer, note: Note, what: str) -> None:
         self._inner, self._note, self._what = inner, note, what
@@ -55,7 +55,9 @@ class ToldProducer(Producer):
 
 
 class ToldApp(App):
-    """`note` gets (client, call, outcome). What readers see is for whoever polls them to note."""
+    """`note` gets (client, call, outcome). The records that readers get are not noted; the code that polls them has to
+    do it.
+    """
 
     def __init__(self, inner: App, note: Note) -> None:
         super().__init__(inner.bootstrap)

@@ -1,4 +1,4 @@
-"""Real clients behind one small interface, so that a matrix can write with one and read with another."""
+"""Real clients behind one small interface, so that a test matrix can write with one client and read with another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client of the matrix is: it writes messages and reads them back."""
+"""The interface of a client of the matrix: it writes messages and reads them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ACKS = ("0", "1", "all")
 
 @dataclass(frozen=True)
 class Message:
-    """One record. `timestamp_ms` None: the client chooses."""
+    """One record. If `timestamp_ms` is None, the client sets the timestamp."""
 
     value: bytes | None
     key: bytes | None = None
@@ -25,14 +25,14 @@ class Message:
     headers: tuple[tuple[str, bytes | None], ...] = field(default=())
 
     def same_as(self, other: Message) -> bool:
-        """Equal but for a timestamp that the client chose."""
+        """Returns whether the messages are equal, apart from a timestamp that the client set."""
         if self.timestamp_ms is not None and self.timestamp_ms != other.timestamp_ms:
             return False
         mine = (self.value, self.key, self.partition, self.headers)
         return mine == (other.value, other.key, other.partition, other.headers)
 
     def brief(self) -> str:
-        """For a failed test: sizes instead of megabytes."""
+        """Returns a short text for failed tests, with sizes instead of long values."""
         value = None if self.value is None else f"{len(self.value)} B"
         return f"p{self.partition} key={self.key!r} value={value} at {self.timestamp_ms} headers={self.headers!r}"
 
@@ -44,18 +44,20 @@ class Client:
     chooses_partition = True
 
     def can_write(self, message: Message) -> bool:
-        """Whether this client has the means to express the message."""
+        """Returns whether this client can express the message."""
         return True
 
     def can_read(self, message: Message) -> bool:
-        """Whether this client shows the whole of the message."""
+        """Returns whether this client returns the message completely."""
         return True
 
     def write(self, bootstrap: str, topic: str, messages: Sequence[Message], *, acks: str, codec: str) -> None:
         raise NotImplementedError
 
     def read(self, bootstrap: str, topic: str, partitions: int, count: int) -> list[Message]:
-        """`count` messages from the start of the partitions, each partition in order; what there is after a minute."""
+        """Returns `count` messages from the start of the partitions, in order within each partition, or those that have
+        arrived after a minute.
+        """
         raise NotImplementedError
 
     def close(self) -> None:

@@ -40,7 +40,7 @@ def join_fields(group: str, member_id: str = "", **more: Any) -> dict[str, Any]:
 
 
 def first_member(script: Script, group: str, version: int = 9, **more: Any) -> Any:
-    """A member that has joined alone; its JoinGroup answer."""
+    """Joins a group with a single member and returns the JoinGroup response."""
     given = script.ask("JoinGroup", version, **join_fields(group, **more))
     if given.error_code == ErrorCode.MEMBER_ID_REQUIRED:
         given = script.ask("JoinGroup", version, **join_fields(group, given.member_id, **more))
@@ -508,7 +508,9 @@ def partitions_of(response: Any) -> list[int]:
 
 
 def wait_for_assignment(script: Script, group: str, member_id: str, epoch: int) -> None:
-    """Heartbeats that are not noted until the target of this epoch is there: it is made once a second at most."""
+    """Sends heartbeats, without noting them, until the target assignment of this epoch exists. The broker computes it
+    at most once a second.
+    """
     for _ in range(60):
         found = script.quietly("ConsumerGroupDescribe", 1, group_ids=[group]).groups[0]
         if found.assignment_epoch >= epoch:

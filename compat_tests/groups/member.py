@@ -81,7 +81,7 @@ def confluent(bootstrap: str, group: str, topic: str, protocol: str, options: di
     last: Any = None
 
     def note(held: Any, _: object) -> None:
-        # librdkafka tells what is new or gone; the whole is asked for after the poll.
+        # librdkafka reports only added or revoked partitions. The whole assignment is requested after the poll.
         nonlocal last
         say_assigned([])
         last = None
@@ -152,8 +152,8 @@ def kafka_python(bootstrap: str, group: str, topic: str, options: dict[str, str]
     while not stop.is_wanted:
         found = consumer.poll(100, max_records=500)
         if coordinator.rejoining and not coordinator.need_rejoin():
-            # 3.0.12 forgets a rejoin for new partitions, and its heartbeat with it, when the poll's time is up between
-            # a leader's assignment and the answer to its sync: any broker would wait for it in vain.
+            # 3.0.12 loses a rejoin for new partitions, and its heartbeat, if the poll times out between a leader's
+            # assignment and the SyncGroup response. Any broker would wait for it in vain.
             coordinator.request_rejoin()
         for records in found.values():
             for record in records:

@@ -1,4 +1,4 @@
-"""Members of groups as child processes, and what they have told so far."""
+"""Group members as child processes, and the events that they have reported so far."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Member:
         return [record[3] for record in self.records]
 
     def stop(self, timeout_s: float = 20) -> None:
-        """Leave the group and end."""
+        """Leaves the group and ends the process."""
         # Before that it would not know how.
         if not self._started.wait(timeout_s):
             raise AssertionError(f"{self.kind} did not start in {timeout_s} s")
@@ -74,7 +74,7 @@ class Member:
             raise AssertionError(f"{self.kind} did not close properly")
 
     def kill(self) -> None:
-        """End without a word."""
+        """Sends SIGKILL."""
         self._process.kill()
         self._end(10)
 
@@ -96,7 +96,7 @@ class Member:
 
 
 class Members:
-    """All members of a test; whatever still runs at its end is killed."""
+    """All members of a test. Kills those that still run at the end."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
@@ -114,7 +114,7 @@ class Members:
 
 
 def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 30) -> float:
-    """Poll until it holds; answers how long that took, in seconds."""
+    """Polls until the condition holds. Returns how long that took, in seconds."""
     started = time.monotonic()
     while not condition():
         if time.monotonic() - started > timeout_s:
@@ -124,7 +124,7 @@ def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 30) 
 
 
 def covers(members: Iterable[Member], topic: str, partitions: int) -> bool:
-    """Whether these members hold all partitions, each once, and everybody has some."""
+    """Returns whether these members hold all partitions, each exactly once, and each member holds at least one."""
     held = [each for member in members for each in member.assigned]
     return sorted(held) == sorted(f"{topic}:{each}" for each in range(partitions)) and all(
         member.assigned for member in members

@@ -1,4 +1,4 @@
-"""A scripted conversation about groups, told in a form on which two brokers can agree."""
+"""A scripted sequence of group requests, recorded in a form that is comparable between brokers."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-# What differs from run to run and says nothing.
+# Fields that differ between runs and are not compared.
 _IGNORED = {"throttle_time_ms", "unknown_tags"}
 OFFSETS_TOPIC = "__consumer_offsets"
 _LOOK_UPS = {"DescribeGroups", "ConsumerGroupDescribe", "OffsetFetch", "ListGroups"}
 
 
 class Script:
-    """One conversation with one broker. Every answer is noted with random ids replaced by the order of their
-    appearance; `said` of two brokers must be equal. Requests that park get a connection of their own."""
+    """A sequence of requests to one broker. Every response is noted, with random ids replaced by their order of
+    appearance; `said` of two brokers must be equal. Requests that the broker may delay get their own connection.
+    """
 
     def __init__(self, bootstrap: str, suffix: str) -> None:
         self.bootstrap = bootstrap
@@ -42,11 +43,11 @@ class Script:
         self._main.close()
 
     def group(self, name: str) -> str:
-        """A group id of this run."""
+        """Returns a group id for this run."""
         return f"{name}-{self.suffix}"
 
     def topic(self, name: str, partitions: int = 1) -> str:
-        """Makes a topic of this run."""
+        """Creates a topic for this run."""
         full = f"{name}-{self.suffix}"
         topics = [{"name": full, "num_partitions": partitions, "replication_factor": 1}]
         self._main.request(make("CreateTopics", topics=topics, timeout_ms=10_000), 7)
@@ -55,7 +56,9 @@ class Script:
         return full
 
     def _wait_for(self, topic: str) -> None:
-        """Kafka's coordinator hears of a topic some time after it was made: until it takes a commit for it."""
+        """Waits until Kafka's coordinator accepts a commit for the topic. It learns of a topic some time after its
+        creation.
+        """
         entry = {"name": topic, "partitions": [{"partition_index": 0, "committed_offset": 0}]}
         for _ in range(200):
             answer: Any = self.quietly("OffsetCommit", 9, group_id=f"wait-{topic}", topics=[entry])
@@ -64,7 +67,7 @@ class Script:
             time.sleep(0.02)
         else:
             raise AssertionError(f"{topic} does not appear")
-        # What assigns partitions hears of it later still: until a member of another group is given some.
+        # The assignor learns of it later still. Wait until a member of another group gets partitions.
         for number in range(200):
             member = {"group_id": f"wait-{number}-{topic}", "member_id": "waits"}
             first = {"member_epoch": 0, "rebalance_timeout_ms": 10_000, "topic_partitions": []}
@@ -86,14 +89,17 @@ class Script:
     # --- requests
 
     def ask(self, api: str, version: int, **fields: Any) -> Any:
-        """Send, note and answer. Kafka's look-ups see a change only when its write is complete: they are asked behind a
-        write that is."""
+        """Sends a request, notes the response and returns it. Kafka's look-ups see a change only after its write has
+        completed, so they are sent after a write that completes behind it.
+        """
         if api in _LOOK_UPS:
             self._write_behind(_groups_of(fields))
         return self._note(f"{api} v{version}", self._send(self._main, api, version, fields))
 
     def _write_behind(self, groups: Iterable[str]) -> None:
-        """Returns when a commit in the partition of each group is complete, and so is what came before it."""
+        """Returns when a commit in the partition of each group has completed; all earlier writes there have then
+        completed too.
+        """
         if not self._count:
             found: Any = self.quietly("Metadata", 12, topics=[{"name": OFFSETS_TOPIC}])
             self._count = len(found.topics[0].partitions)
@@ -103,7 +109,7 @@ class Script:
             self.quietly("OffsetCommit", 9, group_id=name, topics=[entry])
 
     def settle(self, transactional_id: str) -> None:
-        """Returns when no marker of a transaction is outstanding: Kafka answers its end before."""
+        """Waits until all markers of a transaction are written. Kafka responds to EndTxn before that."""
         for _ in range(500):
             told: Any = self.quietly("DescribeTransactions", 0, transactional_ids=[transactional_id])
             if not told.transaction_states[0].transaction_state.startswith("Prepare"):
@@ -112,11 +118,11 @@ class Script:
         raise AssertionError(f"the transaction of {transactional_id} does not end")
 
     def quietly(self, api: str, version: int, **fields: Any) -> Any:
-        """Send without noting."""
+        """Sends a request without noting the response."""
         return self._send(self._main, api, version, fields)
 
     def park(self, api: str, version: int, **fields: Any) -> Parked:
-        """Send something that may wait; `Parked.answer()` notes it."""
+        """Sends a request that the broker may delay. `Parked.answer()` notes the response."""
         self._parked.append(Parked(self, make(api, **fields), version, f"{api} v{version}"))
         return self._parked[-1]
 
@@ -132,7 +138,7 @@ class Script:
         return response
 
     def _find_members(self, value: Any) -> None:
-        """Give members their names, in the order of their appearance."""
+        """Names members in their order of appearance."""
         for row in value.FIELDS if isinstance(value, Message) else ():
             inner = getattr(value, row[0])
             if row[0] in ("member_id", "leader") and inner and inner not in self._names:
@@ -141,7 +147,7 @@ class Script:
                 self._find_members(each)
 
     def name(self, value: str | bytes, name: str) -> None:
-        """Call this value so from now on."""
+        """Replaces this value with `name` from now on."""
         if value:
             self._names.setdefault(value, name)
 

@@ -1,5 +1,5 @@
-"""The client that a scenario is written over: typed requests to one broker. Requests and answers are kept as a
-transcript of plain values that can be compared with another broker's.
+"""The client of a scenario: typed requests to one broker. Requests and responses are kept as a transcript of plain
+values, which can be compared with another broker's.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from kafka_shim.targets import Target
 
 IGNORED = {"throttle_time_ms", "unknown_tags", "error_message", "port", "cluster_id", "timeout_ms"}
-# Told in the order in which a broker told it; other lists come from maps and have none.
+# Lists that keep the broker's order in the transcript. Other lists come from maps and have no order.
 ORDERED = {"aborted_transactions", "records"}
-# Times and what is computed from them, inside a text.
+# Timestamps, and values computed from them, inside a text.
 NUMBERS = re.compile(r"-?\d{12,}")
 PATIENCE_S = 30.0
 OWN_TIMES_MS = 600_000
 CLOSED = "closed the connection"
 
 NONE = "NONE"
-# What a broker says while it is still at work on what came before.
+# Transient errors while the broker still processes an earlier request.
 BUSY = {"CONCURRENT_TRANSACTIONS", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
 
 
 class Disagreement(AssertionError):
-    """A broker did other than the scenario says."""
+    """A broker did not behave as the scenario says."""
 
 
 def name_of(code: int) -> str:
@@ -45,17 +45,17 @@ def name_of(code: int) -> str:
 
 
 class ScenarioClient:
-    """One scenario's conversation with one broker. `steps` is the transcript: (what, request, answer) of plain
-    values.
+    """The requests of one scenario to one broker. `steps` is the transcript: (what, request, response)
+    as plain values.
     """
 
     def __init__(self, target: Target, nonce: str = "", patience_s: float = PATIENCE_S) -> None:
         self.target = target
         self.patience_s = patience_s
-        # The same on two brokers that are compared: hashes of names agree.
+        # The same for two brokers that are compared, so that hashes of names agree.
         self.nonce = nonce or os.urandom(3).hex()
         self.steps: list[tuple[str, Any, Any]] = []
-        # Times of records are told relative to this: an hour ago, so that no reading of a clock is near.
+        # Record timestamps are relative to this. It is an hour ago, so that no clock reading is close to them.
         self.epoch_ms = time.time_ns() // 1_000_000 - 3_600_000
         self._names: dict[Any, str] = {}
         self._producers: dict[int, str] = {}
@@ -68,13 +68,13 @@ class ScenarioClient:
 
     @property
     def connection(self) -> Connection:
-        """Opened on first use, and again after a restart."""
+        """The connection. Opened on first use, and again after a restart."""
         if self._connection is None:
             self._connection = Connection(self.target.bootstrap, client_id="scenario", timeout_s=self.patience_s)
         return self._connection
 
     def restart(self, *, kill: bool = False) -> None:
-        """Restarts the broker on its data; a scenario that does so has the broker for itself."""
+        """Restarts the broker on its data. Only for scenarios that have a broker of their own."""
         self.close()
         self.target.restart(kill=kill)
         warm_up(self.target, self.patience_s)
@@ -83,11 +83,11 @@ class ScenarioClient:
     # --- names of this run
 
     def name(self, name: str) -> str:
-        """`name` with what makes it this run's own; the transcript says `name`."""
+        """Returns `name` with the nonce of this run; the transcript contains `name`."""
         return f"{name}-{self.nonce}"
 
     def topic(self, name: str = "t", partitions: int = 1, **config: str) -> str:
-        """Makes a topic and waits until the broker serves it."""
+        """Creates a topic and waits until the broker serves it."""
         full = self.name(name)
         options = [{"name": key.replace("_", "."), "value": value} for key, value in config.items()]
         row = {"name": full, "num_partitions": partitions, "replication_factor": 1, "configs": options}
@@ -109,18 +109,18 @@ class ScenarioClient:
     # --- requests
 
     def quietly(self, api: str, version: int, **fields: Any) -> Any:
-        """Sends and answers; the transcript says nothing of it."""
+        """Sends a request and returns the response, without noting it in the transcript."""
         return self.send(make(api, **fields), version)
 
     def ask(self, api: str, version: int, **fields: Any) -> Any:
-        """Sends, notes and answers."""
+        """Sends a request, notes the response and returns it."""
         message = make(api, **fields)
         answer = self.send(message, version)
         self.note(f"{api} v{version}", self.plain(message), self.plain(answer))
         return answer
 
     def ask_until(self, settled: Callable[[Any], bool], api: str, version: int, **fields: Any) -> Any:
-        """As `ask`, but again until the broker is done with what came before; only the last answer is noted."""
+        """Like `ask`, but repeats the request until `settled` holds for the response; notes only the last response."""
         message = make(api, **fields)
         last: list[Any] = []
 
@@ -136,7 +136,7 @@ class ScenarioClient:
         return self.connection.request(message, version)
 
     def closes(self, api: str, version: int, **fields: Any) -> None:
-        """Sends what the broker must answer by closing the connection, and notes that."""
+        """Sends a request to which the broker must respond by closing the connection, and notes that."""
         message = make(api, **fields)
         try:
             answer = self.send(message, version)
@@ -147,11 +147,13 @@ class ScenarioClient:
             raise Disagreement(f"{api} v{version} was answered: {self.plain(answer)}")
 
     def park(self, message: Message, version: int) -> Parked:
-        """Sends what may wait, on a connection of its own."""
+        """Sends a request that the broker may delay, on its own connection."""
         return Parked(self, message, version)
 
     def raw(self, what: str, frame: bytes) -> str:
-        """Sends bytes as they are behind their length; notes and answers whether the broker answers or closes."""
+        """Sends the bytes with a length prefix. Notes and returns whether the broker responds or closes
+        the connection.
+        """
         outcome = "answered"
         try:
             self.connection.send_bytes(len(frame).to_bytes(4, "big") + frame)
@@ -177,7 +179,7 @@ class ScenarioClient:
         timestamp_ms: int | None = None,
         **batch: Any,
     ) -> Any:
-        """Sends one batch (`values`, or the bytes of a whole batch) and notes the partition's answer."""
+        """Sends one batch (`values`, or the bytes of a whole batch) and notes the partition's response."""
         records = values
         if not isinstance(values, bytearray):
             batch.setdefault("transactional", transactional_id is not None)
@@ -199,7 +201,7 @@ class ScenarioClient:
         return answer
 
     def quietly_produce(self, topic: str, values: Sequence[bytes], partition: int = 0) -> None:
-        """Plain records; the transcript says nothing of them."""
+        """Writes plain records, without noting it in the transcript."""
         records = build([(None, value, self.epoch_ms, ()) for value in values])
         answer = self.send(produce(topic, partition, bytes(records)), 11).responses[0].partition_responses[0]
         self.error(answer, NONE, "Produce")
@@ -207,7 +209,7 @@ class ScenarioClient:
     def fetch(
         self, topic: str, offset: int = 0, *, partition: int = 0, committed: bool = False, version: int = 12
     ) -> Any:
-        """Reads what is there now and notes the partition's answer with its records decoded."""
+        """Fetches what is available now, and notes the partition's response with its records decoded."""
         topic_id = self.topic_id(topic) if version >= 13 else bytes(16)
         message = fetch(topic, partition, offset, isolation_level=int(committed), topic_id=topic_id)
         answer = self.send(message, version).responses[0].partitions[0]
@@ -218,18 +220,18 @@ class ScenarioClient:
         return answer
 
     def read(self, topic: str, partition: int, offset: int) -> list[tuple[int, str]]:
-        """(offset, value) from `offset` on, without noting."""
+        """Returns (offset, value) from `offset` on, without noting it."""
         part = self.send(fetch(topic, partition, offset), 12).responses[0].partitions[0]
         found = records_of(part.records or b"")
         return [(record.offset, record.value.decode()) for record, _ in found if record.offset >= offset]
 
     def values(self, topic: str, *, partition: int = 0, committed: bool = False) -> list[bytes]:
-        """The values that a client shows: aborted records and markers left out as clients do it."""
+        """Returns the values that a client returns: without markers and, if `committed`, without aborted records."""
         answer = self.fetch(topic, partition=partition, committed=committed)
         return visible(answer, committed=committed)
 
     def end_offset(self, topic: str, *, partition: int = 0, committed: bool = False, version: int = 5) -> int:
-        """LATEST: the log end, or the last stable offset."""
+        """Returns LATEST: the log end, or the last stable offset if `committed`."""
         row = {"name": topic, "partitions": [{"partition_index": partition, "timestamp": -1}]}
         answer = self.quietly("ListOffsets", version, replica_id=-1, isolation_level=int(committed), topics=[row])
         return int(answer.topics[0].partitions[0].offset)
@@ -237,20 +239,20 @@ class ScenarioClient:
     # --- transactions
 
     def coordinator(self, transactional_id: str) -> None:
-        """Asks for the coordinator until there is one: Kafka makes its topic on the first request."""
+        """Sends FindCoordinator until there is a coordinator. Kafka creates its topic on the first request."""
         self.wait(
             lambda: not self.quietly("FindCoordinator", 3, key=transactional_id, key_type=1).error_code, "coordinator"
         )
 
     def init(self, transactional_id: str | None, version: int = 5, **fields: Any) -> Any:
-        """InitProducerId until the broker is done with what came before."""
+        """Sends InitProducerId until the broker has finished the previous transaction."""
         if transactional_id is not None:
             self.coordinator(transactional_id)
         given = {"transactional_id": transactional_id, "transaction_timeout_ms": 60_000, **fields}
         return self.ask_until(lambda answer: name_of(answer.error_code) not in BUSY, "InitProducerId", version, **given)
 
     def settle(self, transactional_id: str) -> str:
-        """Waits until no marker is outstanding; Kafka answers EndTxn before. Answers the state."""
+        """Waits until all markers are written; Kafka responds to EndTxn before that. Returns the state."""
         state = ""
 
         def done() -> bool:
@@ -269,11 +271,11 @@ class ScenarioClient:
             raise Disagreement(f"{what}: {found!r} where {wanted!r} is right")
 
     def error(self, answer: Any, wanted: str, what: str = "") -> None:
-        """The answer's error code has this name."""
+        """Asserts that the response has this error code."""
         self.same(name_of(answer.error_code), wanted, what or "error code")
 
     def wait(self, done: Callable[[], bool], what: str, last: Callable[[], str] = str) -> None:
-        """Asks again and again: what another thread of the broker does has no other sign on the wire."""
+        """Polls until `done` holds. For work of broker threads that has no other visible sign."""
         deadline = time.monotonic() + self.patience_s
         while not done():
             if time.monotonic() > deadline:
@@ -286,18 +288,18 @@ class ScenarioClient:
         self.steps.append((what, request, answer))
 
     def producer_name(self, producer_id: int) -> str | int:
-        """Producer ids are named in the order of their appearance."""
+        """Names producer ids in their order of appearance."""
         if producer_id < 0:
             return producer_id
         return self._producers.setdefault(producer_id, f"producer {len(self._producers) + 1}")
 
     def rename(self, value: str | bytes, name: str) -> None:
-        """Call this value so from now on."""
+        """Replaces this value with `name` in the transcript from now on."""
         if value:
             self._names.setdefault(value, name)
 
     def plain(self, value: Any, field: str = "") -> Any:
-        """A value without what differs from run to run."""
+        """Returns a value without the parts that differ between runs."""
         if isinstance(value, Message):
             return {row[0]: self.plain(getattr(value, row[0]), row[0]) for row in value.FIELDS if row[0] not in IGNORED}
         if field == "records" and value is not None:
@@ -346,7 +348,7 @@ class ScenarioClient:
 
 
 class Parked(parked.Parked):
-    """A request that may wait. `answer()` notes it."""
+    """A request that the broker may delay. `answer()` notes the response."""
 
     def __init__(self, client: ScenarioClient, message: Message, version: int) -> None:
         super().__init__(client.target.bootstrap, message, version, client_id="scenario", timeout_s=client.patience_s)
@@ -360,8 +362,9 @@ class Parked(parked.Parked):
 
 
 def warm_up(target: Target, patience_s: float = PATIENCE_S) -> None:
-    """Until each partition of both coordinators' topics is loaded: Kafka makes the topics on the first request, and
-    loads them some time after a start."""
+    """Waits until each partition of both coordinators' topics is loaded. Kafka creates the topics on the first request,
+    and loads them some time after a start.
+    """
     groups = [{"group_id": f"probe-{number}", "topics": None} for number in range(300)]
     ids = [f"probe-{number}" for number in range(300)]
     deadline = time.monotonic() + 2 * patience_s
@@ -380,7 +383,7 @@ def warm_up(target: Target, patience_s: float = PATIENCE_S) -> None:
 
 
 def records_of(data: Any) -> list[tuple[Any, Any]]:
-    """(record, its batch) of what a Fetch gave."""
+    """Returns (record, its batch) for the records of a Fetch response."""
     from kafka_shim.cext.batch import BatchError, scan
 
     raw = data if isinstance(data, bytes | bytearray | memoryview) else b"".join(bytes(part) for part in data)
@@ -390,15 +393,16 @@ def records_of(data: Any) -> list[tuple[Any, Any]]:
         try:
             batch = scan(raw, at)
         except BatchError:
-            break  # the last batch may be cut off
+            break  # the last batch may be incomplete
         found += [(record, batch) for record in iterate(raw, at, at + batch.size_bytes)]
         at += batch.size_bytes
     return found
 
 
 def visible(answer: Any, *, committed: bool) -> list[bytes]:
-    """What a client shows of a partition's answer: with `committed`, aborted data is left out by the list of aborted
-    transactions and the abort markers, as clients do it."""
+    """Returns what a client returns from a partition's response. If `committed`, leaves out aborted data, using the
+    list of aborted transactions and the abort markers, as clients do.
+    """
     aborted = sorted((row.first_offset, row.producer_id) for row in answer.aborted_transactions or [])
     active: set[int] = set()
     found = []
@@ -415,7 +419,7 @@ def visible(answer: Any, *, committed: bool) -> list[bytes]:
 
 
 class Producer:
-    """A transactional or idempotent producer made of single requests; every answer is noted. It counts sequences."""
+    """A transactional or idempotent producer made of single requests. Counts sequences; every response is noted."""
 
     def __init__(
         self, client: ScenarioClient, transactional_id: str | None = None, version: int = 5, **fields: Any
@@ -430,7 +434,7 @@ class Producer:
 
     @property
     def who(self) -> dict[str, Any]:
-        """The three fields that most of its requests carry."""
+        """The three fields that most of its requests have."""
         return {"transactional_id": self.transactional_id, "producer_id": self.id, "producer_epoch": self.epoch}
 
     def send(
@@ -443,7 +447,7 @@ class Producer:
         expect: str | None = NONE,
         **batch: Any,
     ) -> Any:
-        """One batch at the next sequence, or at `sequence`."""
+        """Sends one batch with the next sequence, or with `sequence`."""
         where = (topic, partition)
         first = self.sequences.get(where, 0) if sequence is None else sequence
         given = {"producer_id": self.id, "producer_epoch": self.epoch, "base_sequence": first, **batch}
@@ -457,7 +461,7 @@ class Producer:
         return answer
 
     def add(self, topic: str, *partitions: int, version: int = 3, expect: str = NONE) -> Any:
-        """AddPartitionsToTxn of a client."""
+        """Sends AddPartitionsToTxn as a client does."""
         fields = {f"v3_and_below_{name}": value for name, value in self.who.items()}
         row = {"name": topic, "partitions": list(partitions) or [0]}
         answer = self.client.ask_until(
@@ -475,7 +479,7 @@ class Producer:
     def end(
         self, commit: bool, version: int = 5, expect: str = NONE, *, settle: bool = True, adopt: bool = True
     ) -> Any:
-        """EndTxn; adopts the id and epoch of a TV2 answer and waits for the markers."""
+        """Sends EndTxn. Adopts the id and epoch of a TV2 response and waits for the markers."""
         answer = self.client.ask_until(
             lambda found: name_of(found.error_code) not in BUSY or expect in BUSY,
             "EndTxn",

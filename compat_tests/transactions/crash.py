@@ -1,7 +1,8 @@
-"""Crash at every step: the pipeline, with the broker killed (SIGKILL) at the n-th time it reaches a point.
+"""Crash tests for every step: the pipeline, with the broker killed (SIGKILL) the n-th time it reaches a point.
 
-The points are those of `kafka_shim.faults`: the steps of the transaction machine, and each write to any log, before it,
-after it, and when memory knows it. One run kills once, restarts, lets the application finish, and verifies.
+The points are those of `kafka_shim.faults`: the steps of the transaction state machine, and each write to any log
+(before it, after it, and after memory is updated). One run kills once, restarts, lets the application finish, and
+verifies.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class CrashHarness:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def counts(self) -> dict[str, int]:
-        """How often an undisturbed run reaches each point, from the start of the process on."""
+        """Returns how often an undisturbed run reaches each point, counted from process start."""
         return self._count(POINTS) | self._count((ANSWERED,))
 
     def _count(self, points: tuple[str, ...]) -> dict[str, int]:
@@ -81,9 +82,10 @@ class CrashHarness:
         return reached
 
     def run(self, *kills: tuple[str, int], stock_client: bool = False) -> int:
-        """One life of the broker for each (point, n): it is killed at the n-th time at the point, counted from its
-        start; then a last life without. Answers how many of them died; fails by assertion. `stock_client`: the
-        application runs on librdkafka in place of raw requests."""
+        """Runs the broker once for each (point, n) and kills it the n-th time it reaches the point, counted from its
+        start; then runs it a last time without a kill. Returns how many of the processes were killed. Fails by
+        assertion. With `stock_client` the application uses librdkafka instead of raw requests.
+        """
         name = "+".join(f"{point}-{nth}" for point, nth in kills)
         target = ShimProcess(SETTINGS, self.directory / name)
         shutil.copytree(self.template, target.data_dir)
@@ -97,7 +99,7 @@ class CrashHarness:
                 try:
                     target.start()
                 except TargetError as failed:
-                    # It died before it was ready: at a write of the start itself, or of what it resumed.
+                    # It died before it was ready: at a write of the start, or of a transaction that it resumed.
                     assert armed, str(failed)
                     deaths += 1
                 else:
@@ -126,7 +128,7 @@ class CrashHarness:
             if target.environment["KAFKA_SHIM_FAULTS"].startswith(ANSWERED):
                 revive()  # the application had its last answer and was done before the broker died
             pipeline.verify(target.bootstrap, COUNT)
-            # What the files say is what memory said.
+            # The files must agree with the state in memory.
             target.environment.clear()
             target.restart(kill=True)
             pipeline.verify(target.bootstrap, COUNT)
@@ -139,7 +141,7 @@ class CrashHarness:
         return deaths
 
 
-# Where a second death meets a transaction that the restarted broker resumes.
+# The points at which a second kill interrupts a transaction that the restarted broker resumes.
 RESUMED_AT = (
     ("txn.after_marker", 1),
     ("txn.after_marker", 2),
@@ -151,7 +153,7 @@ RESUMED_AT = (
 
 
 def every_pair(counts: dict[str, int]) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
-    """Each death between PREPARE and COMPLETE, with each death while that transaction is resumed."""
+    """Yields each kill between PREPARE and COMPLETE, with each kill while that transaction is resumed."""
     for point in ("txn.after_prepare", "txn.after_marker", "txn.before_complete", ANSWERED):
         for nth in range(1, counts[point] + 1):
             for second in RESUMED_AT:
@@ -182,5 +184,5 @@ def _cannot_die() -> None:
 
 
 def _fast_directory() -> str | None:
-    """A RAM-backed directory where there is one: SIGKILL does not ask for a disk."""
+    """Returns a RAM-backed directory if there is one. SIGKILL tests do not depend on a disk."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None

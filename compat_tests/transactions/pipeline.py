@@ -1,8 +1,8 @@
-"""A consume-transform-produce application on raw requests, exactly once, that outlives its broker's deaths.
+"""An exactly-once consume-transform-produce application on raw requests that survives kills of its broker.
 
-Deterministic for a seed: the same requests in the same order until the broker dies, so that "the n-th write" names one
-moment. What a client library would do after a death, it does: find out, retry the EndTxn or start over as a new
-instance, read its committed offset, go on.
+It is deterministic for a seed: it sends the same requests in the same order until the broker dies, so that "the n-th
+write" identifies one moment. After a kill it does what a client library would do: find the coordinator, retry the
+EndTxn or restart as a new instance, read its committed offset, continue.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SOURCE, SINK, GROUP, TRANSACTIONAL_ID = "source", "sink", "pipeline-group", "pip
 SINK_PARTITIONS = 2
 ABORT_SHARE = 0.25
 GIVE_UP_S = 90
-# What a broker says while it is at work on what came before, or loads what it knows after a start.
+# Transient errors while the broker completes an earlier request, or loads its state after a start.
 BUSY = (
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -34,7 +34,7 @@ BUSY = (
 
 
 def fill(bootstrap: str, count: int) -> None:
-    """The topics and the input: `count` records of one idempotent batch each three."""
+    """Creates the topics and writes `count` input records in idempotent batches of three."""
     with Connection(bootstrap) as client:
         create_topic(client, SOURCE, 1)
         create_topic(client, SINK, SINK_PARTITIONS)
@@ -45,12 +45,13 @@ def fill(bootstrap: str, count: int) -> None:
 
 
 class Restart(Exception):
-    """The application begins anew, as a new instance would."""
+    """The application starts again, as a new instance."""
 
 
 class Pipeline:
     """`run()` returns when all `count` inputs are transformed and committed. `revive` is called when the broker is gone
-    and returns when it is back."""
+    and returns when it is back.
+    """
 
     def __init__(self, bootstrap: str, count: int, seed: int, revive: Callable[[], None]) -> None:
         self._bootstrap = bootstrap
@@ -99,7 +100,7 @@ class Pipeline:
         self._revive()
 
     def _start(self) -> None:
-        """As a new instance: fence the old one, read the committed offset."""
+        """Starts as a new instance: fences the old one and reads the committed offset."""
         if self._client is None:
             self._client = Connection(self._bootstrap, timeout_s=20)
         self._ask("FindCoordinator", 4, key_type=1, coordinator_keys=[TRANSACTIONAL_ID])
@@ -201,7 +202,7 @@ class Pipeline:
             self._reconnect()
             if not retries:
                 raise Restart("the broker died under EndTxn") from None
-            # As client libraries do: ask again, with the same epoch. It must be answered as if nothing had happened.
+            # Retry with the same epoch, as client libraries do. The response must be the same as without the kill.
             self._client = Connection(self._bootstrap, timeout_s=20)
             self._end(commit)
         if commit:
@@ -222,7 +223,9 @@ class Pipeline:
 
 
 def verify(bootstrap: str, count: int) -> None:
-    """Exactly once: the sink holds every input once and in order, the offset stands at the end, nothing hangs."""
+    """Asserts exactly-once: the sink holds every input once and in order, the offset is at the end, no transaction
+    hangs.
+    """
     with Connection(bootstrap, timeout_s=20) as client:
         for partition in range(SINK_PARTITIONS):
             found = read_committed(client, SINK, partition)
@@ -255,7 +258,9 @@ def _nothing_hangs(client: Connection) -> None:
 
 
 def read_committed(client: Connection, topic: str, partition: int) -> list[str]:
-    """All values that a read_committed reader gets, filtered by the aborted list as readers do."""
+    """Returns all values that a read_committed reader gets, filtered with the list of aborted transactions as readers
+    do.
+    """
     from kafka_shim.cext.batch import scan_all
 
     values: list[str] = []

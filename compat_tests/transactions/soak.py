@@ -1,5 +1,6 @@
-"""The soak: transactional producers that commit and abort at random, readers of both isolation levels, and kills of the
-broker; the history checker judges what all of them saw."""
+"""The soak test: transactional producers that commit and abort at random, readers of both isolation levels, and kills
+of the broker. The history checker checks what all of them saw.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ PRODUCERS = 8
 ABORT_SHARE = 0.3
 KILLS_PER_MINUTE = 3
 QUIET_S = 3.0
-# Between two transactions of a producer, on average: hundreds a second are enough, and can be judged in a minute.
+# The mean pause between two transactions of a producer. Hundreds a second are enough and can be checked in a minute.
 PAUSE_S = 0.03
 CLIENT = {
     # librdkafka 2.16 forgets a TxnOffsetCommit that waits for a coordinator it has dropped to bootstrap anew (KIP-899).
@@ -58,7 +59,7 @@ class History:
 
 
 class Writer(threading.Thread):
-    """One transactional id; a new client, and a new process of the history, after each fatal error."""
+    """One transactional id. Starts a new client, and a new process in the history, after each fatal error."""
 
     def __init__(self, number: int, bootstrap: str, history: History, seed: int) -> None:
         super().__init__(name=f"soak-writer-{number}", daemon=True)
@@ -96,7 +97,7 @@ class Writer(threading.Thread):
             time.sleep(self._chance.uniform(0, 2 * PAUSE_S))
 
     def _transact(self, producer: Producer, process: int) -> bool:
-        """One transaction into the history; False when the client is used up."""
+        """Runs one transaction and logs it in the history. Returns False if the client cannot be used any more."""
         sends: list[list[Any]] = []
         producer.begin_transaction()
         failed = False
@@ -116,7 +117,7 @@ class Writer(threading.Thread):
             except AbortNeeded:
                 pass
             else:
-                # Nobody knows: the next client's InitProducerId settles it.
+                # The outcome is unknown. The next client's InitProducerId ends the transaction.
                 self._history.add(process, INFO, _without_offsets(sends))
                 return False
         try:
@@ -141,7 +142,7 @@ class Writer(threading.Thread):
         producer.produce(TOPIC, value.encode(), partition=partition, on_delivery=delivered)
 
     def _retrying(self, call: Callable[[], object]) -> bool:
-        """True when it succeeded, False after a fatal error. Raises AbortNeeded."""
+        """Returns True on success, False after a fatal error. Raises AbortNeeded."""
         while True:
             try:
                 call()
@@ -157,7 +158,7 @@ class Writer(threading.Thread):
 
 
 class AbortNeeded(Exception):
-    """librdkafka asks for an abort."""
+    """librdkafka requires an abort."""
 
 
 def _without_offsets(sends: list[list[Any]]) -> list[list[Any]]:
@@ -217,10 +218,12 @@ class Reader(threading.Thread):
 
 
 def soak(duration_s: float, seed: int, kills_per_minute: float = KILLS_PER_MINUTE, keep: Path | None = None) -> str:
-    """Runs and judges; answers the figures, fails by assertion. `keep`: a file for the history."""
+    """Runs the soak test and checks the history. Returns the figures; fails by assertion. `keep`: a file for the
+    history.
+    """
     chance = random.Random(seed)
     history = History()
-    # A transaction whose client is gone for good must not outlive the soak: readers would wait behind it.
+    # A transaction of a client that is gone must time out before the soak ends, because it blocks readers.
     settings = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000"}
     kills = 0
     with ShimProcess(settings) as target:
@@ -255,7 +258,7 @@ def soak(duration_s: float, seed: int, kills_per_minute: float = KILLS_PER_MINUT
 
 
 def _settle(target: ShimProcess) -> None:
-    """Fence every writer once more, so that no transaction of a dead client is open when the readers finish."""
+    """Fences every writer once more, so that no transaction of a dead client is open when the readers finish."""
     for number in range(PRODUCERS):
         producer = Producer({**CLIENT, "bootstrap.servers": target.bootstrap, "transactional.id": f"soak-{number}"})
         producer.init_transactions(30)

@@ -1,9 +1,9 @@
-"""Clients' own integration tests, taken at test time from their packages and run against the shim and Apache Kafka.
+"""Clients' own integration tests, fetched at test time from their packages and run against the shim and Apache Kafka.
 
-A suite is a folder here: what it is (``__init__.py``), the tests that must pass (``tests.allow``), and what they showed
-(``FINDINGS.md``). No test of others lies in this tree: ``packages`` fetches the client's source distribution or Go
+A suite is a folder here: its definition (``__init__.py``), the tests that must pass (``tests.allow``), and the results
+(``FINDINGS.md``). This tree contains no third-party tests: ``packages`` fetches the client's source distribution or Go
 module into ``.cache/upstream``, ``pytest_suite`` and ``go_suite`` run it in a child process, ``runner`` starts the
-broker and compares what came out with the list.
+broker and compares the results with the list.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every upstream suite is: tests with ids, that can be listed and run against a broker's address."""
+"""The interface of an upstream suite: tests with ids that can be listed and run against a broker's address."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Unavailable(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one test did; `text` is its message or output when it did not pass."""
+    """The result of one test. `text` is its message or output if it did not pass."""
 
     status: str
     seconds: float = 0.0
@@ -29,7 +29,7 @@ class Outcome:
 
 
 class Suite:
-    """One client's own tests. `prepare` before the rest; nothing here starts a broker."""
+    """A client's own tests. Call `prepare` first. A suite does not start a broker."""
 
     name: str
     title: str

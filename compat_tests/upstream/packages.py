@@ -23,10 +23,10 @@ CACHE = ROOT / ".cache" / "upstream"
 
 
 def source_distribution(name: str, version: str, only: Sequence[str]) -> Path:
-    """The folder with the source distribution of `name`; of its files those in the folders `only`.
+    """Returns the folder with the source distribution of `name`, reduced to the folders `only`.
 
-    The rest stays away, so that tests of an installed client import that one. Raises Unavailable when the index has it
-    not.
+    The rest is left out so that the tests import the installed client. Raises Unavailable if the index does not have
+    it.
     """
     target = CACHE / f"{name}-{version}"
     if target.is_dir():
@@ -71,7 +71,7 @@ def _settle(made: Path, target: Path) -> None:
     try:
         made.rename(target)
     except OSError:
-        # Another process was first; its folder is whole, because it too came by rename.
+        # Another process was first. Its folder is complete, because it was also renamed into place.
         if not target.is_dir():
             raise
 

@@ -1,4 +1,4 @@
-"""Runs suites on targets and judges what came out by their lists."""
+"""Runs suites on targets and compares the results with their allow lists."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Result:
 
     @property
     def failed(self) -> dict[str, Outcome]:
-        """What is listed and did not pass; a listed test may not be skipped either."""
+        """The listed tests that did not pass. A listed test may not be skipped either."""
         return {test: outcome for test, outcome in self.outcomes.items() if outcome.status != PASSED}
 
     @property
@@ -68,10 +68,10 @@ def broker(suite: Suite, kind: str) -> Iterator[Target]:
 
 
 def run(suite: Suite, kind: str, scratch: Path, *, long: bool, excluded: bool = False) -> Result:
-    """Runs the short or the long form of a prepared suite on a broker of its own, or what is excluded from both.
+    """Runs the short or the long form of a prepared suite, or the tests excluded from both, on its own broker.
 
-    What failed runs once more, alone: many tests of others wait for a fixed time. A second failure counts, and so does
-    a skip. Raises what the target raises when it does not start.
+    Failed tests run once more, alone, because many third-party tests wait for a fixed time. A second failure counts,
+    and so does a skip. Raises the target's error if it does not start.
     """
     began = time.monotonic()
     listed = suite.allow_list
