@@ -1,9 +1,9 @@
-"""A yardstick, not a broker: the least that uvloop and Python must do to take batches, store them and give them back.
+"""A yardstick, not a broker: the minimum that uvloop and Python must do to accept batches, store them and return them.
 
-``python -m bench.yardstick PORT DIR`` answers InitProducerId 1, Produce 8, Fetch 11 and ApiVersions 0 for any topic,
-which it makes on first use. It checks the CRC, sets base offsets, writes one file per partition and keeps offsets in
-memory. It has no other rule of Kafka's: no producer state, no index, no errors, no recovery. What the shim costs more
-is a semantic.
+``python -m bench.yardstick PORT DIR`` serves InitProducerId 1, Produce 8, Fetch 11 and ApiVersions 0 for any topic,
+which it creates on first use. It checks the CRC, sets base offsets, writes one file per partition and keeps offsets in
+memory. It implements no other rule of Kafka: no producer state, no index, no errors, no recovery. The additional cost
+of the shim is the cost of Kafka's semantics.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Partition:
         self.positions: list[int] = []
 
     def append(self, records: memoryview) -> int:
-        """Checks the CRC, sets the base offset, writes. Answers the base offset."""
+        """Checks the CRC, sets the base offset, writes the batch. Returns the base offset."""
         base, length, _, _, crc, _, last_delta = BATCH.unpack_from(records)
         if crc32c(records[CRC_FROM : length + 12]) != crc:
             raise ValueError("CRC")
@@ -103,7 +103,7 @@ class Connection(asyncio.BufferedProtocol):
             parts = HANDLERS[key](self.store, body)
             size_bytes = 4 + sum(map(len, parts))
             self.transport.writelines([I32.pack(size_bytes), I32.pack(correlation_id), *parts])
-        # What is left of a frame moves to the front when the room behind it is small.
+        # Move an incomplete frame to the front of the buffer if there is little room behind it.
         if self.start == self.end:
             self.start = self.end = 0
         elif BUFFER_BYTES - self.end < BUFFER_BYTES // 2:

@@ -1,7 +1,7 @@
-"""Apache Kafka's server-side assignors and topic hash, asked over a pipe (compat_tests/java/AssignorDriver).
+"""Apache Kafka's server-side assignors and topic hash behind a pipe (compat_tests/java/AssignorDriver).
 
-A case is plain data, so that recorded ones are JSON: `{"assignor", "same", "topics": {id hex: partitions}, "members":
-{id: {"instance", "topics": [id hex], "target": {id hex: [partitions]}}}}`; the answer is `{member: {id hex: [...]}}`.
+A case is plain data, so that recorded cases are JSON: `{"assignor", "same", "topics": {id hex: partitions}, "members":
+{id: {"instance", "topics": [id hex], "target": {id hex: [partitions]}}}}`. The result is `{member: {id hex: [...]}}`.
 
     python -m kafka_shim.compat.groups.assignor_driver CASES SEED > shim/tests/group/assignor_cases.json
 """
@@ -55,7 +55,7 @@ class AssignorDriver:
         return answer
 
     def assign(self, case: Case) -> Answer:
-        """What Kafka assigns."""
+        """Returns Kafka's assignment."""
         topics = ",".join(f"{topic}:{count}" for topic, count in case["topics"].items())
         members = [
             "|".join(
@@ -87,7 +87,7 @@ class AssignorDriver:
 
 
 def random_case(source: random.Random) -> Case:
-    """A group in any situation: fresh, grown, shrunk, resubscribed, with topics that grew."""
+    """Returns a group in a random state: new, grown, shrunk, resubscribed, or with topics that grew."""
     topics = {source.randbytes(16).hex(): source.randint(1, 40) for _ in range(source.randint(1, 6))}
     names = list(topics)
     same = source.random() < 0.5
@@ -101,7 +101,7 @@ def random_case(source: random.Random) -> Case:
             "topics": wanted,
             "target": {},
         }
-    # An earlier target: part of the partitions, with some of the members, sometimes far from balanced.
+    # A previous target assignment: some of the partitions and members, sometimes far from balanced.
     if source.random() < 0.75:
         owners = source.sample(list(members), source.randint(1, len(members)))
         keep = source.random()
@@ -115,7 +115,7 @@ def random_case(source: random.Random) -> Case:
 
 
 def main(count: str, seed: str) -> None:
-    """Print `count` cases with Kafka's answers."""
+    """Prints `count` cases with Kafka's assignments."""
     source = random.Random(int(seed))
     with AssignorDriver() as driver:
         cases = [random_case(source) for _ in range(int(count))]

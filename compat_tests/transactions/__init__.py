@@ -1,1 +1,1 @@
-"""Transactional workloads and their harnesses: Java producers on a string, crash at every step, the soak."""
+"""Transactional workloads and their harnesses: controlled Java producers, crashes at every step, the soak test."""

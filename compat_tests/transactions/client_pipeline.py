@@ -1,5 +1,6 @@
 """The same application as `pipeline` on a stock client, librdkafka: a consumer in a group, a transactional producer,
-`send_offsets_to_transaction`, and the error handling that its documentation asks for (B21)."""
+`send_offsets_to_transaction`, and the error handling that librdkafka's documentation requires (B21).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 GIVE_UP_S = 60
 CLIENT = {
-    # librdkafka 2.16 forgets a TxnOffsetCommit that waits for a coordinator it has dropped to bootstrap anew (KIP-899).
+    # librdkafka 2.16 loses a TxnOffsetCommit that waits for a coordinator which it dropped to rebootstrap (KIP-899).
     "metadata.recovery.strategy": "none",
     "reconnect.backoff.ms": 10,
     "reconnect.backoff.max.ms": 100,
@@ -28,7 +29,7 @@ CLIENT = {
 
 
 class NewInstance(Exception):
-    """The client is used up; the application starts another."""
+    """The client cannot be used any more. The application starts a new one."""
 
 
 class ClientPipeline:
@@ -68,7 +69,7 @@ class ClientPipeline:
             self._watcher_failure = failed
 
     def _live(self) -> bool:
-        """One instance; True when all is done."""
+        """Runs one instance. Returns True when all records are done."""
         self.instances += 1
         producer = Producer({**CLIENT, "bootstrap.servers": self._bootstrap, "transactional.id": TRANSACTIONAL_ID})
         consumer = Consumer(
@@ -113,7 +114,7 @@ class ClientPipeline:
             self._until(lambda: producer.commit_transaction(5))
         except Abort:
             self._until(lambda: producer.abort_transaction(5))
-            # What was read goes back to the group's committed offset, as an application has to do itself.
+            # Seek back to the group's committed offset. Applications have to do this themselves.
             (committed,) = self._committed(consumer)
             consumer.seek(TopicPartition(SOURCE, 0, max(committed.offset, 0)))
             return max(committed.offset, 0)
@@ -128,7 +129,7 @@ class ClientPipeline:
                 continue
 
     def _until(self, call: Callable[[], object]) -> None:
-        """Retry what may be retried. Raises Abort, NewInstance."""
+        """Retries retriable errors. Raises Abort, NewInstance."""
         while True:
             self._check_time()
             try:
@@ -149,4 +150,4 @@ class ClientPipeline:
 
 
 class Abort(Exception):
-    """The transaction is to be aborted, by chance or because the client says so."""
+    """The transaction has to be aborted, at random or because the client requires it."""

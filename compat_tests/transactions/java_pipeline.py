@@ -14,8 +14,9 @@ PATIENCE_S = 60
 
 
 def run(bootstrap: str, rounds: int = 3, records: int = 6) -> list[str]:
-    """Makes the topics, feeds `rounds` times `records` numbers in transactions, passes each on exactly once although
-    the second round is aborted and read again, and answers the sink's committed values, sorted."""
+    """Creates the topics, writes `rounds` times `records` numbers in transactions, and passes each on exactly once
+    although the second round is aborted and read again. Returns the sink's committed values, sorted.
+    """
     with Connection(bootstrap) as client:
         for topic in (SOURCE, SINK):
             create_topic(client, topic, PARTITIONS)
@@ -45,7 +46,7 @@ def _feed(java: JavaTransactions, turn: int, records: int) -> None:
 
 
 def _pass_on(java: JavaTransactions, name: str, records: int, outcome: str) -> None:
-    """One transaction of the worker: what an instance of the group reads goes to the sink, with its offsets."""
+    """Runs one transaction of the worker: what a member of the group reads goes to the sink, with its offsets."""
     java.consumer(name, GROUP)
     java.call("subscribe", name, SOURCE)
     values = _poll(java, name, records)

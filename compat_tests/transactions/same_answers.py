@@ -1,9 +1,9 @@
-"""Three transactional producers of one topic send random requests, right and wrong ones in all versions, to two
-brokers; after each request the answer and everything that can be seen from outside must be the same on both.
+"""Sends the same random requests of three transactional producers of one topic, valid and invalid ones in all versions,
+to two brokers. After each request the response and the state visible from outside must be equal.
 
-What is compared: the answer's code, epoch and id; state, epoch and partitions of the transactional id; the stored
-batches, the last stable offsets and the aborted transactions of both isolation levels; the producers that the log
-remembers; the group's offset, stable and not. Producer ids are told by the order in which they were handed out.
+Compared are: the response's error code, epoch and id; state, epoch and partitions of the transactional id; the stored
+batches, the last stable offsets and the aborted transactions for both isolation levels; the producers that the log
+knows; the group's offset, stable and not. Producer ids are named in the order in which they were allocated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kafka_shim.wire_client import Connection
 
 PRODUCERS = 3
 PARTITIONS = 2
-# Kafka writes markers behind its answer.
+# Kafka writes markers after it has sent the EndTxn response.
 SETTLE_S, SETTLE_PAUSE_S = 10.0, 0.01
 
 # A request: its name and arguments. `shift` is added to the (producer id, epoch) that the producer holds.
@@ -29,7 +29,7 @@ SHIFTS = ((0, 0), (0, -1), (0, 1), (1, 0))
 
 
 def random_request(chance: Random, *, markers: bool) -> Request:
-    """The next request; `markers`: also WriteTxnMarkers, as an administrator sends them."""
+    """Returns the next request. With `markers` it may be WriteTxnMarkers, as an administrator sends it."""
     shift = chance.choices(SHIFTS, (8, 2, 1, 1))[0]
     kinds = ("init", "add", "verify", "add_offsets", "produce", "commit_offsets", "end", "mark")
     kind = chance.choices(kinds, (2, 3, 1, 1, 7, 2, 5, 2 if markers else 0))[0]
@@ -54,7 +54,7 @@ def random_request(chance: Random, *, markers: bool) -> Request:
 
 
 class Side:
-    """One broker: its producers, and what is seen of them."""
+    """One broker: its producers and its visible state."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._connection = Connection(bootstrap)
@@ -72,7 +72,7 @@ class Side:
             self._know(client)
 
     def close(self) -> None:
-        """End the connection."""
+        """Closes the connection."""
         self._connection.close()
 
     def _ask(self, name: str, version: int, **fields: Any) -> Any:
@@ -86,7 +86,7 @@ class Side:
             time.sleep(0.05)
 
     def _is_served(self) -> bool:
-        """Kafka answers before the new topic's partitions are led."""
+        """Returns whether the partitions of the new topic have a leader. Kafka responds to CreateTopics before that."""
         asked = [{"partition_index": partition, "timestamp": -1} for partition in range(PARTITIONS)]
         answer = self._ask("ListOffsets", 5, topics=[{"name": self._topic, "partitions": asked}])
         return not any(part.error_code for part in answer.topics[0].partitions)
@@ -98,10 +98,10 @@ class Side:
     def _number(self, producer_id: int) -> int:
         return self._producer_ids.index(producer_id) if producer_id in self._producer_ids else -1
 
-    # --- a request
+    # --- requests
 
     def send(self, number: int, request: Request) -> Any:
-        """What the producer of this number is answered."""
+        """Sends a request of the producer with this number and returns the result."""
         client, (kind, *arguments) = self._clients[number], request
 
         def who(shift: tuple[int, int]) -> tuple[int, int]:
@@ -147,10 +147,10 @@ class Side:
         answer = self._ask("WriteTxnMarkers", version, markers=[marker])
         return int(answer.markers[0].topics[0].partitions[0].error_code)
 
-    # --- what is seen
+    # --- visible state
 
     def seen(self, number: int) -> dict[str, Any]:
-        """Everything from outside, when the transaction of this producer has come to rest."""
+        """Returns all state visible from outside, once the transaction of this producer is in a stable state."""
         name = self._clients[number].name
         return {
             "transaction": self._settled(name),
@@ -218,8 +218,9 @@ class Side:
 
 
 def compare(ours: str, theirs: str, topic: str, seed: int, steps: int, *, markers: bool) -> int:
-    """Send `steps` requests to both; answers how many were sent: a stranded transaction (D18) ends it early. Raises
-    AssertionError at the first difference, with the requests before it."""
+    """Sends `steps` requests to both brokers. Returns how many were sent: a stranded transaction (D18) ends the run
+    early. Raises AssertionError at the first difference, with the requests before it.
+    """
     chance = Random(seed)
     sides = [Side(bootstrap, topic) for bootstrap in (ours, theirs)]
     sent: list[tuple[int, Request]] = []

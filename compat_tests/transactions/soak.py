@@ -30,7 +30,7 @@ QUIET_S = 3.0
 # The mean pause between two transactions of a producer. Hundreds a second are enough and can be checked in a minute.
 PAUSE_S = 0.03
 CLIENT = {
-    # librdkafka 2.16 forgets a TxnOffsetCommit that waits for a coordinator it has dropped to bootstrap anew (KIP-899).
+    # librdkafka 2.16 loses a TxnOffsetCommit that waits for a coordinator which it dropped to rebootstrap (KIP-899).
     "metadata.recovery.strategy": "none",
     "reconnect.backoff.ms": 20,
     "reconnect.backoff.max.ms": 200,
@@ -166,7 +166,7 @@ def _without_offsets(sends: list[list[Any]]) -> list[list[Any]]:
 
 
 class Reader(threading.Thread):
-    """Reads all partitions from the beginning; ends when told to and nothing has come for a while."""
+    """Reads all partitions from the beginning. Ends on request, once no records have arrived for a while."""
 
     def __init__(self, bootstrap: str, history: History, isolation: str) -> None:
         super().__init__(name=f"soak-reader-{isolation}", daemon=True)

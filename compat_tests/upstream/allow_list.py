@@ -1,7 +1,7 @@
-"""Which tests of a suite must pass: one line each, ``quick ID``, ``long ID`` or ``out ID # reason``.
+"""The allow list of a suite: one line per test, ``quick ID``, ``long ID`` or ``out ID # reason``.
 
-``quick`` is run by ``make test``, ``quick`` and ``long`` together are the long form, ``out`` is what is not run and
-why. An ID may hold ``*``. A test is judged by the first line that fits it, so an exception stands above the pattern.
+``make test`` runs ``quick``. The long form runs ``quick`` and ``long``. ``out`` tests are not run, for the given
+reason. An ID may contain ``*``. The first line that matches a test applies, so an exception precedes the pattern.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ QUICK, LONG, OUT = "quick", "long", "out"
 
 
 class AllowListError(ValueError):
-    """A line that cannot be read."""
+    """An invalid line."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,9 @@ class AllowList:
 
     @classmethod
     def parse(cls, text: str) -> AllowList:
-        """Raises AllowListError for a line of another form, an exclusion without a reason, or a test listed twice."""
+        """Parses a list. Raises AllowListError for an invalid line, an exclusion without a reason, or a test listed
+        twice.
+        """
         lines: list[Line] = []
         for row in text.splitlines():
             if not row.strip() or row.startswith("#"):
@@ -67,20 +69,22 @@ class AllowList:
         return next((line for line in self.lines if line.fits(test)), None)
 
     def chosen(self, tests: Iterable[str], *, long: bool) -> list[str]:
-        """Those of `tests` that the form runs."""
+        """Returns those of `tests` that the form runs."""
         kinds = (QUICK, LONG) if long else (QUICK,)
         return [test for test in tests if (line := self.line_of(test)) is not None and line.kind in kinds]
 
     def excluded(self, tests: Iterable[str]) -> dict[str, str]:
-        """Those of `tests` that no form runs, each with the reason."""
+        """Returns those of `tests` that no form runs, each with the reason."""
         lines = {test: self.line_of(test) for test in tests}
         return {test: line.reason for test, line in lines.items() if line is not None and line.kind == OUT}
 
     def disagreements(self, tests: Iterable[str]) -> list[str]:
-        """What the list and the package's tests do not agree on: a test that no line fits, a line that fits none."""
+        """Returns the mismatches between the list and the package: tests that no line matches, and lines that match no
+        test.
+        """
         known = list(tests)
         unlisted = [f"not listed: {test}" for test in known if self.line_of(test) is None]
-        # A subtest of a Go suite is known when it ran, not before: its test is.
+        # A subtest of a Go suite is known only after it ran. Its top-level test is known before.
         gone = [
             f"listed, but not in the package: {line.test}"
             for line in self.lines

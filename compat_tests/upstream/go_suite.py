@@ -1,4 +1,6 @@
-"""A client's Go tests: its module from the module proxy, compiled once for each version, run as a process."""
+"""A client's Go tests: the module comes from the module proxy, is compiled once for each version, and runs as a
+process.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
 STATUS = {"PASS": PASSED, "FAIL": FAILED, "SKIP": SKIPPED}
-# Under -test.v=test2json this byte stands before what the test runner itself says, also where a test has printed half a
-# line before.
+# With -test.v=test2json this byte precedes the output of the test runner itself, even after an incomplete line of a
+# test.
 MARK = "\x16"
 RESULT = re.compile(r" *--- (PASS|FAIL|SKIP): (\S+) \(([\d.]+)s\)")
 STEP = re.compile(r"=== \w+\s+(\S+)")
@@ -73,7 +75,7 @@ class GoSuite(Suite):
             made.rename(self._binary)
 
     def environment(self, bootstrap: str, *, long: bool) -> dict[str, str]:
-        """What the tests read to find the broker, and how much they do."""
+        """The environment that tells the tests the broker's address and how much to do."""
         raise NotImplementedError
 
     def tests(self) -> list[str]:
@@ -87,7 +89,7 @@ class GoSuite(Suite):
         line = [str(self._binary), "-test.v=test2json", f"-test.timeout={self.timeout_s}s"]
         line += ["-test.run", f"^({'|'.join(map(re.escape, tests))})$"]
         if left_out:
-            # Each part between slashes is a pattern of its own.
+            # Each part between slashes is a separate pattern.
             patterns = ["/".join(f"^{re.escape(part)}$" for part in name.split("/")) for name in left_out]
             line += ["-test.skip", "|".join(patterns)]
         environment = {**os.environ, **self.environment(bootstrap, long=long)}
@@ -124,7 +126,7 @@ def outcomes(log: str) -> dict[str, Outcome]:
     for test, (status, seconds) in results.items():
         text = ""
         if status != PASSED:
-            # What failed inside says more than the test around it.
+            # A failed subtest is more specific than its parent test.
             failed = [name for name, (other, _) in results.items() if other == status and name.startswith(f"{test}/")]
             text = "".join(f"{name}:\n{texts.get(name, '')}" for name in [test, *failed])[-KEPT_CHARACTERS:]
         found[test] = Outcome(status, seconds, text)

@@ -1,4 +1,4 @@
-"""A client's tests for pytest, run by a pytest of their own: its own root, settings and plugins."""
+"""A client's pytest tests, run by a separate pytest process with its own root, settings and plugins."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class PytestSuite(Suite):
         self._root = (source_distribution(self.package, self.version, self.unpacked) / self.root).resolve()
 
     def environment(self, bootstrap: str) -> dict[str, str]:
-        """What the tests read to find the broker."""
+        """The environment that tells the tests the broker's address."""
         return {}
 
     def tests(self) -> list[str]:
@@ -68,7 +68,7 @@ class PytestSuite(Suite):
     def _pytest(self, bootstrap: str, arguments: list[str]) -> subprocess.CompletedProcess[str]:
         line = [sys.executable, "-m", "pytest", "-p", "pytest_timeout", "-p", "no:cacheprovider"]
         line += ["-p", self.plugin] if self.plugin else []
-        # Without a settings file of its own, pytest would take the one of this project, some folders up.
+        # Without its own settings file pytest would use that of this project, some folders up.
         line += [f"--rootdir={self._root}", "-c", os.devnull, "--color=no"]
         environment = {
             **os.environ,
