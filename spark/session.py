@@ -1,8 +1,9 @@
-"""The one place that knows which Spark and which Kafka connector the pipelines run on.
+"""The only module that depends on the versions of Spark and of its Kafka connector.
 
-Settings, all from the environment: ``KAFKA_SHIM_SPARK_VERSION`` moves Spark's connectors to another 4.x release (with
-the package pyspark of the same number), ``KAFKA_SHIM_SPARK_MASTER`` says where tasks run, ``KAFKA_SHIM_SPARK_MEMORY``
-how large the driver's heap is, ``KAFKA_SHIM_SPARK_LOG`` names a file that keeps what Spark's JVM says.
+Settings come from environment variables. ``KAFKA_SHIM_SPARK_VERSION`` selects another 4.x release of Spark's connectors
+(with the package pyspark of the same version). ``KAFKA_SHIM_SPARK_MASTER`` is the master URL.
+``KAFKA_SHIM_SPARK_MEMORY`` is the heap size of the driver. ``KAFKA_SHIM_SPARK_LOG`` names a file for the output of
+Spark's JVM.
 """
 
 from __future__ import annotations

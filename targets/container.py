@@ -68,7 +68,7 @@ class ContainerTarget(Target):
             image = self.image()
         except (engine.EngineError, ImageError) as error:
             raise TargetError(str(error)) from None
-        # The reaper is an image of its own, which only a registry has; `close` removes the container.
+        # Disable the reaper: it needs a separate image from a registry, and `close` removes the container anyway.
         os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
         from testcontainers.core.container import DockerContainer
 

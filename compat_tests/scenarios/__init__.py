@@ -1,6 +1,7 @@
-"""Each row of docs/SEMANTICS.md as executable text: short functions over a `ScenarioClient`; ``load()`` returns all.
+"""The rows of docs/SEMANTICS.md as executable scenarios: short functions over a `ScenarioClient`. ``load()`` returns
+all.
 
-A scenario asserts its row on whatever broker it talks to, and leaves a transcript that two brokers' can be compared by.
+A scenario asserts its row on any broker, and leaves a transcript that can be compared with another broker's.
 """
 
 from __future__ import annotations
@@ -23,11 +24,17 @@ __all__ = ["SCENARIOS", "Scenario", "client_scenario", "load", "scenario"]
 
 @dataclass(frozen=True)
 class Scenario:
-    """`rows` are ids of docs/SEMANTICS.md; `needs` the powers that a target must have; `settings` broker options over
-    the common ones; `is_long`: only in the long form; `is_smoke`: also in the short one of every test run;
-    `unobservable`: why it proves nothing on Apache Kafka, for those that need INSIDE; `client`: whose view it is, of
-    `apps.CLIENTS`, none for single requests; `behaviour`: the same for one function on several clients;
-    `spoils`: what it leaves behind is in the way of others, so its broker is not used again.
+    """One scenario.
+
+    - `rows`: ids of docs/SEMANTICS.md.
+    - `needs`: the powers that a target must have.
+    - `settings`: broker configs in addition to the common ones.
+    - `is_long`: only in the long form.
+    - `is_smoke`: also in the short form of every test run.
+    - `unobservable`: for scenarios that need INSIDE, why Apache Kafka cannot show the behaviour.
+    - `client`: the client whose view is tested, one of `apps.CLIENTS`; empty for single requests.
+    - `behaviour`: the same for one function on several clients.
+    - `spoils`: what the scenario leaves behind disturbs others, so its broker is not used again.
     """
 
     name: str
@@ -43,17 +50,17 @@ class Scenario:
 
     @property
     def behaviour(self) -> str:
-        """Its name without the client's."""
+        """The name without the client's name."""
         return self.name.partition("@")[0]
 
     @property
     def title(self) -> str:
-        """The first paragraph of its docstring, in one line."""
+        """The first paragraph of the docstring, in one line."""
         return " ".join((self.run.__doc__ or "").split("\n\n")[0].split())
 
     @property
     def is_alone(self) -> bool:
-        """It needs a broker of its own: it stops it, sets options, or acts inside."""
+        """Whether it needs its own broker, because it stops the broker, sets options, or acts inside it."""
         return bool(self.settings) or self.spoils or bool(self.needs & (Power.KILL | Power.SEEDED | Power.INSIDE))
 
 
@@ -87,8 +94,9 @@ def scenario(
 def client_scenario(
     *rows: str, needs: Power = Power.WIRE, but: Mapping[str, str] | None = None, smoke: str = "confluent-kafka"
 ) -> Callable[[Callable[[ScenarioClient, App], None]], Callable[[ScenarioClient, App], None]]:
-    """Registers the function once for each client, with an application that is closed at its end. `but` says why a
-    client has no part; the short form of every test run takes the client `smoke`."""
+    """Registers the function once for each client, with an application that is closed at its end. `but` gives the
+    reason for each client that is left out. The short form of every test run uses the client `smoke`.
+    """
     from kafka_shim.compat import apps
     from kafka_shim.compat.apps.told import ToldApp
 
@@ -110,7 +118,7 @@ def client_scenario(
 
 
 def load() -> dict[str, Scenario]:
-    """Every scenario by name, in the order of the rows."""
+    """Returns every scenario by name, in the order of the rows."""
     for module in iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
     return dict(sorted(SCENARIOS.items(), key=lambda item: (item[0][0], int(item[1].rows[0][1:] or 0), item[0])))

@@ -57,7 +57,7 @@ class Result:
 
 @contextmanager
 def broker(suite: Suite, kind: str) -> Iterator[Target]:
-    """A broker of `kind` that listens on the suite's host, says so, and has its options."""
+    """Starts a broker of `kind` that listens on the suite's host, advertises it, and has the suite's options."""
     target = make(kind, settings=suite.settings)
     if "=" not in kind:
         target.bootstrap = f"{suite.host}:{free_ports(1)[0]}"

@@ -30,7 +30,7 @@ class Evidence:
     - ``values``: of each (key, value) ``writer`` (the operation that sent it, or null), ``is_ok`` and ``is_failed`` of
       that operation, ``is_read`` (by a read_committed reader), ``first_offset`` and ``last_offset``
       it was seen at, or null.
-    - ``seen``: (key, offset, value) that anybody says was there, with ``writer``, ``is_failed`` and ``is_committed``.
+    - ``seen``: (key, offset, value) that any operation reported, with ``writer``, ``is_failed`` and ``is_committed``.
     - ``places``: of each (key, offset) with something at it the ``value_count``, its ``rank`` among all these offsets
       of the key, and its ``committed_rank`` among those of committed values.
     - ``doubled`` and ``disputed``: how many values have two offsets, and how many offsets two values.

@@ -1,10 +1,11 @@
-"""An exactly-once Kafka sink for PySpark, on Kafka transactions.
+"""An exactly-once Kafka sink for PySpark, based on Kafka transactions.
 
-What it promises: the rows of one task of one micro-batch become visible to ``read_committed`` readers all together and
-once, however often Spark retries the task, restarts the query from its checkpoint or loses the answer of a commit.
-What it does not promise: a batch that has several tasks is not atomic as a whole (a reader may see task 1 of a batch
-before task 2), and ``read_uncommitted`` readers see attempts that were aborted.
+Guarantee: the rows of one task of one micro-batch become visible to ``read_committed`` readers together and exactly
+once, even if Spark retries the task, restarts the query from its checkpoint or loses the response of a commit.
 
-Two faces, one writer: the data source ``kafka_exactly_once`` (`data_source.py`), and `write_batch` for
+Limits: a batch of several tasks is not atomic (a reader may see task 1 of a batch before task 2), and
+``read_uncommitted`` readers see attempts that were aborted.
+
+There are two interfaces to one writer: the data source ``kafka_exactly_once`` (`data_source.py`), and `write_batch` for
 ``foreachBatch`` (`foreach_batch.py`).
 """

@@ -40,7 +40,8 @@ def exactly_once(
 
     def write(batch: DataFrame, batch_id: int) -> None:
         nonlocal expected_batch_id
-        # Not the batch after the last: the query was started again, and tasks of the run before may still be alive.
+        # Not the batch after the previous one: the query was restarted, and tasks of the earlier run may still be
+        # alive.
         write_batch(batch, batch_id, options, query_id=query_id, fence_first=batch_id != expected_batch_id)
         expected_batch_id = batch_id + 1
 
@@ -50,10 +51,10 @@ def exactly_once(
 def write_batch(
     batch: DataFrame, batch_id: int, options: SinkOptions, *, query_id: str | None = None, fence_first: bool = True
 ) -> int:
-    """Writes one micro-batch; returns the number of rows written now, without those of tasks that had committed before.
+    """Writes one micro-batch. Returns the number of rows written now, without those of tasks that had committed before.
 
-    ``fence_first`` ends what any task of an earlier run still has open before it looks how far the batch came, so that
-    a batch whose number of tasks has changed is refused before its first row, whatever zombies do.
+    ``fence_first`` ends open transactions of all tasks of an earlier run before it reads the progress of the batch. A
+    batch whose number of tasks has changed is then refused before its first row, even if zombie tasks are alive.
     """
     session = batch.sparkSession
     refuse_speculation(session)
@@ -93,7 +94,7 @@ def _write_counted(batch: DataFrame, batch_id: int, options: SinkOptions, name: 
 
 
 def shares_of(batch: DataFrame, tasks: int) -> list[progress.Share]:
-    """The rows of each of Spark's partitions, counted and summed up."""
+    """Returns the number of rows and their sum for each of Spark's partitions."""
     from pyspark.sql import functions
 
     # As a decimal: a sum of 64-bit hashes overflows.
@@ -107,8 +108,10 @@ def shares_of(batch: DataFrame, tasks: int) -> list[progress.Share]:
 
 
 def refuse_speculation(session: SparkSession) -> None:
-    """Two live attempts of one task would fence each other for ever; Spark's speculation makes exactly that."""
-    # The engine reads it when it starts; the session's copy may have been set later and mean nothing.
+    """Refuses Spark's speculation, because it runs two attempts of a task at the same time, which would fence each
+    other.
+    """
+    # The engine reads it at start. The session's copy may have been set later, without effect.
     if session.sparkContext.getConf().get("spark.speculation", "false") == "true":
         raise progress.SinkError(
             "spark.speculation is on: two attempts of a task would fence each other; set it to false"
