@@ -1,4 +1,6 @@
-"""One partition's log: append, read, look up, truncate. The recipe of an append is `append_as_leader`."""
+"""The log of one partition: append, read, look up offsets, truncate (Kafka: UnifiedLog).
+
+`append_as_leader` shows all steps of an append in order."""
 
 from __future__ import annotations
 
@@ -33,14 +35,14 @@ logger = logging.getLogger(__name__)
 LOG_APPEND_TIME = "LogAppendTime"
 NEVER = 0x7FFFFFFFFFFFFFFF
 ALL_BYTES = 0x7FFFFFFFFFFFFFFF
-# The system refused, nothing is damaged: the request fails, the partition goes on.
+# Errors after which the files are intact: the request fails and the partition stays online.
 REFUSALS = (*OUT_OF_RESOURCES, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class PartitionLog:
-    """One partition: segments, indexes, producer state. Owned by `Logs`; event-loop thread only; closed by `Logs`.
+    """One partition: segments, indexes, producer state. `Logs` owns and closes it. Event-loop thread only.
 
-    Offsets are exclusive where named ``end`` or ``next``. There are no followers, so high_watermark == log_end_offset.
+    Offsets named ``end`` or ``next`` are exclusive. There are no followers, so high_watermark == log_end_offset.
     """
 
     __slots__ = (
@@ -79,19 +81,19 @@ class PartitionLog:
         self.directory = directory
         self.config = config
         self.leader_epoch = 0
-        # the content; `recovery` fills it
+        # the contents, loaded by `recovery`
         self.segments: list[Segment] = []
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.epochs = LeaderEpochs(directory)
         self.producers = Producers(self.name)
-        # everything below is on the disk; -1: nothing waits for fsync
+        # All offsets below `recovery_point` are on the disk. `unflushed_since_ms` is -1 when nothing waits for fsync.
         self.recovery_point = 0
         self.unflushed_since_ms = -1
-        # (first unstable offset, base offset of its segment, position there) once looked up
+        # Cached lookup: (first unstable offset, base offset of its segment, position in that segment).
         self._lso_position: tuple[int, int, int] | None = None
         self._readers: list[Callable[[], None]] | None = None
-        # Set by the flusher's thread; a failed fsync says only once that pages are lost.
+        # Set by the flusher thread. It is kept because the kernel reports lost pages to only one fsync.
         self.sync_error: OSError | None = None
         self.is_offline = False
         self.is_closed = False
@@ -99,29 +101,30 @@ class PartitionLog:
     @property
     def path(self) -> Path:
         """The partition's directory."""
-        from pathlib import Path  # costs milliseconds of a start, which needs no Path
+        from pathlib import Path  # imported late: it costs milliseconds, and a start needs no Path
 
         return Path(self.directory)
 
     @property
     def high_watermark(self) -> int:
-        """The end of what every reader may see."""
+        """The high watermark (exclusive): read_uncommitted consumers may read below it."""
         return self.log_end_offset
 
     @property
     def last_stable_offset(self) -> int:
-        """The end of what a read_committed reader may see: the first open transaction, or the high watermark (B14)."""
+        """The last stable offset (exclusive): the start of the oldest open transaction, or else the high watermark
+        (B14)."""
         first_open = self.producers.first_open_offset
         return self.log_end_offset if first_open < 0 else max(first_open, self.log_start_offset)
 
     @property
     def size_bytes(self) -> int:
-        """Of all .log files."""
+        """The total size of all .log files in bytes."""
         return sum(segment.size_bytes for segment in self.segments)
 
     @property
     def active(self) -> Segment:
-        """The segment that is written to."""
+        """The active segment, which takes the appends."""
         return self.segments[-1]
 
     # --- append
@@ -129,10 +132,11 @@ class PartitionLog:
     def append_as_leader(
         self, records: Buffer, *, now_ms: int, version: int, verification: Verification | None = None
     ) -> Appended:
-        """Append one batch of a client, whole or not at all. `records` is a Produce request's field: it is stamped in
-        place when it is writable, so it is the log's until the answer. `version` is the Produce version.
+        """Append one batch from a client, whole or not at all. `records` is the field of the Produce request. If it is
+        writable, it is stamped in place, so the caller must not reuse it before the response is sent. `version` is the
+        Produce API version.
 
-        Raises KafkaError with the code of A3-A10, B9; a `RecordsError` names the bad records."""
+        Raises KafkaError with the error codes of A3-A10 and B9. A `RecordsError` lists the invalid records."""
         config = self.config
         self._require_online()
         batch = validation.read_header(records, self.name, version, config)
@@ -143,7 +147,7 @@ class PartitionLog:
         if batch.producer_id >= 0:
             entry = self.producers.entries.get(batch.producer_id)
             if entry is not None and (cached := entry.duplicate_of(batch)) is not None:
-                # The first one may still be on its way to the disk.
+                # The original batch may still be waiting for its fsync.
                 flushed = self.request_flush() if self._owes_flush(cached[3]) else None
                 return Appended(cached[2], cached[3], cached[4], self.log_start_offset, duplicate=True, flushed=flushed)
             self._check_producer(batch, verification, client=True)
@@ -159,10 +163,11 @@ class PartitionLog:
         return self._advance(base_offset, last_offset, append_time_ms, batch.size_bytes, now_ms)
 
     def append_batch(self, batch: bytearray, *, now_ms: int, verification: Verification | None = None) -> Appended:
-        """Append one batch that the broker built itself (offsets, members, transactions, metadata); stamps in place.
+        """Append one batch that the broker built itself (group offsets and members, transaction state, metadata). The
+        batch is stamped in place.
 
-        With a producer id its epoch is checked; its sequences are not, it has none. The caller has made sure that the
-        transaction holds the partition."""
+        If the batch has a producer id, its epoch is checked. Sequence numbers are not checked because the batch has
+        none. The caller must make sure that the partition is in the transaction."""
         self._require_online()
         header = scan(batch, check_crc=False)
         if header.producer_id >= 0:
@@ -184,8 +189,8 @@ class PartitionLog:
         transaction_version: int,
         now_ms: int,
     ) -> Appended:
-        """Append a transaction marker. Raises INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED by the rules of
-        B11."""
+        """Append a transaction marker. Raises INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED (rules in
+        B11)."""
         self._require_online()
         marker = Marker(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
         try:
@@ -221,7 +226,8 @@ class PartitionLog:
             raise
 
     def _recompress(self, records: Buffer, batch: Batch, codec: int) -> tuple[bytearray, Batch]:
-        """Under the topic's own `compression.type`; the size is checked again, since it may have grown."""
+        """Recompress the batch with the topic's `compression.type`. The size is checked again because it may have
+        grown."""
         stored = recompress(records, batch, codec, validation.level_of(codec, self.config))
         if len(stored) > self.config.max_message_bytes:
             raise validation.too_large(self.name, len(stored), self.config)
@@ -230,8 +236,8 @@ class PartitionLog:
     def _write(
         self, batch: Buffer, size_bytes: int, base_offset: int, last_offset: int, max_timestamp_ms: int, now_ms: int
     ) -> None:
-        """Hand the stamped batch to the operating system. After a failure nothing is changed, and the partition is
-        offline."""
+        """Write the stamped batch to the active segment, and roll first if the segment is full. After an I/O error the
+        batch is not in the log; `fail` decides whether the partition goes offline."""
         config = self.config
         faults = self._home.faults
         if size_bytes > config.segment_bytes:
@@ -260,8 +266,8 @@ class PartitionLog:
     def _advance(
         self, base_offset: int, last_offset: int, append_time_ms: int, size_bytes: int, now_ms: int
     ) -> Appended:
-        """The batch counts from here on: move the end, ask for an fsync where the configuration wants one, wake
-        readers."""
+        """Complete an append: advance the log end offset, request an fsync if the configuration requires one, wake
+        waiting readers."""
         self.log_end_offset = self.producers.next_offset = last_offset + 1
         if self.unflushed_since_ms < 0:
             self.unflushed_since_ms = now_ms
@@ -277,20 +283,21 @@ class PartitionLog:
         return Appended(base_offset, last_offset, append_time_ms, self.log_start_offset, False, size_bytes, flushed)
 
     def _owes_flush(self, last_offset: int) -> bool:
-        """Whether `flush.messages` wants what ends here on the disk before its answer."""
+        """Whether `flush.messages` requires an fsync up to `last_offset` before the response is sent."""
         return last_offset + 1 - self.recovery_point >= self.config.flush_messages
 
     def _index_aborted(self, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int) -> None:
         try:
             self.active.txn_index.append(producer_id, first_offset, last_offset, last_stable_offset)
         except (OSError, ValueError) as err:
-            # The marker is in the log and recovery will rebuild the index; until then no reader may be misled, so that
-            # being out of descriptors is no excuse here.
+            # The marker is already in the log, and recovery will rebuild the index. Until then read_committed consumers
+            # would see aborted records, so the partition must go offline after every error: EIO stands for EMFILE and
+            # the like too.
             self.log_end_offset = self.producers.next_offset = last_offset + 1
             raise self.fail(OSError(errno.EIO, f"the aborted transaction cannot be indexed: {err}")) from err
 
     def roll(self, now_ms: int) -> Segment:
-        """Close the active segment and begin one at the log's end. Raises OSError."""
+        """Close the active segment and create a new one at the log end offset. Raises OSError."""
         faults = self._home.faults
         if faults.armed:
             faults.reach("log.before_roll", topic=self.topic, partition=self.partition)
@@ -302,7 +309,7 @@ class PartitionLog:
         if snapshot is not None:
             paths.append(snapshot)
         segment = Segment(self.directory, end_offset, self._home.files, now_ms)
-        segment.fd  # noqa: B018  (the file must exist: recovery takes the newest segment's name for the log's end)
+        segment.fd  # noqa: B018  (creates the file: recovery takes the log end offset from the newest segment's name)
         self.segments.append(segment)
         self._home.flusher.sync(paths, lambda: self._flushed_to(end_offset), self._sync_failed)
         if faults.armed:
@@ -313,21 +320,22 @@ class PartitionLog:
     # --- transactions
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether this producer has a transaction open here at this epoch: no verification needed."""
+        """Whether the producer has an open transaction here at this epoch. If so, verification is not needed."""
         return self.producers.is_open(producer_id, producer_epoch)
 
     def start_verification(
         self, producer_id: int, base_sequence: int, producer_epoch: int, supports_epoch_bump: bool
     ) -> Verification | None:
-        """The guard of B9 to hand to `append_as_leader`, or None when the transaction is open here already. Raises
-        INVALID_PRODUCER_EPOCH for a stale epoch. `supports_epoch_bump` says Produce v12 or above."""
+        """Return the verification guard (B9) to pass to `append_as_leader`, or None if the transaction is already open
+        here. `supports_epoch_bump` is True for Produce v12 and above. Raises INVALID_PRODUCER_EPOCH for a stale
+        epoch."""
         if self.producers.is_open(producer_id, producer_epoch):
             return None
         now_ms = self._home.clock.now_ms()
         return self.producers.verify(producer_id, base_sequence, producer_epoch, supports_epoch_bump, now_ms)
 
     def producer_statuses(self) -> list[ProducerStatus]:
-        """All producers with state, for DescribeProducers."""
+        """Return the state of every producer, for DescribeProducers."""
         return [
             ProducerStatus(
                 entry.producer_id,
@@ -341,7 +349,7 @@ class PartitionLog:
         ]
 
     def take_snapshot(self) -> str | None:
-        """Write the producer state at the log's end, unless that was done. Answers the file's path. Raises OSError."""
+        """Write a producer snapshot at the log end offset. Returns its path, or None if one exists. Raises OSError."""
         offset = self.producers.next_offset
         if offset <= self.producers.snapshot_offset:
             return None
@@ -362,9 +370,10 @@ class PartitionLog:
         at_least_one: bool = True,
         copy_bytes: int = ALL_BYTES,
     ) -> Fetched:
-        """Stored batches from the one that holds `fetch_offset`. Raises OFFSET_OUT_OF_RANGE outside
-        [log_start_offset, log_end_offset]. With `at_least_one` the first batch comes whole even if over `max_bytes`.
-        More than `copy_bytes` are not read but shown as FileRecords, whoever sends them reads them."""
+        """Read stored batches, starting with the one that contains `fetch_offset`. With `at_least_one` the first batch
+        is returned whole even if it exceeds `max_bytes`. If the result exceeds `copy_bytes`, it is returned as
+        FileRecords, which the sender reads later. Raises OFFSET_OUT_OF_RANGE outside [log_start_offset,
+        log_end_offset]."""
         self._require_online()
         try:
             return lookup.read(self, fetch_offset, max_bytes, isolation_level, at_least_one, copy_bytes)
@@ -372,7 +381,8 @@ class PartitionLog:
             raise self.fail(err) from err
 
     def offset_for_timestamp(self, timestamp_ms: int, isolation_level: int = 0) -> FoundOffset:
-        """First record at or after `timestamp_ms`; nothing found below the bound of the isolation level: all -1."""
+        """Return the first record with a timestamp >= `timestamp_ms`; all fields are -1 if there is none below the high
+        watermark or, for read_committed, the last stable offset."""
         self._require_online()
         try:
             return lookup.offset_for_timestamp(self, timestamp_ms, isolation_level)
@@ -380,21 +390,21 @@ class PartitionLog:
             raise self.fail(err) from err
 
     def earliest(self) -> FoundOffset:
-        """The log start offset (ListOffsets -2; also -4, earliest local)."""
+        """Return the log start offset (ListOffsets timestamp -2, and -4, earliest local)."""
         self._require_online()
         entries = self.epochs.entries
-        if not entries:  # nothing was ever appended: the leader's epoch begins here
+        if not entries:  # nothing was ever appended, so the current leader epoch begins here
             return FoundOffset(-1, self.log_start_offset, self.leader_epoch)
         known = entries[0][1] <= self.log_start_offset
         return FoundOffset(-1, self.log_start_offset, entries[0][0] if known else -1)
 
     def latest(self, isolation_level: int = 0) -> FoundOffset:
-        """High watermark or last stable offset (ListOffsets -1)."""
+        """Return the high watermark or, for read_committed, the last stable offset (ListOffsets timestamp -1)."""
         self._require_online()
         return FoundOffset(-1, self.last_stable_offset if isolation_level else self.log_end_offset, self.leader_epoch)
 
     def max_timestamp(self, isolation_level: int = 0) -> FoundOffset:
-        """The record with the highest timestamp (ListOffsets -3)."""
+        """Return the record with the highest timestamp (ListOffsets timestamp -3)."""
         self._require_online()
         try:
             return lookup.max_timestamp(self, isolation_level)
@@ -402,28 +412,28 @@ class PartitionLog:
             raise self.fail(err) from err
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """(leader_epoch, end_offset) as OffsetForLeaderEpoch answers; (-1, -1) when unknown."""
+        """Return (leader_epoch, end_offset) for OffsetForLeaderEpoch, or (-1, -1) if the epoch is unknown."""
         self._require_online()
         if leader_epoch == self.leader_epoch:
             return leader_epoch, self.log_end_offset
         return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
     def batches(self, start_offset: int | None = None) -> Iterator[tuple[Any, Batch]]:
-        """(buffer, Batch) of all stored batches from `start_offset` (default: log start), for replay; the batch's
-        `position` is in the file, the buffer holds it alone, from 0."""
+        """Yield (buffer, Batch) for all stored batches from `start_offset` (default: the log start offset), for replay.
+        The buffer contains only this batch; `Batch.position` is its position in the .log file."""
         offset = self.log_start_offset if start_offset is None else max(start_offset, self.log_start_offset)
         return lookup.batches(self, offset)
 
     def segment_at(self, offset: int) -> int:
-        """The number of the segment that holds `offset`, -1 below the first."""
+        """Return the index in `segments` of the segment that contains `offset`, or -1 if it is below the first."""
         segments = self.segments
         if offset >= segments[-1].base_offset:
             return len(segments) - 1
         return bisect_right(segments, offset, key=_base_offset) - 1
 
     def lso_position(self) -> tuple[int, int]:
-        """(base offset of the segment, position) of the batch at the last stable offset, which is below the log's
-        end."""
+        """Return (base offset of the segment, position) of the batch at the last stable offset. The caller makes sure
+        that the last stable offset is below the log end offset."""
         offset = self.last_stable_offset
         known = self._lso_position
         if known is None or known[0] != offset:
@@ -434,14 +444,14 @@ class PartitionLog:
         return known[1], known[2]
 
     def content_changed(self) -> None:
-        """Positions that were looked up are void (compaction, truncation)."""
+        """Discard the cached file position, because compaction or retention changed the segments."""
         self._lso_position = None
 
     # --- change
 
     def delete_records_before(self, offset: int) -> int:
-        """DeleteRecords: raise the log start offset (-1: to the high watermark); answers the new one. Raises
-        OFFSET_OUT_OF_RANGE, POLICY_VIOLATION as Kafka does."""
+        """Raise the log start offset for DeleteRecords (-1: to the high watermark) and return it. Raises
+        OFFSET_OUT_OF_RANGE or POLICY_VIOLATION as Kafka does."""
         self._require_online()
         if self.config.compact and not self.config.delete:
             raise KafkaError(
@@ -460,7 +470,8 @@ class PartitionLog:
         return self.log_start_offset
 
     def raise_start(self, offset: int) -> bool:
-        """Move the log start offset up; False when it is there already. Files go at the next retention."""
+        """Raise the log start offset. Returns False if it is already at or above `offset`. The next retention run
+        deletes the segments below it."""
         if offset <= self.log_start_offset:
             return False
         self.log_start_offset = offset
@@ -471,14 +482,15 @@ class PartitionLog:
         return True
 
     def release_before(self, offset: int, now_ms: int) -> int:
-        """Raise the log start offset and remove the closed segments below it now; answers how many. Raises OSError."""
+        """Raise the log start offset and delete the segments below it now. Returns how many. Raises OSError."""
         from kafka_shim.storage.retention import delete_old_segments
 
         self.raise_start(offset)
         return delete_old_segments(self, self._home, now_ms)
 
     def flush(self) -> None:
-        """fsync everything up to the end, here and now (clean stop, the metadata log). Blocks."""
+        """fsync everything up to the log end offset, and block until it is done (clean stop, metadata log). Raises
+        KafkaError KAFKA_STORAGE_ERROR."""
         self._require_online()
         future = self.request_flush()
         try:
@@ -487,17 +499,18 @@ class PartitionLog:
             raise self.fail(err) from err
 
     def configure(self, config: TopicConfig) -> None:
-        """The topic's options changed."""
+        """Apply a changed topic configuration."""
         self.config = config
         self.want_flush()
 
     def want_flush(self) -> None:
-        """Be looked at when `flush.ms` is over, where it is set and something is unflushed."""
+        """Register for the periodic flush check if `flush.ms` is set and the log has unflushed data."""
         if self.config.flush_ms < NEVER and self.unflushed_since_ms >= 0:
             self._home.wish_flush(self)
 
     def request_flush(self) -> Future[None]:
-        """Have everything up to the end synced by the flusher; the future is done when it is on the disk."""
+        """Request an fsync of everything up to the log end offset. The future completes when the data is on the
+        disk."""
         end_offset = self.log_end_offset
         self.unflushed_since_ms = -1
         self._home.flush_wanted.discard(self)
@@ -506,26 +519,28 @@ class PartitionLog:
         return self._home.flusher.sync(paths, lambda: self._flushed_to(end_offset), self._sync_failed)
 
     def _flushed_to(self, offset: int) -> None:
-        # In the flusher's thread; the order of its queue keeps the points ascending.
+        # Runs in the flusher thread. The requests are processed in order, so the recovery point only grows.
         self.recovery_point = max(self.recovery_point, offset)
 
     def _sync_failed(self, err: OSError) -> None:
-        # In the flusher's thread; the next use takes the partition offline. Out of descriptors, nothing was synced and
-        # nothing lost: whoever waits hears of it, and the next fsync starts at the same recovery point.
+        # Runs in the flusher thread. The next use of the partition takes it offline. If the process lacks descriptors
+        # or memory, nothing was synced and nothing was lost: the waiting requests fail, and the next fsync starts at
+        # the same recovery point.
         if err.errno not in OUT_OF_RESOURCES:
             self.sync_error = err
 
     # --- waiting readers
 
     def subscribe(self, callback: Callable[[], None]) -> None:
-        """Call `callback()` after every append, marker, raised start offset and deletion until unsubscribed."""
+        """Call `callback()` after each append, marker, raised log start offset, failure and deletion, until
+        `unsubscribe`."""
         if self._readers is None:
             self._readers = [callback]
         else:
             self._readers.append(callback)
 
     def unsubscribe(self, callback: Callable[[], None]) -> None:
-        """The opposite of `subscribe`; not subscribed is no error."""
+        """Remove a callback added by `subscribe`. Does nothing if it is not subscribed."""
         if self._readers is not None and callback in self._readers:
             self._readers.remove(callback)
             if not self._readers:
@@ -547,9 +562,10 @@ class PartitionLog:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{self.name} was deleted or closed")
 
     def fail(self, err: OSError, *, torn: bool = False) -> KafkaError:
-        """Take the partition offline after an I/O error; its files stay as they are, until `reopening` or the next
-        start recovers them. Being out of descriptors, memory or space is no damage: then only this request fails,
-        unless the files are `torn` between two states."""
+        """Take the partition offline after an I/O error and return the KAFKA_STORAGE_ERROR to raise. The files stay as
+        they are until `reopening` or the next start recovers them. If the system only lacks descriptors, memory or disk
+        space (`REFUSALS`), the request fails and the partition stays online, unless `torn` says that the files are
+        inconsistent."""
         if err.errno in REFUSALS and not torn:
             logger.warning("%s: %s", self.name, err)
         elif not self.is_offline:
@@ -562,7 +578,7 @@ class PartitionLog:
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name}: {err}")
 
     def came_back(self) -> None:
-        """`reopening` has loaded the partition anew."""
+        """Go online again after `reopening` has reloaded the partition."""
         self.is_offline = False
         self.sync_error = None
         self._lso_position = None
@@ -571,14 +587,14 @@ class PartitionLog:
         self._wake()
 
     def moved(self, directory: str) -> None:
-        """The directory has been renamed by the caller."""
+        """Update the paths after the caller renamed the directory."""
         self.directory = directory
         self.epochs.moved(directory)
         for segment in self.segments:
             segment.moved(directory)
 
     def retire(self) -> None:
-        """The partition is deleted: store nothing more, give everything back, wake the readers."""
+        """Close a deleted partition: store nothing more, close all files, wake waiting readers."""
         self.is_closed = True
         self._home.flush_wanted.discard(self)
         for segment in self.segments:
@@ -586,8 +602,8 @@ class PartitionLog:
         self._wake()
 
     def close(self) -> list[str]:
-        """Clean stop: store indexes and snapshot. Answers the files that are not known to be on the disk; when the
-        caller has synced them it calls `closed`. Raises OSError."""
+        """Close the partition for a clean stop: store the indexes and a producer snapshot. Returns the paths of the
+        files that still need an fsync. The caller syncs them and then calls `closed`. Raises OSError."""
         if self.is_closed or self.is_offline:
             return []
         snapshot = self.take_snapshot()
@@ -602,7 +618,7 @@ class PartitionLog:
         return [*paths, snapshot] if snapshot else paths
 
     def closed(self) -> None:
-        """What `close` answered is on the disk."""
+        """Advance the recovery point: the files that `close` returned are on the disk."""
         if not self.is_offline:
             self.recovery_point = self.log_end_offset
 
@@ -612,7 +628,8 @@ def _base_offset(segment: Segment) -> int:
 
 
 def _writable(records: Buffer, size_bytes: int) -> Buffer:
-    """The batch alone, in memory that may be stamped; a copy when the request's bytes are read-only."""
+    """Return the batch in writable memory, without the bytes after it. Copies it if the request's buffer is
+    read-only."""
     view = memoryview(records)
     if view.readonly:
         return bytearray(view[:size_bytes])

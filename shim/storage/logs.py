@@ -1,4 +1,4 @@
-"""All partitions of this broker in its data directories: recovery, placement, deletion, clean stop (Kafka:
+"""All partitions of this broker: placement in data directories, recovery, deletion, periodic work, clean stop (Kafka:
 LogManager)."""
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Lookup = Callable[[str, int], "tuple[bytes, TopicConfig, int] | None"]
-# Partitions that one turn of a periodic task looks at before the loop gets its turn.
+# How many partitions a periodic task handles before it yields to the event loop.
 SLICE = 20
 
 
 class Logs:
-    """Kafka's LogManager: the partitions by (topic, partition). Event-loop thread only; `server` makes and stops it.
+    """The partitions by (topic, partition). `server` creates and stops it. Event-loop thread only.
 
-    Order of a start: `Logs(...)`; `open_dirs()` locks the directories and reads or writes `meta.properties`;
-    `open_metadata_log()`; the metadata store replays it; `start(lookup)` finds the partitions; `run_periodically()`
-    once the loop runs; `stop()`.
+    A start calls, in this order: `Logs(...)`; `open_dirs()`, which locks the directories and reads or writes
+    `meta.properties`; `open_metadata_log()`, which the metadata store then replays; `start(lookup)`, which finds the
+    partitions; `run_periodically()` once the event loop runs. `stop()` comes last.
     """
 
     def __init__(self, config: BrokerConfig, clock: Clock, faults: Faults) -> None:
@@ -57,23 +57,24 @@ class Logs:
         self.node_id = config.node_id
         self.home = Home(config, clock, faults)
         self.home.start_offset_raised = self._start_offset_raised
-        # of this life
+        # set during the start
         self.log_dirs = LogDirs(config, clock.random)
         self.cluster_id = ""
         self.broker_epoch = -1
         self.metadata_log: PartitionLog | None = None
         self._lookup: Lookup | None = None
-        # Loaded partitions; where those are that nobody has used yet; those that get their directories soon; and
-        # deleted ones whose directories are renamed soon: (where, log, delay of their removal).
+        # `_logs`: loaded partitions. `_unused`: partitions that were not used since the start, with their directory.
+        # `_to_create`: partitions whose directory is created later. `_to_retire`: deleted partitions whose directory is
+        # renamed later, as (data directory, log, delay of the removal in ms).
         self._logs: dict[Partition, PartitionLog] = {}
         self._unused: dict[Partition, DataDir] = {}
-        # The value is why the last attempt to make the directory failed, None before the first.
+        # The value is the error of the last attempt to create the directory, or None before the first attempt.
         self._to_create: dict[Partition, KafkaError | None] = {}
         self._to_retire: dict[Partition, tuple[DataDir, PartitionLog | None, int]] = {}
         self._dir_of: dict[PartitionLog, DataDir] = {}
-        # Partitions that exist and are in none of the directories that can be used.
+        # Partitions that exist in the metadata but in none of the usable directories.
         self._absent: set[Partition] = set()
-        # Of `_unused`: those that could not be loaded at their last use, and why.
+        # Those of `_unused` that could not be loaded at their last use, with the error.
         self._not_loaded: dict[Partition, OSError] = {}
         self._scheduler = Scheduler(clock)
         # The recovery points and high watermarks that were written last, by directory.
@@ -82,34 +83,35 @@ class Logs:
 
     @property
     def on_marker(self) -> list[MarkerHook]:
-        """(log, producer_id, producer_epoch, commit, offset) after each transaction marker; group offsets hang on
-        it."""
+        """Hooks called with (log, producer_id, producer_epoch, commit, offset) after each transaction marker. The group
+        coordinator uses one to complete transactional offset commits."""
         return self.home.on_marker
 
     # --- start
 
     @property
     def dirs(self) -> list[DataDir]:
-        """Those of `log.dirs` that can be used."""
+        """The usable directories of `log.dirs`."""
         return self.log_dirs.live
 
     @property
     def failed_dirs(self) -> list[str]:
-        """The paths of those that could not be used at this start."""
+        """The paths of the directories that could not be used at this start."""
         return self.log_dirs.failed
 
     @property
     def metadata_dir(self) -> DataDir:
-        """The directory of the metadata log."""
+        """The directory that contains the metadata log."""
         return self.log_dirs.metadata_dir
 
     def open_dirs(self, cluster_id: str | None = None) -> str:
-        """`LogDirs.open`: lock the directories and learn the cluster id, or write `cluster_id` into empty ones."""
+        """Lock the directories and return the cluster id; empty directories get `cluster_id` (see `LogDirs.open`)."""
         self.cluster_id = self.log_dirs.open(cluster_id)
         return self.cluster_id
 
     def open_metadata_log(self) -> PartitionLog:
-        """`__cluster_metadata-0` in `metadata.log.dir` (default: the first log dir), recovered; made when missing."""
+        """Recover and return `__cluster_metadata-0` in `metadata.log.dir` (default: the first log directory). Creates
+        it if it does not exist."""
         data_dir = self.metadata_dir
         path = data_dir.partition_path(CLUSTER_METADATA_TOPIC, 0)
         if not os.path.isdir(path):
@@ -117,7 +119,8 @@ class Logs:
         log = PartitionLog(
             self.home, path, CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_TOPIC_ID, 0, self._metadata_config()
         )
-        # Kafka keeps no recovery point for it either; it is short, and its end decides everything.
+        # There is no recovery point for this log, as in Kafka, so a crash means a full scan: the log is short, and the
+        # whole state depends on its end.
         recovery.load(log, self.home, recovery.Start(clean=data_dir.was_clean))
         self.metadata_log = log
         return log
@@ -136,9 +139,9 @@ class Logs:
         return TopicConfig(self.config, overrides)
 
     def start(self, lookup: Lookup) -> None:
-        """Find every partition directory. `lookup(topic, partition)` gives (topic_id, config, leader_epoch), or None
-        when metadata does not know it: the directory is set aside with the suffix `-stray`. After a clean stop nothing
-        is read until a partition is used; after a crash every partition is recovered here."""
+        """Find every partition directory. `lookup(topic, partition)` returns (topic_id, config, leader_epoch), or None
+        if the partition is not in the metadata; its directory is then renamed with the suffix `-stray`. After a clean
+        stop a partition is loaded at its first use. After a crash every partition is recovered here."""
         self._lookup = lookup
         for data_dir in list(self.dirs):
             self.log_dirs.usable_after(data_dir, partial(self._scan, data_dir, lookup))
@@ -164,7 +167,7 @@ class Logs:
             return
         first = self._unused.get(partition)
         if first is not None:
-            # A topic that was deleted and made anew while one of the directories could not be used.
+            # The topic was deleted and created again while one of the directories could not be used.
             wanted = uuid_text(facts[0])
             if read_topic_id(path) not in (None, wanted):
                 self._set_aside(data_dir, partition, "it belongs to another topic of that name")
@@ -183,9 +186,9 @@ class Logs:
         logger.warning("%s was set aside as %s: %s", path, stray, reason)
 
     def _load(self, partition: Partition) -> PartitionLog | None:
-        """Read a partition's directory; the log is registered once it is whole. Raises KafkaError KAFKA_STORAGE_ERROR:
-        while the process is out of descriptors or memory the next use tries again, after any other failure the
-        partition is offline until the next start."""
+        """Load a partition from its directory and register its log. Raises KafkaError KAFKA_STORAGE_ERROR. If the
+        process lacks descriptors or memory, the next use tries again. After any other error the partition is offline
+        until `reopen_offline` or the next start loads it."""
         data_dir = self._unused[partition]
         facts = self._lookup(*partition) if self._lookup is not None else None
         if facts is None:
@@ -222,7 +225,7 @@ class Logs:
         return log
 
     def _check_topic_id(self, data_dir: DataDir, partition: Partition, topic_id: bytes) -> None:
-        """A directory of another topic of the same name is set aside, and a fresh one is made in its place."""
+        """Rename the directory as stray if its topic id is not `topic_id`, and create a new one in its place."""
         path = data_dir.partition_path(*partition)
         stored = read_topic_id(path)
         if stored is not None and stored != uuid_text(topic_id):
@@ -235,7 +238,8 @@ class Logs:
     # --- find
 
     def find(self, topic: str, partition: int) -> PartitionLog | None:
-        """The log, or None when it is not here, is offline or cannot be loaded now; who must know which asks `get`."""
+        """Return the log, or None if it does not exist, is offline or cannot be loaded now; `get` tells these cases
+        apart."""
         log = self._logs.get((topic, partition))
         if log is None:
             try:
@@ -245,8 +249,8 @@ class Logs:
         return None if log is None or log.is_offline else log
 
     def get(self, topic: str, partition: int) -> PartitionLog:
-        """The log; raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR when it or its directory is
-        offline, or when it cannot be loaded or made now."""
+        """Return the log. Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR if the log or its
+        directory is offline, or if the log cannot be loaded or created now."""
         log = self._logs.get((topic, partition))
         if log is None:
             log = self._first_use((topic, partition))
@@ -265,27 +269,27 @@ class Logs:
         return None
 
     def all(self) -> Iterator[PartitionLog]:
-        """Every online partition; loads those not used yet, one at a time as they are asked for."""
+        """Yield every online partition. A partition that was not used yet is loaded when the iteration reaches it."""
         for partition in self.names():
             log = self.find(*partition)
             if log is not None:
                 yield log
 
     def loaded(self) -> list[PartitionLog]:
-        """The online partitions that were used in this life."""
+        """Return the online partitions that were loaded since the start."""
         return [log for log in self._logs.values() if not log.is_offline]
 
     def dir_of(self, log: PartitionLog) -> DataDir:
-        """Where a loaded partition is."""
+        """Return the data directory of a loaded partition."""
         return self._dir_of[log]
 
     def names(self) -> list[Partition]:
-        """Every partition that is here, online or not; loads nothing."""
+        """Return every partition in the usable directories, online or not. Loads nothing."""
         return [*self._logs, *self._unused, *self._to_create]
 
     @property
     def offline_count(self) -> int:
-        """How many partitions cannot be used: an I/O error, or the directory that holds them failed at the start."""
+        """How many partitions are offline because of an I/O error or because their directory failed at the start."""
         return len(self.home.offline) + len(self._absent) + self._unloadable_count
 
     @property
@@ -293,7 +297,7 @@ class Logs:
         return sum(err.errno not in OUT_OF_RESOURCES for err in self._not_loaded.values())
 
     def is_offline(self, topic: str, partition: int) -> bool:
-        """Whether the partition is one of `offline_count`; Metadata says that it has no leader."""
+        """Whether `offline_count` includes the partition. Metadata responses then show it without a leader."""
         if not self.offline_count:
             return False
         key = (topic, partition)
@@ -304,16 +308,17 @@ class Logs:
         return key in self._absent or (failed is not None and failed.errno not in OUT_OF_RESOURCES)
 
     def is_unread(self, topic: str, partition: int) -> bool:
-        """Whether the partition is here, and could not be loaded at its last use for want of descriptors or memory."""
+        """Whether the last attempt to load the partition failed because the process lacked descriptors or memory."""
         failed = self._not_loaded.get((topic, partition))
         return failed is not None and failed.errno in OUT_OF_RESOURCES
 
     def mark_absent(self, partitions: Iterable[Partition]) -> None:
-        """These exist and are not here: they are in one of `failed_dirs`, and offline until it is back."""
+        """Mark partitions that exist but are in no usable directory. They are in one of `failed_dirs` and stay offline
+        until a start finds that directory usable."""
         self._absent.update(partitions)
 
     def directory_id(self, topic: str, partition: int) -> str:
-        """The id of the directory that holds the partition, as text; empty when it is not here."""
+        """Return the directory id of the partition as text, or an empty string if no usable directory contains it."""
         for data_dir in self.dirs:
             if (topic, partition) in data_dir.partitions:
                 return data_dir.directory_id
@@ -322,15 +327,15 @@ class Logs:
     # --- change
 
     def has(self, topic: str, partition: int) -> bool:
-        """Whether the partition is here, online or not, or in a directory that failed; loads nothing."""
+        """Whether the partition exists, online or not, or in a failed directory. Loads nothing."""
         key = (topic, partition)
         return key in self._logs or key in self._unused or key in self._to_create or key in self._absent
 
     def create(
         self, topic: str, topic_id: bytes, partition: int, config: TopicConfig, leader_epoch: int = 0
     ) -> PartitionLog:
-        """Make the partition in the directory with the fewest partitions; an existing one is answered as it is. Raises
-        KafkaError KAFKA_STORAGE_ERROR; then its next use tries again."""
+        """Create the partition in the directory with the fewest partitions, or return the existing one. Raises
+        KafkaError KAFKA_STORAGE_ERROR; the next use then tries again."""
         if self.has(topic, partition):
             return self.get(topic, partition)
         return self._make((topic, partition), topic_id, config, leader_epoch)
@@ -346,7 +351,7 @@ class Logs:
         try:
             self._forget_older(key)
             if os.path.isdir(path) and read_topic_id(path) != uuid_text(topic_id):
-                # What a deletion that failed left there is another topic's data.
+                # A failed deletion left this directory; it contains data of another topic id.
                 self._set_aside(data_dir, key, "it was left over where a new partition begins")
             data_dir.make_partition(topic, partition, topic_id)
             recovery.load(log, self.home, recovery.Start(clean=True))
@@ -364,9 +369,9 @@ class Logs:
         return log
 
     def _forget_older(self, key: Partition) -> None:
-        """No checkpoint may say anything of an older topic of this name when the new one gets its directory: after a
-        crash it would be taken for the new one's start offset, or for how far it is clean. (A recovery point that is
-        too high only spares closed segments a scan.) Raises OSError."""
+        """Remove the checkpoint entries of an older topic with this name before the new directory is created.
+        Otherwise, after a crash, they would be read as the new partition's start offset or cleaner offset. (A recovery
+        point that is too high only makes recovery skip the scan of closed segments.) Raises OSError."""
         for data_dir in self.dirs:
             if data_dir.has_entry(checkpoint.LOG_START_OFFSETS, key):
                 data_dir.start_offsets.pop(key, None)
@@ -376,14 +381,14 @@ class Logs:
                 data_dir.write_offsets(checkpoint.CLEANER_OFFSETS, data_dir.cleaner_offsets, sync=True)
 
     def create_later(self, partitions: Iterable[Partition]) -> None:
-        """These exist from now on; their directories are made at their first use, or by `finish_changes`. Of a crash
-        before that the next start makes up for them, as for those whose directories a crash prevented."""
+        """Register new partitions. Their directories are created at the first use or by `finish_changes`. After a crash
+        before that, the next start creates the missing directories."""
         self._to_create.update(dict.fromkeys(partitions))
 
     async def finish_changes(self) -> None:
-        """Make the directories of the partitions of `create_later` so far, and rename those of deleted ones; the loop
-        gets its turn after every `SLICE`. Raises KafkaError KAFKA_STORAGE_ERROR if a directory could not be made; its
-        next use tries again."""
+        """Create the directories of partitions registered by `create_later` and rename those of deleted partitions.
+        Yields to the event loop after every `SLICE` partitions. Raises KafkaError KAFKA_STORAGE_ERROR if a directory
+        could not be created; the next use of that partition then tries again."""
         from asyncio import sleep
 
         failure: KafkaError | None = None
@@ -402,7 +407,7 @@ class Logs:
             raise failure
 
     def _create_now(self, partition: Partition) -> PartitionLog | None:
-        if partition not in self._to_create:  # somebody used it first, or it was deleted
+        if partition not in self._to_create:  # it was used or deleted in the meantime
             return self._logs.get(partition)
         facts = self._lookup(*partition) if self._lookup is not None else None
         if facts is None:
@@ -411,9 +416,9 @@ class Logs:
         return self._make(partition, *facts)
 
     def delete(self, topic: str, partition: int, *, later: bool = False) -> None:
-        """Close the log, wake its readers, rename its directory to `-delete` (`later`: `finish_changes` does so); its
-        files are removed after `file.delete.delay.ms`. The name is free at once. A partition that is not here is no
-        error."""
+        """Delete a partition: close the log, wake its readers, rename its directory to `-delete`. With `later`,
+        `finish_changes` renames it. The files are removed after `file.delete.delay.ms`. The name can be reused at once.
+        Does nothing if the partition does not exist."""
         key = (topic, partition)
         self._absent.discard(key)
         self._to_create.pop(key, None)
@@ -439,9 +444,9 @@ class Logs:
             self._retire_directory(key)
 
     def _retire_directory(self, partition: Partition) -> None:
-        """Rename the directory of a deleted partition, and have it removed in a while."""
+        """Rename the directory of a deleted partition and schedule its removal."""
         deleted = self._to_retire.pop(partition, None)
-        if deleted is None:  # a new topic of this name came first
+        if deleted is None:  # already done, because a new topic took this name
             return
         data_dir, log, delay_ms = deleted
         path = data_dir.partition_path(*partition)
@@ -455,20 +460,21 @@ class Logs:
         self.home.later(delay_ms, partial(_remove_tree, retired))
 
     def configure(self, topic: str, config: TopicConfig) -> None:
-        """A topic's configuration changed."""
+        """Apply a changed topic configuration to the loaded partitions of the topic."""
         for log in self._logs.values():
             if log.topic == topic:
                 log.configure(config)
 
     def configure_all(self, config_of: Callable[[str], TopicConfig]) -> None:
-        """The broker's options changed, and with them those of every topic."""
+        """Apply changed broker options, which are the defaults of every topic's configuration."""
         for log in self._logs.values():
             log.configure(config_of(log.topic))
 
     # --- periodic work
 
     def run_periodically(self) -> None:
-        """Set the timers of retention, flush, checkpoints and producer expiry. Needs the running loop (real clock)."""
+        """Start the timers of retention, flush, checkpoints, producer expiry, reopening and compaction. With the real
+        clock it needs a running event loop."""
         config = self.config
         every = self._scheduler.every
         every("retention", config.log_retention_check_interval_ms, self._retain_in_slices)
@@ -483,7 +489,7 @@ class Logs:
         self.cleaner.schedule()
 
     def reopen_offline(self) -> bool:
-        """Load the partitions anew that went offline or could not be loaded; True when none is left."""
+        """Reload the partitions that are offline or could not be loaded. Returns True if none is left."""
         for partition in [one for one, err in self._not_loaded.items() if err.errno not in OUT_OF_RESOURCES]:
             del self._not_loaded[partition]
             self.find(*partition)
@@ -495,7 +501,7 @@ class Logs:
         return not self.home.offline and not self._unloadable_count
 
     def _reopen_soon(self, pause_ms: int = reopening.FIRST_PAUSE_MS) -> None:
-        """Try offline partitions again after a pause, which doubles for as long as one stays offline."""
+        """Try to reopen offline partitions after a pause. The pause doubles while a partition stays offline."""
 
         def look() -> None:
             is_done = self.reopen_offline()
@@ -506,7 +512,7 @@ class Logs:
             self._scheduler.after("reopen", pause_ms, look)
 
     def _look_at_flushes(self) -> None:
-        """Look every second, for as long as there is something to look at."""
+        """Check `flush.ms` every second while a partition has unflushed data."""
 
         def look() -> None:
             self.flush_due(self.clock.now_ms())
@@ -517,7 +523,7 @@ class Logs:
             self._scheduler.after("flush", FLUSH_CHECK_MS, look)
 
     def retain(self, now_ms: int) -> int:
-        """Delete what retention allows, in all partitions at once; answers segments deleted."""
+        """Apply retention to all partitions. Returns the number of deleted segments."""
         return sum(self._retain_one(log, now_ms) for log in self.all())
 
     def _retain_one(self, log: PartitionLog, now_ms: int) -> int:
@@ -530,7 +536,7 @@ class Logs:
             return 0
 
     def _retain_in_slices(self) -> None:
-        """As `retain`, but the loop gets its turn after every `SLICE` partitions."""
+        """Apply retention as `retain` does, but yield to the event loop after every `SLICE` partitions."""
         self._scheduler.in_slices("slices of retention", self._slices_of_retention(), pause_ms=1)
 
     def _slices_of_retention(self) -> Iterator[None]:
@@ -541,7 +547,7 @@ class Logs:
                 yield
 
     def flush_due(self, now_ms: int) -> int:
-        """Have the partitions synced that `flush.ms` is over for; answers how many."""
+        """Request an fsync of the partitions whose `flush.ms` has passed. Returns how many."""
         wanted = self.home.flush_wanted
         due = [log for log in wanted if now_ms - log.unflushed_since_ms >= log.config.flush_ms]
         for log in due:
@@ -549,14 +555,15 @@ class Logs:
         return len(due)
 
     def expire_producers(self, now_ms: int) -> int:
-        """Forget silent producers; answers how many."""
+        """Remove producers that were inactive for `producer.id.expiration.ms`. Returns how many."""
         return sum(log.producers.expire(now_ms, self.config.producer_id_expiration_ms) for log in self._logs.values())
 
     def _expire_producers_now(self) -> None:
         self.expire_producers(self.clock.now_ms())
 
     def checkpoint(self, *, sync: bool = False) -> None:
-        """Write recovery points, log start offsets and high watermarks of all directories."""
+        """Write the recovery point, log start offset and high watermark checkpoints of all directories. Logs I/O
+        errors."""
         for data_dir in self.dirs:
             try:
                 self._checkpoint(data_dir, sync=sync)
@@ -582,7 +589,7 @@ class Logs:
         self._points_written[data_dir] = points
 
     def _points(self, data_dir: DataDir) -> tuple[dict[Partition, int], dict[Partition, int]]:
-        """Recovery points and high watermarks."""
+        """Return the recovery points and the high watermarks of all partitions in a directory."""
         recovery_points: dict[Partition, int] = {}
         high_watermarks: dict[Partition, int] = {}
         for partition, log in self._logs.items():
@@ -591,12 +598,12 @@ class Logs:
                 high_watermarks[partition] = log.log_end_offset
         for partition, home in self._unused.items():
             if home is data_dir:
-                # Untouched since the last clean stop, when both were the log's end.
+                # Not used since the last clean stop, when both were equal to the log end offset.
                 recovery_points[partition] = high_watermarks[partition] = data_dir.recovery_points.get(partition, 0)
         return recovery_points, high_watermarks
 
     def _write_start_offsets(self, data_dir: DataDir, *, sync: bool) -> None:
-        # As Kafka, only where the files alone would say less.
+        # As in Kafka, an entry is written only if the start offset is above the first segment's base offset.
         offsets = {
             partition: log.log_start_offset
             for partition, log in self._logs.items()
@@ -608,7 +615,8 @@ class Logs:
         data_dir.write_offsets(checkpoint.LOG_START_OFFSETS, offsets, sync=sync)
 
     def _start_offset_raised(self, log: PartitionLog) -> None:
-        # Kafka writes it within a minute, and may forget a DeleteRecords when it dies before; here the answer is kept.
+        # Kafka writes this checkpoint once a minute and may lose an acknowledged DeleteRecords in a crash. Here it is
+        # written before the response.
         data_dir = self._dir_of.get(log)
         if data_dir is not None:
             try:
@@ -619,7 +627,8 @@ class Logs:
     # --- stop
 
     def stop(self) -> None:
-        """Clean stop: flush and close all, write checkpoints, snapshots and the clean-shutdown mark, unlock. Blocks."""
+        """Stop cleanly: flush and close all partitions, write checkpoints, snapshots and the clean-shutdown file,
+        unlock the directories. Blocks."""
         self._scheduler.stop()
         self.home.flush_wished = self.home.reopen_wanted = nothing
         self.cleaner.stop()
@@ -641,7 +650,7 @@ class Logs:
         self.home.flusher.stop()
         whole = {log for log in closed if not log.is_offline}
         unclean = {self._dir_of.get(log, self.metadata_dir) for log in logs if log not in whole}
-        # What was not loaded is as clean as it was, unless an attempt to load it failed half-way.
+        # A partition that was not loaded is as clean as at the start, unless an attempt to load it failed.
         unclean.update(
             data_dir
             for partition, data_dir in self._unused.items()
@@ -673,9 +682,9 @@ class Logs:
     # --- describe
 
     async def describe_dirs(self, wanted: set[Partition] | None = None) -> list[DirStatus]:
-        """For DescribeLogDirs: per directory that can be used its path, bytes, and the sizes of its partitions, or of
-        those `wanted`. Loads nothing: the files of a partition that nobody has used are asked for their sizes. The loop
-        gets its turn after every `SLICE`."""
+        """Return the status of each usable directory for DescribeLogDirs: path, bytes, and the sizes of all partitions
+        or of those in `wanted`. Loads nothing: for a partition that is not loaded, the sizes come from the file system.
+        Yields to the event loop after every `SLICE` partitions."""
         from asyncio import sleep
 
         found: dict[DataDir, list[tuple[str, int, int, bool]]] = {data_dir: [] for data_dir in self.dirs}
@@ -687,7 +696,7 @@ class Logs:
                     found[self._dir_of[log]].append((*key, log.size_bytes, log.is_offline))
                     continue
                 data_dir = self._unused.get(key)
-                if data_dir is not None:  # else it was deleted meanwhile
+                if data_dir is not None:  # otherwise it was deleted in the meantime
                     found[data_dir].append((*key, _stored_bytes(data_dir.partition_path(*key)), self.is_offline(*key)))
             await sleep(0)
         return [DirStatus(data_dir, partitions) for data_dir, partitions in found.items()]
@@ -697,7 +706,7 @@ FLUSH_CHECK_MS = 1000
 
 
 def _stored_bytes(path: str) -> int:
-    """Of the .log files of a partition; 0 when they cannot be asked."""
+    """Return the total size of the .log files in a partition directory, or 0 if it cannot be read."""
     try:
         return sum(recovery.list_files(path).values())
     except OSError:
@@ -713,7 +722,8 @@ def _not_loaded(partition: Partition, err: OSError) -> KafkaError:
 
 
 def _remove_empty(path: str) -> None:
-    """Remove the directory of a partition that could not be made; what else is in it stays. Needs no descriptor."""
+    """Remove the directory of a partition that could not be created. A directory with other files stays. Needs no file
+    descriptor."""
     for name in (PARTITION_METADATA, f"{PARTITION_METADATA}.tmp"):
         with suppress(OSError):
             os.unlink(f"{path}/{name}")
@@ -733,7 +743,7 @@ def _write_points(
 
 
 def _remove_tree(path: str) -> None:
-    # Imported late: with its archive formats it costs milliseconds of every start.
+    # Imported late: it loads archive formats, which would cost milliseconds at every start.
     import shutil
 
     shutil.rmtree(path, ignore_errors=True)
