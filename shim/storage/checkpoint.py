@@ -1,4 +1,4 @@
-"""The text checkpoints of a data directory: a version line, a count line, then one entry a line (Kafka:
+"""The text checkpoints of a data directory: a version line, a count line, then one line per entry (Kafka:
 CheckpointFile)."""
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Partition = tuple[str, int]
 
 
 class CheckpointError(Exception):
-    """A checkpoint that is not what Kafka writes; the text says where and why."""
+    """A checkpoint file is malformed. The message says where and why."""
 
 
 def replace_file(path: str, content: bytes, *, sync: bool) -> None:
-    """Write `content` beside `path` and rename it over, so that a crash leaves the old or the new file, never a
-    part."""
+    """Replace a file: write `content` to a temporary file and rename it to `path`, so that a crash leaves either the
+    old or the new file. Raises OSError."""
     temporary = path + ".tmp"
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     try:
@@ -40,15 +40,15 @@ def replace_file(path: str, content: bytes, *, sync: bool) -> None:
 
 
 def write_lines(path: str, lines: Iterable[str], *, sync: bool) -> None:
-    """Replace the checkpoint at `path` by `lines`."""
+    """Replace the checkpoint at `path` with these lines. Raises OSError."""
     entries = list(lines)
     replace_file(path, "".join(f"{line}\n" for line in [str(VERSION), str(len(entries)), *entries]).encode(), sync=sync)
 
 
 def read_lines(path: str, fields: int) -> list[list[str]]:
-    """The entries of a checkpoint, each split into `fields` words. A missing or empty file has none.
+    """Return the entries of a checkpoint, each split into `fields` words. A missing or empty file has no entries.
 
-    Raises CheckpointError for any other version, a malformed line or a wrong count."""
+    Raises CheckpointError for another version, a malformed line or a wrong count."""
     try:
         with open(path, encoding="utf-8") as file:
             lines = file.read().splitlines()
@@ -68,12 +68,12 @@ def read_lines(path: str, fields: int) -> list[list[str]]:
 
 
 def write_offsets(path: str, offsets: Mapping[Partition, int], *, sync: bool) -> None:
-    """Replace an offset checkpoint: lines of topic, partition and offset."""
+    """Replace an offset checkpoint; each line is a topic, a partition and an offset. Raises OSError."""
     write_lines(path, (f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()), sync=sync)
 
 
 def read_offsets(path: str) -> dict[Partition, int]:
-    """The offsets of a checkpoint by (topic, partition). Raises CheckpointError."""
+    """Return the offsets of a checkpoint by (topic, partition). Raises CheckpointError."""
     try:
         return {(topic, int(partition)): int(offset) for topic, partition, offset in read_lines(path, 3)}
     except ValueError as err:

@@ -1,4 +1,5 @@
-"""Which compacted partition is cleaned next, and the swap of its new segments (Kafka: LogCleanerManager, LocalLog)."""
+"""The log cleaner: chooses the next compacted partition to clean and swaps in its new segments (Kafka:
+LogCleanerManager, LocalLog)."""
 
 from __future__ import annotations
 
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Kafka's map has 24 bytes a key, as ours; its table is an even share of the buffer for each cleaner thread.
+# As in Kafka, the offset map uses 24 bytes per key. Kafka divides the buffer among its cleaner threads.
 LOAD_FACTOR = 0.9
-# A partition that cannot be cleaned is tried again after a pause that doubles up to this.
+# A partition whose round failed is tried again after a pause, which doubles up to this limit.
 LONGEST_PAUSE_MS = 3600 * 1000
 
 
 class Candidate:
-    """What cleaning a partition now would do."""
+    """The facts about a compacted partition that decide whether it is cleaned: offsets, clean and dirty bytes."""
 
     __slots__ = ("clean_bytes", "cleanable_bytes", "first_dirty_offset", "is_overdue", "log", "uncleanable_offset")
 
@@ -52,21 +53,21 @@ class Candidate:
 
     @property
     def ratio(self) -> float:
-        """The dirty part of what a round would read."""
+        """The dirty ratio: cleanable bytes divided by clean and cleanable bytes."""
         total_bytes = self.clean_bytes + self.cleanable_bytes
         return self.cleanable_bytes / total_bytes if total_bytes else 0.0
 
     @property
     def is_due(self) -> bool:
-        """Dirty enough, or `max.compaction.lag.ms` is over."""
+        """Whether the ratio is above `min.cleanable.dirty.ratio` or `max.compaction.lag.ms` has passed."""
         return (self.is_overdue and self.cleanable_bytes > 0) or self.ratio > self.log.config.min_cleanable_dirty_ratio
 
 
 def examine(log: PartitionLog, last_clean_offset: int | None, now_ms: int) -> Candidate:
-    """The candidate that a compacted partition is, due or not."""
+    """Return the `Candidate` of a compacted partition, whether it is due or not."""
     first_dirty = log.log_start_offset if last_clean_offset is None else last_clean_offset
     if not log.log_start_offset <= first_dirty <= log.log_end_offset:
-        # The start has passed it (retention), or the log was cut below it: the whole log may be dirty.
+        # Retention raised the log start offset above it, or the log was truncated below it. The whole log may be dirty.
         first_dirty = log.log_start_offset
     closed = [segment for segment in log.segments[:-1] if _end_of(log, segment) > first_dirty]
     bounds = [log.last_stable_offset, log.active.base_offset]
@@ -74,7 +75,7 @@ def examine(log: PartitionLog, last_clean_offset: int | None, now_ms: int) -> Ca
         young = now_ms - log.config.min_compaction_lag_ms
         bounds += [segment.base_offset for segment in closed if segment.largest_timestamp_ms() > young][:1]
     uncleanable = max(first_dirty, min(bounds))
-    # Whole segments count: the one that holds the bound is not cleanable by size.
+    # Only whole segments count towards the cleanable bytes, not the segment that contains the bound.
     limit = next(
         (segment.base_offset for segment in closed if _end_of(log, segment) > uncleanable), log.active.base_offset
     )
@@ -94,7 +95,7 @@ def _end_of(log: PartitionLog, segment: Segment) -> int:
 def _is_overdue(log: PartitionLog, dirty: list[Segment], now_ms: int) -> bool:
     limit_ms = now_ms - max(log.config.max_compaction_lag_ms, 0)
     for segment in dirty:
-        segment.waited_ms(0, now_ms)  # reads the first batch's time when it is not known yet
+        segment.waited_ms(0, now_ms)  # loads `first_timestamp_ms`
         first_ms = segment.first_timestamp_ms
         if first_ms is not None and 0 < first_ms < limit_ms:
             return True
@@ -102,8 +103,8 @@ def _is_overdue(log: PartitionLog, dirty: list[Segment], now_ms: int) -> bool:
 
 
 class Cleaner:
-    """Cleans one partition at a time, in a thread, and looks again every `log.cleaner.backoff.ms`. Event-loop thread
-    only; owned by `Logs`."""
+    """Cleans one partition at a time in a thread, and looks for work every `log.cleaner.backoff.ms`. Owned by `Logs`.
+    Event-loop thread only."""
 
     def __init__(self, logs: Logs, home: Home) -> None:
         self._logs = logs
@@ -112,20 +113,20 @@ class Cleaner:
         self._thread: threading.Thread | None = None
         self._throttle: Throttle | None = None
         self._stopping = False
-        # Partitions whose log turned out to be corrupt: not tried again in this life.
+        # Partitions with a corrupt log. They are not tried again until a restart.
         self._uncleanable: set[PartitionLog] = set()
-        # Partitions whose last round failed: (when it may be tried again, by the monotonic clock; the pause).
+        # Partitions whose last round failed -> (monotonic time in ms of the next attempt, pause in ms).
         self._pauses: dict[PartitionLog, tuple[int, int]] = {}
 
-    # --- the life of a round
+    # --- running rounds
 
     def schedule(self) -> None:
-        """Look for work every `log.cleaner.backoff.ms`. Needs the running loop."""
+        """Start the timer that looks for work every `log.cleaner.backoff.ms`. Needs a running event loop."""
         if self._home.config.log_cleaner_enable and not self._stopping:
             self._timer = self._home.clock.call_later(self._home.config.log_cleaner_backoff_ms, self._look)
 
     def stop(self) -> None:
-        """Cancel a round under way and wait for its thread."""
+        """Cancel the current round and wait for its thread."""
         self._stopping = True
         if self._timer is not None:
             self._timer.cancel()
@@ -145,7 +146,7 @@ class Cleaner:
             self.schedule()
 
     def _start_round(self) -> bool:
-        """Clean the dirtiest partition in a thread; False when none is due."""
+        """Start a thread that cleans the dirtiest partition. Returns False if none is due or the start fails."""
         candidate = self.choose(self._home.clock.now_ms())
         if candidate is None:
             return False
@@ -157,7 +158,7 @@ class Cleaner:
             def run() -> None:
                 try:
                     error = _attempt(work)
-                    with suppress(RuntimeError):  # the loop is closed: nobody is left to tell
+                    with suppress(RuntimeError):  # the event loop is closed
                         loop.call_soon_threadsafe(self._done, work, error)
                 finally:
                     clock.end_work()
@@ -183,11 +184,12 @@ class Cleaner:
             self.finish(work, error)
         except Exception as err:
             self._pause(work.log, err)
-        # There may be more to do: do not wait the whole back-off then.
+        # Look for more work at once, without the backoff.
         self._timer = self._home.clock.call_later(0, self._look)
 
     def _pause(self, log: PartitionLog, err: Exception) -> None:
-        """Leave the partition alone for a while, longer each time: what is wrong with it costs no other."""
+        """Exclude the partition for a pause that doubles with each failure, so that it does not delay other
+        partitions."""
         _, pause_ms = self._pauses.get(log, (0, 0))
         pause_ms = min(max(2 * pause_ms, self._home.config.log_cleaner_backoff_ms, 1000), LONGEST_PAUSE_MS)
         self._pauses = {other: pause for other, pause in self._pauses.items() if not other.is_closed}
@@ -198,7 +200,8 @@ class Cleaner:
         )
 
     def clean_now(self, log: PartitionLog) -> Round:
-        """One whole round here and now, due or not (tests, the command line). Raises what the round raises."""
+        """Run one whole round in this thread, due or not (tests, the command line). Raises the errors of
+        `Round.run`."""
         work = self.begin(examine(log, self._checkpoint_of(log), self._home.clock.now_ms()))
         error = _attempt(work)
         self.finish(work, error)
@@ -209,7 +212,7 @@ class Cleaner:
     # --- choice
 
     def choose(self, now_ms: int) -> Candidate | None:
-        """The dirtiest partition that is due. One that cannot be examined is left alone for a while."""
+        """Return the dirtiest partition that is due, or None. A partition that cannot be examined is paused."""
         best: Candidate | None = None
         monotonic_ms = self._home.clock.monotonic_ms()
         # What is not closed is not cleaned.
@@ -231,7 +234,7 @@ class Cleaner:
         return self._logs.dir_of(log).cleaner_offsets.get((log.topic, log.partition))
 
     def begin(self, candidate: Candidate) -> Round:
-        """The work of a round, for a thread."""
+        """Create the round of a candidate, to be run in a thread."""
         config = self._home.config
         self._throttle = Throttle(config.log_cleaner_io_max_bytes_per_second, self._home.clock)
         log = candidate.log
@@ -247,7 +250,8 @@ class Cleaner:
         )
 
     def finish(self, work: Round, error: Exception | None) -> None:
-        """Swap in what a round wrote, and write its progress down; after an error remove it."""
+        """Swap in the new segments of a round and write the cleaner checkpoint. After an error, remove the new
+        segments."""
         log = work.log
         if log.is_closed:
             return
@@ -271,9 +275,9 @@ class Cleaner:
                 self._write_progress(log, clean_to)
 
     def _swap_in(self, work: Round) -> int:
-        """The offset up to which the log is clean afterwards. Retention may have removed what a group was made from;
-        then the round ends there: what comes later may hold the tombstone of a key that is still in the group. Raises
-        OSError; then the files are between two states."""
+        """Swap in all groups and return the offset below which the log is clean. If retention removed a source segment
+        of a group, the swap ends before that group, because a later group may contain the tombstone of a key that the
+        group still has. After an OSError the files may be inconsistent until recovery."""
         log = work.log
         for group in work.groups:
             if not swap(log, group, self._home):
@@ -297,7 +301,8 @@ class Cleaner:
         try:
             data_dir.write_offsets(checkpoint.CLEANER_OFFSETS, data_dir.cleaner_offsets, sync=False)
         except OSError as err:
-            # The next round writes it again; after a crash before that some records are only cleaned twice.
+            # The next round writes it again. After a crash before that, some records are cleaned twice, which is
+            # harmless.
             logger.warning("%s cannot be written: %s", checkpoint.CLEANER_OFFSETS, err)
 
 
@@ -307,15 +312,15 @@ def _attempt(work: Round) -> Exception | None:
     except (Cancelled, OSError, BatchError) as err:
         return err
     except BaseException as err:
-        # Whatever ends the round must be told to the event loop, which waits for it.
+        # The event loop waits for the result, so every exception is reported to it.
         logger.exception("compaction of %s failed", work.log.name)
         return RuntimeError(f"{type(err).__name__}: {err}")
     return None
 
 
 def swap(log: PartitionLog, group: Group, home: Home) -> bool:
-    """Put a new segment in the place of those it was made from. False, with nothing changed, when one of them is no
-    longer there. Crash-safe: see `recovery.finish_swaps`. Raises OSError."""
+    """Replace the source segments of a group by its new segment. Returns False and changes nothing if a source segment
+    was replaced or deleted. Crash-safe: see `recovery.finish_swaps`. Raises OSError."""
     first = log.segment_at(group.base_offset)
     old = log.segments[max(first, 0) : max(first, 0) + len(group.sources)]
     if old != [source.segment for source in group.sources]:

@@ -1,13 +1,17 @@
-"""Rewriting the closed segments of a compacted partition: the work of one round, in a thread of its own (Kafka:
-Cleaner).
+"""Compaction of one partition: a round rewrites its closed segments in a separate thread (Kafka: Cleaner).
 
-A `Round` is made on the event loop from a partition's state at that moment and shares nothing with it afterwards: it
-reads the old files through its own descriptors and writes new ones with the suffix `.cleaned`. `cleaner` swaps them in.
+A `Round` is created on the event loop from a copy of the partition's state and shares nothing with the partition
+afterwards. It reads the old files through its own descriptors and writes new files with the suffix `.cleaned`.
+`cleaner` swaps them in.
 
-What stays (B18): the last record of each key; a tombstone until its delete horizon (`delete.retention.ms` after the
-round that first saw it as the last, kept as the batch's base timestamp); nothing aborted; a transaction's marker until
-all its batches are gone and then until its own horizon; of each active producer its last batch, empty if need be; the
-last batch of the round, so that offsets go on."""
+A round keeps these records and batches (B18):
+
+- the last record of each key, if its transaction was not aborted;
+- a tombstone until its delete horizon, which is `delete.retention.ms` after the round that first saw it as the last
+  record of its key; the horizon is stored as the base timestamp of the batch;
+- a transaction marker until all batches of its transaction are gone, and then until its own delete horizon;
+- the last batch of each active producer, without records if necessary;
+- the last batch below the uncleanable offset, without records if necessary, so that the offsets continue."""
 
 from __future__ import annotations
 
@@ -40,16 +44,17 @@ logger = logging.getLogger(__name__)
 HORIZON_BIT = 0x40
 CODEC_BITS = 0x07
 LIMIT_BYTES = 1 << 30
-# Batches between two offers of the interpreter to the event loop's thread.
+# The thread releases the GIL for the event loop after this many batches.
 YIELD_EVERY = 8
 
 
 class Cancelled(Exception):
-    """The partition went away, or the broker stops."""
+    """The round is cancelled because the partition was closed or went offline, or because the broker stops."""
 
 
 class Source:
-    """One closed segment as it was when the round began; `segment` tells `cleaner` whether it is still there."""
+    """A copy of one closed segment's facts at the start of the round. `cleaner` compares `segment` to detect a segment
+    that was replaced or deleted in the meantime."""
 
     __slots__ = ("base_offset", "modified_ns", "path", "segment", "size_bytes")
 
@@ -65,7 +70,7 @@ class Source:
 
 
 class Group:
-    """Segments that one new segment replaces; `cleaned` says its size once it is written."""
+    """Adjacent segments that one new segment replaces. `written_bytes` is the size of the new segment."""
 
     __slots__ = ("sources", "written_bytes")
 
@@ -83,8 +88,8 @@ Aborted = tuple[int, int, int, int]
 
 
 class Round:
-    """One compaction of one partition. Made on the event loop; `run` in a thread; `groups` and `end_offset` are its
-    outcome."""
+    """One compaction of one partition. Created on the event loop; `run` runs in a thread. `groups` and `end_offset` are
+    the result."""
 
     def __init__(
         self,
@@ -104,7 +109,7 @@ class Round:
         self.now_ms = now_ms
         self._throttle = throttle
         self._is_cancelled = is_cancelled
-        # a copy of what the thread needs
+        # a copy of the state that the thread needs
         self._directory = log.directory
         self._config: TopicConfig = log.config
         self._sources = [Source(segment) for segment in log.segments if segment.base_offset < uncleanable_offset]
@@ -117,14 +122,14 @@ class Round:
         }
         self._map = OffsetMap(map_bytes, load_factor, os.urandom(16))
         self._since_yield = 0
-        # the outcome
+        # the result
         self.end_offset = first_dirty_offset
         self.groups: list[Group] = []
         self.read_bytes = 0
 
     def run(self) -> None:
-        """Write the new segments. Raises Cancelled, OSError, BatchError (the log is corrupt); then `.cleaned` files may
-        lie about, which `discard` and the next start remove."""
+        """Write the new segments. Raises Cancelled, OSError, or BatchError if the log is corrupt. `.cleaned` files may
+        then remain; `discard` and the next start remove them."""
         self._build_map()
         self.end_offset = max(self._map.latest_offset + 1, self.first_dirty_offset)
         transactions = Transactions(self._aborted)
@@ -133,7 +138,7 @@ class Round:
             self.groups.append(group)
 
     def discard(self) -> None:
-        """Remove what was written and not swapped in."""
+        """Remove the new segments that were not swapped in."""
         for source in self._sources:
             self._cleaned_segment(source.base_offset).remove()
 
@@ -145,13 +150,13 @@ class Round:
             for number, source in enumerate(self._sources)
             if self._end_of(number) > self.first_dirty_offset
         ]
-        # Where the marker is not among what is read here, the transaction must not be either: it would never end.
+        # Leave out aborted transactions whose marker is below the first segment read here: they would never end.
         first = dirty[0][0].base_offset if dirty else 0
         transactions = Transactions([entry for entry in self._aborted if entry[2] >= first])
         for source, end_offset in dirty:
             if not self._index_segment(source, transactions):
                 return
-            # Offsets may end before the next segment begins.
+            # The last offset in a segment may be lower than the next base offset minus one.
             self._map.latest_offset = end_offset - 1
 
     def _end_of(self, number: int) -> int:
@@ -159,7 +164,7 @@ class Round:
         return self._sources[later].base_offset if later < len(self._sources) else self.uncleanable_offset
 
     def _index_segment(self, source: Source, transactions: Transactions) -> bool:
-        """False when the map was full before the segment's end."""
+        """Add the keys of a segment to the map. Returns False if the map was full before the end of the segment."""
         for batch, content in self._batches(source):
             if batch.base_offset >= self.uncleanable_offset:
                 break
@@ -175,17 +180,17 @@ class Round:
                 self._map.latest_offset = batch.last_offset
         return True
 
-    # --- second pass: what stays
+    # --- second pass: write the records that are kept
 
     def _grouped(self) -> list[Group]:
-        """Neighbours whose sum fits one segment and one index share one new segment."""
+        """Group adjacent segments whose total size fits into one segment and one index."""
         config = self._config
         groups: list[Group] = []
         size_bytes = index_bytes = 0
         for number, source in enumerate(self._sources):
             if source.base_offset >= self.end_offset:
                 break
-            # An index entry for each `index.interval.bytes` at most, 12 bytes the larger one.
+            # At most one index entry per `index.interval.bytes`; the larger entry has 12 bytes.
             index_size = source.size_bytes // max(config.index_interval_bytes, 1) * 12
             fits = (
                 groups
@@ -212,7 +217,7 @@ class Round:
                     kept = self._filter(batch, content, transactions)
                     if kept is not None:
                         segment.append((kept,), len(kept), batch.last_offset, *self._times(kept))
-            segment.fd  # noqa: B018  (the file must exist, be it empty)
+            segment.fd  # noqa: B018  (creates the file, even if empty)
             segment.offset_index.store()
             segment.store_indexes()
             group.written_bytes = segment.size_bytes
@@ -223,14 +228,14 @@ class Round:
             _sync(path, modified_ns)
 
     def _times(self, kept: bytes | bytearray | memoryview) -> tuple[int, int]:
-        """Maximum timestamp and index interval, the last arguments of `Segment.append`."""
+        """Return the maximum timestamp and the index interval, the last two arguments of `Segment.append`."""
         return int.from_bytes(kept[35:43], "big", signed=True), self._config.index_interval_bytes
 
     def _cleaned_segment(self, base_offset: int) -> Segment:
         return Segment(self._directory, base_offset, OpenFiles(), self.now_ms, names.CLEANED)
 
     def _filter(self, batch: Batch, content: bytes, transactions: Transactions) -> bytes | bytearray | None:
-        """The batch as it will be stored; None when it goes."""
+        """Return the bytes to store for a batch, or None if the batch is removed."""
         if batch.is_control:
             may_go = transactions.on_marker(batch, content)
             discard = may_go and batch.has_delete_horizon and batch.base_timestamp <= self.now_ms
@@ -265,8 +270,8 @@ class Round:
         *,
         horizon: bool,
     ) -> bytearray:
-        """The kept records (`keep_tombstones` None: all) under the batch's own codec; with `horizon` a new delete
-        horizon, which takes the place of the base timestamp."""
+        """Return a batch of the kept records (all if `keep_tombstones` is None), compressed with the batch's own codec.
+        With `horizon` it gets a new delete horizon, which is stored in place of the base timestamp."""
         attributes = batch.attributes
         base_timestamp = batch.base_timestamp
         if horizon:
@@ -292,7 +297,7 @@ class Round:
     def _batches(self, source: Source) -> Iterator[tuple[Batch, bytes]]:
         fd = os.open(source.path, os.O_RDONLY)
         try:
-            # Checksums are verified, or a rewritten batch would make a flaw on the disk look sound.
+            # CRCs are verified, because a rewritten batch would hide a corruption on the disk behind a valid CRC.
             walk = Walk(fd, 0, source.size_bytes, True, source.base_offset)
             for batch in walk:
                 self._pause(batch.size_bytes)
@@ -309,14 +314,15 @@ class Round:
         self._throttle.take(size_bytes)
         self._since_yield += 1
         if self._since_yield >= YIELD_EVERY:
-            # Without it the loop's thread waits for the interpreter's switch interval, 5 ms, at every turn.
+            # Without it the event loop's thread waits for the interpreter's switch interval of 5 ms each time.
             self._since_yield = 0
             time.sleep(0)
 
 
 class Transactions:
-    """Which batches were aborted and which markers are of no more use, told batch by batch in the order of offsets
-    (Kafka: CleanedTransactionMetadata). `target` gets the index entries of the abort markers that stay."""
+    """Finds the aborted batches and the markers that are no longer needed (Kafka: CleanedTransactionMetadata). The
+    caller passes every batch in offset order. `target` receives the transaction index entries of the abort markers that
+    are kept."""
 
     def __init__(self, aborted: list[Aborted]) -> None:
         self._waiting = aborted
@@ -333,7 +339,7 @@ class Transactions:
             self._aborting.setdefault(entry[0], (entry, [False]))
 
     def on_data(self, batch: Batch) -> bool:
-        """Whether the batch belongs to an aborted transaction."""
+        """Process a data batch. Returns whether it belongs to an aborted transaction."""
         self._begin_to(batch.last_offset)
         if not batch.is_transactional:
             return False
@@ -345,7 +351,7 @@ class Transactions:
         return True
 
     def on_marker(self, batch: Batch, content: bytes) -> bool:
-        """Whether the marker may go: no batch of its transaction was seen."""
+        """Process a marker. Returns whether it may be removed, because no batch of its transaction was seen."""
         self._begin_to(batch.last_offset)
         kind = _control_type(batch, content)
         if kind is None:
@@ -366,7 +372,7 @@ class Transactions:
 
 
 def _control_type(batch: Batch, content: bytes) -> int | None:
-    """The type of a control batch, None for one that compaction emptied."""
+    """Return the control record type of a control batch, or None if compaction removed its record."""
     if batch.record_count == 0:
         return None
     record = next(iterate(content))
@@ -374,13 +380,13 @@ def _control_type(batch: Batch, content: bytes) -> int | None:
 
 
 def records_of(batch: Batch, content: bytes) -> memoryview | bytes | bytearray:
-    """The records of a batch, decompressed."""
+    """Return the records section of a batch, decompressed."""
     section = memoryview(content)[HEADER_SIZE:]
     return decompress(batch.compression, section, LIMIT_BYTES) if batch.compression else section  # type: ignore[return-value]
 
 
 def empty_batch(batch: Batch) -> bytearray:
-    """The batch without its records: it still tells producer, epoch, sequence and last offset."""
+    """Return the batch without its records. The header keeps producer id, epoch, sequence and last offset."""
     return seal(b"", batch, batch.attributes & ~(CODEC_BITS | HORIZON_BIT), -1, batch.max_timestamp, 0)
 
 
@@ -389,7 +395,7 @@ def _first_offset(entry: Aborted) -> int:
 
 
 def _sync(path: str, modified_ns: int) -> None:
-    """Put a new file on the disk, with the age of what it replaces: retention may go by it."""
+    """fsync a new file and give it the modification time of the file it replaces, because retention may use it."""
     try:
         fd = os.open(path, os.O_RDONLY)
     except FileNotFoundError:

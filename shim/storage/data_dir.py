@@ -1,4 +1,4 @@
-"""One directory of `log.dirs`: its lock, identity, clean-shutdown mark and checkpoints (Kafka: LogManager,
+"""One directory of `log.dirs`: its lock, `meta.properties`, clean-shutdown file and checkpoints (Kafka: LogManager,
 MetaProperties)."""
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ _LOCKED: dict[tuple[int, int], list[int]] = {}
 
 
 class DataDir:
-    """Opened (locked) by `Logs`, closed last at the stop."""
+    """One data directory. `Logs` locks it first at the start and unlocks it last at the stop."""
 
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
         self.directory_id = ""
         self.meta: dict[str, str] = {}
-        # What is wrong with `meta.properties`, empty for nothing.
+        # What is wrong with `meta.properties`; empty if nothing is.
         self.meta_fault = ""
-        # Of the life before: whether it ended cleanly, and its checkpoints.
+        # Whether the last stop was clean, and the checkpoints read at the start.
         self.was_clean = False
         self.recovery_points: dict[Partition, int] = {}
         self.start_offsets: dict[Partition, int] = {}
-        # How far each compacted partition is clean.
+        # The offset below which each compacted partition is clean.
         self.cleaner_offsets: dict[Partition, int] = {}
-        # What the files of `read_state` and `write_offsets` hold entries for, by their names.
+        # File name of an offset checkpoint -> the partitions that it may contain.
         self._entries: dict[str, frozenset[Partition]] = {}
-        # Live partitions by name, loaded or not.
+        # The live partitions, loaded or not.
         self.partitions: set[Partition] = set()
         self._lock_fd = -1
         self._lock_key = (0, 0)
@@ -57,15 +57,15 @@ class DataDir:
     # --- lock and identity
 
     def lock(self) -> None:
-        """Make the directory when it is missing, and keep every other process out. Raises OSError when it cannot be
-        used, StorageError when another broker has it."""
+        """Create the directory if it is missing, and lock it. Raises OSError if it cannot be used, StorageError if
+        another broker holds the lock."""
         os.makedirs(self.path, exist_ok=True)
         self._lock_fd = os.open(f"{self.path}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         stat = os.fstat(self._lock_fd)
         self._lock_key = (stat.st_dev, stat.st_ino)
         try:
-            # The lock of the JVM is per process, and closing any descriptor of the file gives it up: a second broker of
-            # this process must not get that far.
+            # The lock is a POSIX lock like the JVM's: it belongs to the process, and closing any descriptor of the file
+            # releases it. So a second broker in this process must be detected without it.
             if self._lock_key in _LOCKED:
                 raise BlockingIOError
             fcntl.lockf(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -79,15 +79,15 @@ class DataDir:
         _LOCKED[self._lock_key] = [self._lock_fd]
 
     def unlock(self) -> None:
-        """Let others in. Twice is no error."""
+        """Release the lock. Does nothing if the directory is not locked."""
         if self._lock_fd >= 0:
             for fd in _LOCKED.pop(self._lock_key):
                 os.close(fd)
             self._lock_fd = -1
 
     def read_meta(self) -> dict[str, str]:
-        """Read `meta.properties` into `meta`; empty when there is none. Raises OSError, StorageError for another
-        version."""
+        """Read `meta.properties` into `meta` and return it; empty if there is no file. Raises OSError, or StorageError
+        for an unknown version."""
         try:
             with open(f"{self.path}/{META_PROPERTIES}", encoding="utf-8") as file:
                 lines = file.read().splitlines()
@@ -105,8 +105,8 @@ class DataDir:
         return meta
 
     def check_identity(self) -> None:
-        """Raises StorageError when `meta.properties`, read before, is missing or damaged and there are partitions: a
-        fresh identity would make another cluster of them."""
+        """Raise StorageError if `meta.properties` is missing or damaged and the directory contains partitions, because
+        a new cluster id would not match them. Call `read_meta` first."""
         if not self.meta_fault:
             return
         live, _ = self.scan()
@@ -117,7 +117,7 @@ class DataDir:
             )
 
     def write_meta(self, cluster_id: str, node_id: int, random: Randomness) -> None:
-        """Make the directory a broker's: write `meta.properties`, with a fresh directory id (KIP-858). OSError."""
+        """Write `meta.properties`, with a new directory id if there is none (KIP-858). Raises OSError."""
         self.directory_id = self.directory_id or random.uuid_text()
         lines = [
             "#",
@@ -132,8 +132,8 @@ class DataDir:
     # --- clean stop and checkpoints
 
     def read_state(self) -> None:
-        """Read the mark and the checkpoints, and remove the mark: from here on the directory is not clean. Raises
-        OSError."""
+        """Read the clean-shutdown file and the checkpoints, then remove the clean-shutdown file: from here on the
+        directory is not clean. Raises OSError."""
         mark = f"{self.path}/{CLEAN_SHUTDOWN}"
         self.was_clean = os.path.exists(mark)
         self.recovery_points = self._read(checkpoint.RECOVERY_POINTS)
@@ -146,7 +146,7 @@ class DataDir:
         try:
             offsets = checkpoint.read_offsets(f"{self.path}/{name}")
         except CheckpointError as err:
-            # Kafka goes on without it too: recovery points of 0 mean a full scan.
+            # Kafka continues without it too. A recovery point of 0 means a full scan.
             logger.warning("a checkpoint is ignored: %s", err)
             return {}
         self._entries[name] = frozenset(offsets)
@@ -155,22 +155,23 @@ class DataDir:
     def write_offsets(self, name: str, offsets: Mapping[Partition, int], *, sync: bool) -> None:
         """Replace one of the offset checkpoints. Raises OSError."""
         written = frozenset(offsets)
-        # Until the file is replaced it may be the old or the new one.
+        # Until the file is replaced, it may have the old or the new entries.
         self._entries[name] = self._entries.get(name, frozenset()) | written
         checkpoint.write_offsets(f"{self.path}/{name}", offsets, sync=sync)
         self._entries[name] = written
 
     def has_entry(self, name: str, partition: Partition) -> bool:
-        """Whether this checkpoint's file may hold an entry for the partition."""
+        """Whether this checkpoint file may contain an entry for the partition."""
         return partition in self._entries.get(name, ())
 
     def mark_clean(self, broker_epoch: int) -> None:
-        """The last write of a clean stop."""
+        """Write the clean-shutdown file, as the last write of a clean stop. Raises OSError."""
         content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()
         checkpoint.replace_file(f"{self.path}/{CLEAN_SHUTDOWN}", content, sync=True)
 
     def last_broker_epoch(self) -> int:
-        """What the mark of the last clean stop says, -1 without one. Read it before `read_state` removes it."""
+        """Return the broker epoch in the clean-shutdown file, or -1. Call it before `read_state`, which removes the
+        file."""
         try:
             with open(f"{self.path}/{CLEAN_SHUTDOWN}", encoding="utf-8") as file:
                 return int(json.load(file)["brokerEpoch"])
@@ -180,7 +181,7 @@ class DataDir:
     # --- partitions
 
     def scan(self) -> tuple[list[Partition], list[str]]:
-        """The live partitions, and the directories of deleted ones that still wait to be removed."""
+        """Return the live partitions, and the paths of deleted partition directories that are not removed yet."""
         live, deleted = [], []
         with os.scandir(self.path) as entries:
             for entry in entries:
@@ -194,18 +195,18 @@ class DataDir:
         return live, deleted
 
     def partition_path(self, topic: str, partition: int) -> str:
-        """Where a live partition is."""
+        """Return the directory path of a live partition."""
         return f"{self.path}/{topic}-{partition}"
 
     def make_partition(self, topic: str, partition: int, topic_id: bytes) -> str:
-        """Make a partition's directory with its `partition.metadata`; answers the path. Raises OSError."""
+        """Create a partition's directory with its `partition.metadata`. Returns the path. Raises OSError."""
         path = self.partition_path(topic, partition)
         os.makedirs(path, exist_ok=True)
         write_topic_id(path, topic_id)
         return path
 
     def free_bytes(self) -> tuple[int, int]:
-        """(total, usable) bytes of the file system, -1 when it cannot be asked."""
+        """Return (total, usable) bytes of the file system, or (-1, -1) if they cannot be read."""
         try:
             stat = os.statvfs(self.path)
         except OSError:
@@ -214,14 +215,14 @@ class DataDir:
 
 
 def write_topic_id(directory: str, topic_id: bytes) -> None:
-    """`partition.metadata`, as Kafka writes it."""
+    """Write `partition.metadata` as Kafka does. Raises OSError."""
     content = f"version: 0\ntopic_id: {uuid_text(topic_id)}".encode()
     checkpoint.replace_file(f"{directory}/{PARTITION_METADATA}", content, sync=False)
 
 
 def read_topic_id(directory: str) -> str | None:
-    """The topic id of a partition's directory as text; None when no file says it. Raises OSError: a file that cannot be
-    read now is not a missing one."""
+    """Return the topic id in a partition directory's `partition.metadata` as text, or None if there is no such file or
+    entry. Raises OSError if the file exists but cannot be read."""
     try:
         with open(f"{directory}/{PARTITION_METADATA}", encoding="utf-8") as file:
             lines: Iterable[str] = file.read().splitlines()

@@ -1,4 +1,4 @@
-"""Leader epochs of one partition and where each began (KIP-101; Kafka: LeaderEpochFileCache)."""
+"""The leader epochs of one partition with their start offsets (KIP-101; Kafka: LeaderEpochFileCache)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ UNKNOWN = (-1, -1)
 
 
 class LeaderEpochs:
-    """(epoch, start_offset) pairs, both ascending, kept in the file `leader-epoch-checkpoint`.
+    """(epoch, start_offset) pairs, both ascending, stored in the file `leader-epoch-checkpoint`.
 
-    The file is replaced, not synced, at each change: it survives the death of the process, and after a power loss
-    recovery finds the epochs again in the batches."""
+    Each change replaces the file without an fsync. The file survives a crash of the process. After a power failure,
+    recovery restores the epochs from the batches."""
 
     __slots__ = ("_directory", "entries")
 
@@ -23,7 +23,7 @@ class LeaderEpochs:
         self.entries: list[tuple[int, int]] = []
 
     def load(self) -> None:
-        """Read the file; a missing one leaves no epochs. Raises CheckpointError."""
+        """Read the file. If it is missing, there are no epochs. Raises CheckpointError."""
         path = os.path.join(self._directory, FILE_NAME)
         try:
             self.entries = [(int(epoch), int(offset)) for epoch, offset in checkpoint.read_lines(path, 2)]
@@ -31,7 +31,7 @@ class LeaderEpochs:
             raise checkpoint.CheckpointError(f"{path}: {err}") from err
 
     def moved(self, directory: str) -> None:
-        """The partition's directory was renamed."""
+        """Update the path after the partition's directory was renamed."""
         self._directory = directory
 
     @property
@@ -40,8 +40,8 @@ class LeaderEpochs:
         return self.entries[-1][0] if self.entries else -1
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """`epoch` begins at `start_offset`; later and overlapping entries give way. Raises OSError; then all is as
-        before."""
+        """Add an epoch that starts at `start_offset`. Removes later and overlapping entries. After an OSError nothing
+        is changed."""
         if self.entries and self.entries[-1][0] == epoch and self.entries[-1][1] <= start_offset:
             return
         before = self.entries
@@ -54,14 +54,15 @@ class LeaderEpochs:
             raise
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Forget epochs that begin at or after `end_offset`."""
+        """Remove epochs that start at or after `end_offset`. Raises OSError."""
         kept = [entry for entry in self.entries if entry[1] < end_offset]
         if len(kept) != len(self.entries):
             self.entries = kept
             self.save()
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forget epochs that ended before `start_offset`; the one that holds it begins there."""
+        """Remove epochs that ended before `start_offset`. The epoch that contains it then starts there. Raises
+        OSError."""
         older = [entry for entry in self.entries if entry[1] <= start_offset]
         if older and older[-1][1] < start_offset:
             self.entries = [(older[-1][0], start_offset), *self.entries[len(older) :]]
@@ -71,13 +72,13 @@ class LeaderEpochs:
             self.save()
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all epochs. Raises OSError."""
         if self.entries:
             self.entries = []
             self.save()
 
     def at(self, offset: int) -> int:
-        """The epoch of the record at `offset`, -1 when unknown."""
+        """Return the epoch of the record at `offset`, or -1 if it is unknown."""
         found = -1
         for epoch, start_offset in self.entries:
             if start_offset > offset:
@@ -86,8 +87,8 @@ class LeaderEpochs:
         return found
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """(epoch, end_offset) as OffsetForLeaderEpoch answers: the greatest known epoch not above `epoch` and the
-        offset after its last record; `UNKNOWN` for one never seen that is above all."""
+        """Return (epoch, end_offset) for OffsetForLeaderEpoch: the greatest known epoch that is not above `epoch`, and
+        the offset after its last record. Returns `UNKNOWN` if `epoch` is -1 or above all known epochs."""
         if epoch == -1:
             return UNKNOWN
         if epoch == self.latest:
@@ -99,7 +100,8 @@ class LeaderEpochs:
         return (floor[-1][0] if floor else epoch), higher[1]
 
     def save(self) -> None:
-        """Replace the file; does nothing when the directory is gone (a deletion under way)."""
+        """Replace the file. Does nothing if the directory is gone, because the partition is being deleted. Raises
+        OSError."""
         path = os.path.join(self._directory, FILE_NAME)
         try:
             checkpoint.write_lines(path, (f"{epoch} {offset}" for epoch, offset in self.entries), sync=False)

@@ -1,4 +1,4 @@
-"""A part of a segment's .log file that is to be sent (Kafka: a slice of FileRecords)."""
+"""A range of a segment's .log file to be sent in a Fetch response (Kafka: a slice of FileRecords)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class FileRecords:
-    """Stored batches by their place in the file, for answers that are too large to hold. The bytes can be read as long
-    as this object lives, whatever becomes of the segment: a roll, retention, compaction, the deletion of its topic.
+    """Stored batches as a position and a size in the file, for responses that are too large to copy into memory. The
+    bytes stay readable as long as this object exists, even after retention, compaction or the deletion of the topic.
 
-    `read` copies; a transport that lets the kernel send the file takes `segment.fd` and `position` instead."""
+    `read` copies the bytes. A transport that uses sendfile takes `segment.fd` and `position` instead."""
 
     __slots__ = ("position", "segment", "size_bytes")
 
@@ -29,7 +29,7 @@ class FileRecords:
         self.segment.release()
 
     def read(self, start: int, size_bytes: int) -> bytes:
-        """`size_bytes` of them from `start`, counted from their own beginning. Raises OSError."""
+        """Return `size_bytes` bytes from `start`, relative to the start of the range. Raises OSError."""
         segment, position = self.segment, self.position + start
         data = segment.read(position, size_bytes)
         if len(data) != size_bytes:

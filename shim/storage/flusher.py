@@ -1,4 +1,4 @@
-"""One thread for what may block on a disk: fsync in groups, and removal of files."""
+"""The flusher: one thread for blocking disk work, which is grouped fsyncs and the removal of files."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# One fsync costs a few milliseconds, syncfs little more than one of them.
+# An fsync takes a few milliseconds per file; one syncfs takes little longer. From this many files on, syncfs is used.
 WHOLE_FROM_FILES = 200
 
 
 class Sync:
-    """A request to fsync files. `paths` are synced as they are when the thread comes to them; `done` is the future of
-    the whole request; `after`, or `failed` with the error, runs in the thread before it is set."""
+    """A request to fsync the files `paths`. `done` is the future of the whole request. Before it is completed, `after`
+    runs in the thread, or `failed` with the error."""
 
     __slots__ = ("after", "done", "failed", "paths")
 
@@ -39,7 +39,7 @@ class Sync:
         self.done = _shared_future()
 
     def run(self, results: dict[str, OSError | None], sync_file: Callable[[str], OSError | None]) -> None:
-        """fsync what is not in `results` yet, and set `done`, whatever happens."""
+        """fsync the files that are not in `results` yet, and complete `done` in every case."""
         error: OSError | None = None
         try:
             for path in self.paths:
@@ -49,7 +49,7 @@ class Sync:
             if error is None and self.after is not None:
                 self.after()
         except BaseException as err:
-            # The thread must live, whatever it was: others wait for it.
+            # The thread must survive every error, because other requests wait for it.
             logger.exception("an fsync failed by an unexpected error")
             error = OSError(errno.EIO, f"{type(err).__name__}: {err}")
         if error is None:
@@ -63,17 +63,18 @@ class Sync:
 
 
 def _shared_future() -> Future[None]:
-    """A future that no waiter can cancel: several wait for one fsync, and one that gives up concerns no other."""
+    """Return a future that a waiter cannot cancel, because several requests may wait for the same fsync."""
     future: Future[None] = Future()
     future.set_running_or_notify_cancel()
     return future
 
 
 class Flusher:
-    """The thread, made at its first task and stopped by `stop`. Shared by all partitions of a broker.
+    """The thread, started by the first task and stopped by `stop`. All partitions of a broker share it.
 
-    Requests that gathered while one group was synced form the next group, and a file that several name is synced once.
-    A thread that died is replaced at the next task; when the system refuses a thread, the caller does the work."""
+    Requests that arrive during one group of fsyncs form the next group. A file that several requests of a group name is
+    synced once. A thread that died is replaced at the next task. If the system refuses to start a thread, the caller
+    does the work."""
 
     def __init__(self, faults: Faults, clock: Clock) -> None:
         self._faults = faults
@@ -87,13 +88,15 @@ class Flusher:
         after: Callable[[], None] | None = None,
         failed: Callable[[OSError], None] | None = None,
     ) -> Future[None]:
-        """fsync these files; a missing one (deleted meanwhile) is done. The future carries the OSError of a failure."""
+        """Request an fsync of these files. A missing file counts as synced, because it was deleted in the meantime.
+        After a failure the future has the OSError."""
         request = Sync(paths, after, failed)
         self._put(request)
         return request.done
 
     def sync_all(self, paths: list[str], directories: list[str]) -> Future[None]:
-        """fsync very many files: above `WHOLE_FROM_FILES` by one call for each file system of `directories`."""
+        """Request an fsync of many files. From `WHOLE_FROM_FILES` on, one syncfs call for each of `directories`
+        replaces them."""
         if len(paths) < WHOLE_FROM_FILES:
             return self.sync(paths)
         done = _shared_future()
@@ -111,7 +114,7 @@ class Flusher:
         return done
 
     def run(self, task: Callable[[], None]) -> None:
-        """Run `task` in the thread; what it raises is logged."""
+        """Run `task` in the thread. Its exceptions are logged."""
         self._put(task)
 
     def stop(self) -> None:
@@ -120,7 +123,7 @@ class Flusher:
             self._queue.put(None)
             self._thread.join()
             self._thread = None
-        self._drain()  # what a thread that died left
+        self._drain()  # tasks left by a thread that died
 
     def _put(self, task: Sync | Callable[[], None]) -> None:
         self._clock.begin_work()
@@ -135,7 +138,7 @@ class Flusher:
                 self._drain()
 
     def _drain(self) -> None:
-        """Do everything that is queued, here and now."""
+        """Run all queued tasks in the calling thread."""
         while not self._queue.empty():
             self._run([self._queue.get()])
 
@@ -144,14 +147,15 @@ class Flusher:
             pass
 
     def _next_group(self) -> list[Sync | Callable[[], None] | None]:
-        """Waits for a task; then everything queued up to the first task that is no fsync, which is the last."""
+        """Wait for a task and return it with all tasks queued after it, up to and including the first that is not an
+        fsync."""
         group = [self._queue.get()]
         while isinstance(group[-1], Sync) and not self._queue.empty():
             group.append(self._queue.get())
         return group
 
     def _run(self, group: list[Sync | Callable[[], None] | None]) -> bool:
-        """False when the group ends the thread."""
+        """Run a group of tasks. Returns False if the thread must end."""
         results: dict[str, OSError | None] = {}
         for task in group:
             if task is None:
@@ -190,7 +194,7 @@ class Flusher:
 
 
 def sync_file_system(directory: str) -> None:
-    """Put everything of the file system that holds `directory` on the disk. Raises OSError."""
+    """Sync the file system that contains `directory`. Raises OSError."""
     import ctypes
 
     syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)

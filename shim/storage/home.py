@@ -1,4 +1,4 @@
-"""What all partitions of a broker share: clock, configuration, faults, open files, the flusher, hooks."""
+"""The services that all partitions of a broker share: clock, configuration, faults, open files, flusher, hooks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ MarkerHook = Callable[["PartitionLog", int, int, bool, int], None]
 
 
 class Home:
-    """Made by `Logs` (or a test) and handed to every `PartitionLog`. Event-loop thread only."""
+    """The shared services. `Logs` (or a test) creates one and passes it to every `PartitionLog`. Event-loop thread
+    only."""
 
     __slots__ = (
         "_removals",
@@ -41,22 +42,22 @@ class Home:
         self.faults = faults
         self.files = OpenFiles()
         self.flusher = Flusher(faults, clock)
-        # (log, producer_id, producer_epoch, commit, offset) after each transaction marker
+        # Called with (log, producer_id, producer_epoch, commit, offset) after each transaction marker.
         self.on_marker: list[MarkerHook] = []
         self.offline: set[PartitionLog] = set()
-        # Called when a partition joins them: somebody has to try it again.
+        # Called when a partition is added to `offline` or could not be loaded, to schedule the next attempt.
         self.reopen_wanted: Callable[[], None] = nothing
-        # Partitions with `flush.ms` set and something unflushed.
+        # Partitions that have `flush.ms` set and unflushed data.
         self.flush_wanted: set[PartitionLog] = set()
-        # Called when a partition joins them: only then somebody has to look.
+        # Called when a partition is added to `flush_wanted`, to start the periodic check.
         self.flush_wished: Callable[[], None] = nothing
-        # Removals of deleted files that wait for `file.delete.delay.ms`.
+        # Pending removals of deleted files (`file.delete.delay.ms`) and their timers.
         self._removals: dict[Callable[[], None], Timer] = {}
-        # Called when DeleteRecords raised a start offset, so that it is written down.
+        # Called when DeleteRecords raised a log start offset, to write the checkpoint.
         self.start_offset_raised: Callable[[PartitionLog], None] = _nothing
 
     def later(self, delay_ms: int, removal: Callable[[], None]) -> None:
-        """Run `removal` in the flusher's thread when `delay_ms` have passed."""
+        """Run `removal` in the flusher thread after `delay_ms`."""
 
         def due() -> None:
             del self._removals[removal]
@@ -65,18 +66,18 @@ class Home:
         self._removals[removal] = self.clock.call_later(delay_ms, due)
 
     def cancel_removals(self) -> None:
-        """A stop: files that still wait are left, the next start removes them."""
+        """Cancel all pending removals at a stop. The next start removes the files."""
         for timer in self._removals.values():
             timer.cancel()
         self._removals.clear()
 
     def wish_flush(self, log: PartitionLog) -> None:
-        """`log` has `flush.ms` set and something unflushed."""
+        """Register a log that has `flush.ms` set and unflushed data."""
         self.flush_wanted.add(log)
         self.flush_wished()
 
     def went_offline(self, log: PartitionLog) -> None:
-        """`log` met an I/O error: its directory gets no clean-shutdown mark."""
+        """Register a log that went offline after an I/O error. Its directory gets no clean-shutdown file."""
         self.offline.add(log)
         self.flush_wanted.discard(log)
         self.reopen_wanted()
@@ -87,4 +88,4 @@ def _nothing(log: PartitionLog) -> None:
 
 
 def nothing() -> None:
-    """Nobody waits to be called."""
+    """The default callback, which does nothing."""

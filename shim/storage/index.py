@@ -1,8 +1,7 @@
 """The sparse indexes of one segment: offset -> position, timestamp -> offset (Kafka: OffsetIndex, TimeIndex).
 
-Entries of the segment that is being written gather in memory and go to the file when the segment is rolled, flushed or
-closed, or in chunks of `WRITE_CHUNK_BYTES`: after a crash they are rebuilt from the log anyway, and an append pays no
-extra write."""
+New entries are collected in memory. They are written to the file when the segment is rolled or closed, or in chunks of
+`WRITE_CHUNK_BYTES`. So an append needs no extra write; after a crash the entries are rebuilt from the log anyway."""
 
 from __future__ import annotations
 
@@ -28,31 +27,33 @@ MAX_RELATIVE_OFFSET = 0x7FFFFFFF
 
 
 class IndexFile:
-    """Entries of one fixed size: a part in the file (`stored_bytes`), mapped when searched, and a tail in memory."""
+    """Entries of a fixed size: the first `stored_bytes` are in the file, which is mapped for a search; the tail is in
+    memory."""
 
     __slots__ = ("_files", "_map", "file_bytes", "path", "stored_bytes", "tail")
     entry: Struct
 
     def __init__(self, path: str, files: OpenFiles | None = None) -> None:
-        """`files`: the budget that the mapping belongs to; none for a tool that looks at one file."""
+        """`files` is the broker's budget of open files, which counts the mapping; None for a tool that reads one
+        file."""
         self.path = path
         self._files = files or OpenFiles(1)
         self.tail = bytearray()
         self.stored_bytes = 0
-        # What the file holds, preallocation included; -1: there is no file.
+        # The size of the file, preallocation included; -1: there is no file.
         self.file_bytes = -1
         self._map: Mapping | None = None
 
     @classmethod
     def empty(cls, path: str, files: OpenFiles) -> Self:
-        """An index without entries; what its file holds is cut at the first `store`."""
+        """Return an index without entries. The first `store` truncates an existing file."""
         index = cls(path, files)
         with suppress(FileNotFoundError):
             index.file_bytes = os.stat(path).st_size
         return index
 
     def _attach(self) -> bool:
-        """Take all that the file holds for entries; False when there is no file."""
+        """Treat the whole file as entries. Returns False if there is no file."""
         try:
             size_bytes = os.stat(self.path).st_size
         except FileNotFoundError:
@@ -64,11 +65,11 @@ class IndexFile:
 
     @property
     def count(self) -> int:
-        """Entries, stored or not."""
+        """The number of entries, in the file and in memory."""
         return (self.stored_bytes + len(self.tail)) // self.entry.size
 
     def at(self, number: int) -> tuple[int, ...]:
-        """The fields of one entry."""
+        """Return the fields of entry `number`. Raises OSError."""
         position = number * self.entry.size
         if position >= self.stored_bytes:
             return self.entry.unpack_from(self.tail, position - self.stored_bytes)
@@ -78,7 +79,7 @@ class IndexFile:
         return self._read(position)
 
     def _read(self, position: int) -> tuple[int, ...]:
-        # One entry, as retention asks of every segment: not worth a mapping.
+        # A single entry, which retention reads from every segment, is not worth a mapping.
         fd = self._files.open_briefly(self.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             return self.entry.unpack(os.pread(fd, self.entry.size, position))
@@ -88,7 +89,7 @@ class IndexFile:
             os.close(fd)
 
     def stored(self) -> Mapping | bytes:
-        """The part in the file, for searching."""
+        """Return the entries in the file, mapped. Raises OSError."""
         if not self.stored_bytes:
             return b""
         if self._map is None or len(self._map) < self.stored_bytes:
@@ -97,14 +98,14 @@ class IndexFile:
         return self._map
 
     def add(self, first: int, second: int) -> None:
-        """Append an entry; its order is the caller's duty."""
+        """Append an entry. The caller keeps the entries in order."""
         self.tail += self.entry.pack(first, second)
         if len(self.tail) >= WRITE_CHUNK_BYTES:
             self.store()
 
     def store(self) -> None:
-        """Hand the tail to the operating system, and cut what lies behind it (preallocation, an older life). Creates
-        the file. Raises OSError; then the tail stays."""
+        """Write the tail to the file and truncate the file after it (preallocation, old entries). Creates the file.
+        After an OSError the tail stays in memory."""
         end_bytes = self.stored_bytes + len(self.tail)
         if not self.tail and self.file_bytes == end_bytes:
             return
@@ -120,12 +121,13 @@ class IndexFile:
         self.tail = bytearray()
 
     def first_where(self, is_beyond: Callable[[tuple[int, ...]], bool]) -> int:
-        """The number of the first entry that `is_beyond` a point, by bisection: none is before it, all are after it."""
+        """Return the number of the first entry for which `is_beyond` is True, or `count`. Uses bisection, so it must be
+        True for all later entries too."""
         self.stored()  # many entries are looked at
         return bisect_left(range(self.count), True, key=lambda number: is_beyond(self.at(number)))
 
     def keep(self, count: int) -> None:
-        """Drop all but the first `count` entries."""
+        """Remove all but the first `count` entries. Raises OSError."""
         size_bytes = count * self.entry.size
         if size_bytes >= self.stored_bytes:
             del self.tail[size_bytes - self.stored_bytes :]
@@ -137,13 +139,13 @@ class IndexFile:
         self.file_bytes = size_bytes
 
     def reset(self) -> None:
-        """Drop all entries; the file, when there is one, is cut at the next `store`."""
+        """Remove all entries. The next `store` truncates an existing file."""
         self.tail = bytearray()
         self.stored_bytes = 0
         self.close_file()
 
     def close_file(self) -> None:
-        """Give the mapping back; the next search maps again."""
+        """Release the mapping; the next search maps the file again."""
         if self._map is not None:
             self._map = None
             self._files.closed(self)
@@ -156,10 +158,11 @@ class OffsetIndex(IndexFile):
     entry = OFFSET_ENTRY
 
     def load(self) -> bool:
-        """Find the end of the entries. False when there is no file or it cannot be right (the caller rebuilds).
+        """Load the file and find the end of its entries. Returns False if there is no file or if its size is not a
+        multiple of the entry size; the caller then rebuilds it.
 
-        Kafka preallocates the file of a segment it writes to with zeros, which a crash leaves behind them: an entry is
-        taken only while offsets ascend."""
+        Kafka preallocates the index of the active segment with zeros, and after a crash they follow the entries. The
+        entries end at the first zero entry."""
         if not self._attach():
             return False
         if not self.stored_bytes or self.at(self.count - 1) > (0, 0):
@@ -168,7 +171,7 @@ class OffsetIndex(IndexFile):
         return True
 
     def lookup(self, relative_offset: int) -> tuple[int, int]:
-        """(relative offset, position) of the last entry at or below; (0, 0) when there is none."""
+        """Return (relative offset, position) of the last entry at or below `relative_offset`, or (0, 0)."""
         if self.tail and relative_offset >= self.entry.unpack_from(self.tail)[0]:
             return lookup_offset(self.tail, len(self.tail), relative_offset)
         if not self.stored_bytes:
@@ -176,12 +179,12 @@ class OffsetIndex(IndexFile):
         return lookup_offset(self.stored(), self.stored_bytes, relative_offset)
 
     def first_from_position(self, position: int) -> tuple[int, int] | None:
-        """The first entry at or after `position` of the log; None when there is none."""
+        """Return the first entry whose position in the .log file is >= `position`, or None."""
         number = self.first_where(lambda entry: entry[1] >= position)
         return (self.at(number)[0], self.at(number)[1]) if number < self.count else None
 
     def last_position_to(self, position: int) -> int:
-        """The greatest indexed position at or below `position`; 0 when there is none."""
+        """Return the greatest indexed position at or below `position`, or 0."""
         number = self.first_where(lambda entry: entry[1] > position)
         return self.at(number - 1)[1] if number else 0
 
@@ -191,16 +194,16 @@ class OffsetIndex(IndexFile):
 
 
 class TimeIndex(IndexFile):
-    """Timestamp -> offset of the batch that has it; both ascend."""
+    """Timestamp -> offset of the batch with it. Both ascend."""
 
     __slots__ = ()
     entry = TIME_ENTRY
 
     def load(self) -> bool:
-        """As `OffsetIndex.load`."""
+        """Load the file and find the end of its entries. Returns False if there is no file."""
         if not self._attach():
             return False
-        # A zero timestamp after the first entry is preallocation.
+        # Zero entries at the end are preallocation.
         if not self.stored_bytes or not _is_preallocated(self.at(self.count - 1)):
             return True
         self.stored_bytes = self.first_where(_is_preallocated) * self.entry.size
@@ -208,17 +211,17 @@ class TimeIndex(IndexFile):
 
     @property
     def last(self) -> tuple[int, int]:
-        """(timestamp, relative offset) of the last entry; (-1, 0) when there is none."""
+        """(timestamp, relative offset) of the last entry, or (-1, 0) if there is none."""
         count = self.count
         return (self.at(count - 1)[0], self.at(count - 1)[1]) if count else (-1, 0)
 
     def maybe_add(self, timestamp_ms: int, relative_offset: int) -> None:
-        """Append an entry when its time is above the last one's."""
+        """Append an entry if its timestamp is greater than the last one."""
         if timestamp_ms > self.last[0]:
             self.add(timestamp_ms, relative_offset)
 
     def lookup(self, timestamp_ms: int) -> tuple[int, int]:
-        """(timestamp, relative offset) of the last entry at or before; (-1, 0) when there is none."""
+        """Return (timestamp, relative offset) of the last entry at or before `timestamp_ms`, or (-1, 0)."""
         if self.tail and timestamp_ms >= self.entry.unpack_from(self.tail)[0]:
             return lookup_time(self.tail, len(self.tail), timestamp_ms)
         if not self.stored_bytes:

@@ -1,5 +1,5 @@
-"""The directories of `log.dirs`, opened together: locks, one identity, which of them can be used (Kafka: LogManager,
-MetaPropertiesEnsemble)."""
+"""The directories of `log.dirs` together: their locks, their common cluster id, and which of them are usable (Kafka:
+LogManager, MetaPropertiesEnsemble)."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ logger = logging.getLogger(__name__)
 
 
 class LogDirs:
-    """Owned by `Logs`, which opens them first and unlocks them last."""
+    """The data directories. Owned by `Logs`, which opens them first and unlocks them last."""
 
     def __init__(self, config: BrokerConfig, random: Randomness) -> None:
         self._config = config
         self._random = random
-        # Those that can be used, and the paths of the others, which failed at this start.
+        # The usable directories, and the paths of those that failed at this start.
         self.live: list[DataDir] = [DataDir(path) for path in config.log_dirs]
         self.failed: list[str] = []
 
     def open(self, cluster_id: str | None = None) -> str:
-        """Lock every `log.dirs` entry, read `meta.properties`, or write it in an empty directory with `cluster_id`
-        (default: a fresh random one). Returns the cluster id. An entry that cannot be used is left out (`failed`), as
-        Kafka does, unless it is to hold the metadata log. Raises StorageError for that, and for a directory in use by
-        another process, or of another cluster or node."""
+        """Lock every directory of `log.dirs` and read its `meta.properties`; an empty directory gets one with
+        `cluster_id` (default: random). Returns the cluster id. An unusable directory is moved to `failed`, as in Kafka.
+        Raises StorageError if the directory of the metadata log is unusable, or if a directory is in use by another
+        process or belongs to another cluster or node."""
         locked = []
         try:
             for data_dir in list(self.live):
                 if self.usable_after(data_dir, data_dir.lock):
-                    locked.append(data_dir)  # noqa: PERF401 what was locked when one raises must be known
+                    locked.append(data_dir)  # noqa: PERF401 the locked ones must be known if one raises
             found = self._load_identity(cluster_id)
             for data_dir in list(self.live):
                 self.usable_after(data_dir, data_dir.read_state)
@@ -51,7 +51,8 @@ class LogDirs:
         return found
 
     def usable_after(self, data_dir: DataDir, step: Callable[[], object]) -> bool:
-        """Take a step of the start in one directory; if the disk refuses it, go on without the directory."""
+        """Run one step of the start in a directory. Returns False and excludes the directory if the step raises
+        OSError. Raises StorageError if it is the metadata directory or the process lacks descriptors or memory."""
         try:
             step()
         except OSError as err:
@@ -113,7 +114,7 @@ class LogDirs:
 
 
 class DirStatus:
-    """One directory as DescribeLogDirs shows it: `partitions` are (topic, partition, size_bytes, is_offline)."""
+    """One directory for DescribeLogDirs. `partitions` are (topic, partition, size_bytes, is_offline)."""
 
     __slots__ = ("directory_id", "partitions", "path", "total_bytes", "usable_bytes")
 

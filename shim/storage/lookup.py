@@ -1,4 +1,4 @@
-"""Reading one partition: fetches, offset look-ups, replay. Functions of `PartitionLog`, apart from its write path."""
+"""The read path of `PartitionLog`: fetches, offset lookups, replay."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# What a replay reads before its reader sees it.
+# How many bytes a replay reads before it yields the batches.
 REPLAY_BYTES = 1 << 20
 
 
 def read(
     log: PartitionLog, fetch_offset: int, max_bytes: int, isolation_level: int, at_least_one: bool, copy_bytes: int
 ) -> Fetched:
-    """`PartitionLog.read`. Raises OSError."""
+    """Implements `PartitionLog.read`. Raises KafkaError (OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE) and OSError."""
     end_offset = log.log_end_offset
     stable_offset = log.last_stable_offset
     if not log.log_start_offset <= fetch_offset <= end_offset:
@@ -43,7 +43,7 @@ def read(
     fetched = Fetched([], 0, end_offset, stable_offset, log.log_start_offset, [] if isolation_level else None)
     if fetch_offset >= (stable_offset if isolation_level else end_offset):
         return fetched
-    # Above this segment and position nothing is visible.
+    # (base offset of the segment, position) of the last stable offset; read_committed ends there.
     bound = log.lso_position() if isolation_level and stable_offset < end_offset else None
     number = max(log.segment_at(fetch_offset), 0)
     while number < len(log.segments):
@@ -52,15 +52,15 @@ def read(
         if found is not None:
             _fill(log, fetched, number, found, max_bytes, bound, at_least_one, fetch_offset, copy_bytes)
             break
-        # Compaction left nothing of the offset's segment from there on: the next batch is in a later one.
+        # Compaction removed the rest of this segment, so the next batch is in a later one.
         _require_whole(log, segment, fetch_offset)
         number += 1
     return fetched
 
 
 def _require_whole(log: PartitionLog, segment: Segment, fetch_offset: int) -> None:
-    """Raises KafkaError CORRUPT_MESSAGE when a bad header hides what is behind it: skipping that would lose records
-    without a word. Apache Kafka notices fewer of these."""
+    """Raises KafkaError CORRUPT_MESSAGE if an invalid batch header makes the rest of the segment unreadable, because
+    skipping the rest would silently lose records. Apache Kafka detects fewer of these cases."""
     walk = segment.walk(segment.offset_index.lookup(max(fetch_offset - segment.base_offset, 0))[1])
     for _ in walk:
         pass
@@ -68,7 +68,7 @@ def _require_whole(log: PartitionLog, segment: Segment, fetch_offset: int) -> No
 
 
 def _check_end(log: PartitionLog, segment: Segment, walk: Walk) -> None:
-    """A walk that is over must have ended at the segment's end."""
+    """Raise KafkaError CORRUPT_MESSAGE if a finished walk ended before the end of the segment."""
     if walk.verdict != Verdict.OK:
         raise _corrupt(log, segment, walk.position, walk.verdict.name)
 
@@ -99,7 +99,7 @@ def _fill(
         return
     size_bytes = min(max(max_bytes, first_bytes), end_position - position)
     if position + size_bytes < end_position:
-        # Never a part of a batch: start behind the last indexed one that is in, and walk from there.
+        # Return whole batches only: start at the last indexed position in the range and scan forward from there.
         start = max(segment.offset_index.last_position_to(position + size_bytes), position + first_bytes)
         size_bytes = whole_batches(segment.fd, start, max(start, position + size_bytes)) - position
     if size_bytes <= copy_bytes:
@@ -112,7 +112,8 @@ def _fill(
 
 
 def _aborted(log: PartitionLog, number: int, end_position: int, fetch_offset: int) -> list[tuple[int, int]]:
-    """The aborted transactions that touch what is read: up to the first indexed batch at or behind `end_position`."""
+    """Return the aborted transactions that overlap the offsets read. The upper bound is the first indexed batch at or
+    after `end_position`."""
     segment = log.segments[number]
     entry = segment.offset_index.first_from_position(end_position)
     if entry is not None:
@@ -131,7 +132,7 @@ def _aborted(log: PartitionLog, number: int, end_position: int, fetch_offset: in
 
 
 def offset_for_timestamp(log: PartitionLog, timestamp_ms: int, isolation_level: int) -> FoundOffset:
-    """The first record at or after a time, below the reader's bound."""
+    """Implements `PartitionLog.offset_for_timestamp`. Raises OSError."""
     for segment in log.segments:
         if segment.largest_timestamp_ms() >= timestamp_ms:
             found = _search_time(log, segment, timestamp_ms)
@@ -165,7 +166,7 @@ def _record_at(
 
 
 def max_timestamp(log: PartitionLog, isolation_level: int) -> FoundOffset:
-    """The record with the highest timestamp, below the reader's bound."""
+    """Implements `PartitionLog.max_timestamp`. Raises OSError."""
     segment = max(log.segments, key=_max_timestamp_ms)  # the first of equals, as Kafka
     timestamp_ms, offset = segment.max_timestamp()
     if timestamp_ms < 0:
@@ -181,9 +182,9 @@ def max_timestamp(log: PartitionLog, isolation_level: int) -> FoundOffset:
 
 
 def batches(log: PartitionLog, start_offset: int) -> Iterator[tuple[Any, Batch]]:
-    """Every stored batch from the one that holds `start_offset`, with its bytes. The reader may pause at each, so
-    `REPLAY_BYTES` are read at once, and what follows is looked for by offset: meanwhile segments give their descriptors
-    up, and compaction or retention put others in their place."""
+    """Yield every stored batch with its bytes, starting with the one that contains `start_offset`. About `REPLAY_BYTES`
+    are read at a time. The next part is looked up by offset, because between two batches a segment may lose its
+    descriptor, and compaction or retention may replace segments."""
     offset = start_offset
     seen: set[Segment] = set()
     while True:

@@ -24,18 +24,18 @@ MAX_NAME_LENGTH = 255
 
 
 def file_name(offset: int, suffix: str) -> str:
-    """The name of one file of the segment, or of the producer snapshot, at `offset`."""
+    """Return the name of a segment file or producer snapshot: 20 digits of `offset` and the suffix."""
     return f"{offset:020d}{suffix}"
 
 
 def offset_of(name: str) -> int:
-    """The offset in a file name; -1 when it does not begin with one."""
+    """Return the offset in a file name, or -1 if the name does not start with one."""
     digits = name.split(".", 1)[0]
     return int(digits) if digits.isdecimal() else -1
 
 
 def partition_of(directory_name: str) -> tuple[str, int] | None:
-    """(topic, partition) of a live partition's directory; None for any other name."""
+    """Return (topic, partition) for the directory name of a live partition, or None for any other name."""
     topic, dash, partition = directory_name.rpartition("-")
     if not dash or not topic or not partition.isdecimal() or (len(partition) > 1 and partition[0] == "0"):
         return None
@@ -43,6 +43,6 @@ def partition_of(directory_name: str) -> tuple[str, int] | None:
 
 
 def retired_name(topic: str, partition: int, suffix: str, random: Randomness) -> str:
-    """A fresh directory name for a partition that is deleted or stray; the topic is cut to fit a file name."""
+    """Return a unique directory name for a deleted or stray partition. The topic is cut to fit into a file name."""
     tail = f"-{partition}.{random.bytes_of(16).hex()}{suffix}"
     return topic[: MAX_NAME_LENGTH - len(tail)] + tail

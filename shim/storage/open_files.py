@@ -1,7 +1,7 @@
-"""The budget of a broker's files: what partitions may hold open, derived from the limit of the process.
+"""The budget of files that partitions may keep open, derived from the process limit (RLIMIT_NOFILE).
 
-A segment that is read or written holds a descriptor, an index that is searched a mapping (which needs none, but counts:
-the system bounds mappings too). Beyond the budget the oldest are closed, and opened again at their next use."""
+A segment in use holds a descriptor. An index in use holds a mapping, which needs no descriptor but counts too, because
+the system also limits mappings. Above the budget the oldest holders are closed; their next use opens them again."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Holder(Protocol):
-        """What holds a descriptor or a mapping."""
+        """An object that holds a descriptor or a mapping."""
 
         def close_file(self) -> None:
-            """Give it back; the next use opens it again."""
+            """Close it; the next use opens it again."""
 
 
-# More would only cost kernel memory: opening a file again takes microseconds. Linux allows 65,530 mappings.
+# More would only use kernel memory, because reopening a file takes microseconds. Linux allows 65,530 mappings.
 MOST_FILES = 16_384
-# A share of the limit; the rest is for connections.
+# Partitions get one half (1/SHARE) of the limit; the rest is for connections.
 SHARE = 2
-# Descriptors that neither partitions nor connections count: listeners, checkpoints, indexes being stored, directories
-# being read, modules being imported, and the threads that sync, compact and remove files.
+# Descriptors reserved for everything else: listeners, checkpoints, indexes being stored, directories being read, module
+# imports, and the threads that sync, compact and remove files.
 SPARE = 32
 FEWEST_CONNECTIONS = 8
-# The process lacks something, the disk is sound: only the request under way fails.
+# Errors that mean the process lacks a resource and the disk is intact: only the current request fails.
 OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
@@ -40,13 +40,13 @@ def raise_limit() -> int:
     if soft != hard:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (OSError, ValueError):  # macOS allows less than it says
+        except (OSError, ValueError):  # macOS allows less than the hard limit it reports
             return _finite(soft)
     return _finite(hard)
 
 
 def limit_of_process() -> int:
-    """The limit of open files in force."""
+    """Return the current limit of open files."""
     return _finite(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
@@ -55,12 +55,12 @@ def _finite(limit: int) -> int:
 
 
 def most_partition_files(limit: int) -> int:
-    """How many files partitions may hold, of a process that may have `limit`."""
+    """Return how many files partitions may keep open if the process may open `limit` files."""
     return max(16, min(MOST_FILES, (limit - SPARE) // SHARE))
 
 
 def open_descriptors() -> int:
-    """How many descriptors the process has now; 0 when the system does not tell."""
+    """Return how many descriptors the process has open, or 0 if the system does not report it."""
     for directory in ("/proc/self/fd", "/dev/fd"):
         try:
             return len(os.listdir(directory)) - 1
@@ -70,12 +70,12 @@ def open_descriptors() -> int:
 
 
 class OpenFiles:
-    """The holders of a descriptor or a mapping, in the order they got it. Event-loop thread only."""
+    """The holders of descriptors and mappings, oldest first. Event-loop thread only."""
 
     __slots__ = ("_holders", "descriptors", "limit")
 
     def __init__(self, limit: int = 0) -> None:
-        """`limit` 0: the share of partitions in what the process may have."""
+        """`limit` 0 means the partitions' share of the process limit."""
         self.limit = limit or most_partition_files(limit_of_process())
         # How many of the holders have a descriptor, not a mapping.
         self.descriptors = 0
@@ -86,11 +86,11 @@ class OpenFiles:
 
     @property
     def unclaimed(self) -> int:
-        """How many descriptors partitions may still take."""
+        """How many more descriptors partitions may open."""
         return max(0, self.limit - self.descriptors)
 
     def open(self, path: str, flags: int, holder: Holder) -> int:
-        """A descriptor that `holder` keeps until its `close_file`. Raises OSError."""
+        """Open a file and return its descriptor, which `holder` keeps until its `close_file`. Raises OSError."""
         fd = self.open_briefly(path, flags)
         self._holders[holder] = True
         self.descriptors += 1
@@ -99,7 +99,7 @@ class OpenFiles:
         return fd
 
     def map(self, path: str, size_bytes: int, holder: Holder) -> Mapping:
-        """The first `size_bytes` of a file, which `holder` keeps until its `close_file`. Raises OSError."""
+        """Map the first `size_bytes` of a file. `holder` keeps the mapping until its `close_file`. Raises OSError."""
         fd = self.open_briefly(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             mapping = Mapping(fd, 0, size_bytes)
@@ -116,8 +116,8 @@ class OpenFiles:
         return mapping
 
     def open_briefly(self, path: str, flags: int) -> int:
-        """A descriptor that the caller closes at once. A process that has none left gets those of half of the holders
-        back first. Raises OSError."""
+        """Open a file and return its descriptor. The caller closes it or registers a holder. If the process lacks
+        descriptors or memory, half of the holders are closed first and the open is tried again. Raises OSError."""
         try:
             return os.open(path, flags, 0o644)
         except OSError as err:
@@ -127,14 +127,14 @@ class OpenFiles:
             return os.open(path, flags, 0o644)
 
     def keep(self, holder: Holder) -> None:
-        """`holder` is used for a while (a walk over its batches): it becomes the newest, which is never closed to make
-        room."""
+        """Make `holder` the newest, because it is used for a while (a walk over its batches). The newest holder is
+        never closed to make room."""
         kind = self._holders.pop(holder, None)
         if kind is not None:
             self._holders[holder] = kind
 
     def closed(self, holder: Holder) -> None:
-        """`holder` has given its own back."""
+        """Unregister `holder` after it closed its descriptor or mapping."""
         if self._holders.pop(holder, False):
             self.descriptors -= 1
 

@@ -1,8 +1,7 @@
-"""The producer state of a partition in a file: `.snapshot`, version 1 (Kafka: ProducerStateManager,
-ProducerSnapshot.json).
+"""Producer snapshot files: `.snapshot`, version 1 (Kafka: ProducerStateManager, ProducerSnapshot.json).
 
-Layout: version int16, CRC-32C uint32 over what follows it, count int32, then entries of 46 bytes. Only the last batch
-of a producer is in it (A9)."""
+Layout: version int16, CRC-32C uint32 of all bytes after it, count int32, then entries of 46 bytes. The file contains
+only the last batch of each producer (A9)."""
 
 from __future__ import annotations
 
@@ -25,11 +24,11 @@ MAX_INT32 = 0x7FFFFFFF
 
 
 class SnapshotError(Exception):
-    """A snapshot that is torn, corrupt or of another version."""
+    """A snapshot is torn, corrupt or has another version."""
 
 
 def encode(entries: Iterable[ProducerEntry]) -> bytes:
-    """The bytes of a snapshot."""
+    """Return the bytes of a snapshot."""
     body = bytearray(HEADER.size)
     count = 0
     for entry in entries:
@@ -54,7 +53,7 @@ def encode(entries: Iterable[ProducerEntry]) -> bytes:
 
 
 def decode(content: bytes) -> list[ProducerEntry]:
-    """The producers of a snapshot. Raises SnapshotError."""
+    """Return the producers in the bytes of a snapshot. Raises SnapshotError."""
     if len(content) < HEADER.size:
         raise SnapshotError(f"{len(content)} bytes are too few")
     version, crc, count = HEADER.unpack_from(content)
@@ -91,6 +90,6 @@ def write(path: str, entries: Iterable[ProducerEntry], *, sync: bool) -> None:
 
 
 def read(path: str) -> list[ProducerEntry]:
-    """The producers of a snapshot file. Raises OSError, SnapshotError."""
+    """Return the producers in a snapshot file. Raises OSError, SnapshotError."""
     with open(path, "rb") as file:
         return decode(file.read())

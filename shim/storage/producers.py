@@ -1,8 +1,7 @@
-"""What a partition knows of its idempotent and transactional producers (Kafka: ProducerStateManager,
-ProducerAppendInfo).
+"""The producer state of a partition: idempotence and transactions (Kafka: ProducerStateManager, ProducerAppendInfo).
 
-`check_*` decides on what is known, raising the refusal, and changes nothing; `apply_*` changes memory after the write.
-Recovery calls `replay`, which applies without checking: the batch was accepted once."""
+`check_*` validates a batch or marker before the write, raises on an error and changes nothing. `apply_*` updates the
+state after the write. Recovery calls `replay`, which applies without checks because the batch was accepted before."""
 
 from __future__ import annotations
 
@@ -26,8 +25,8 @@ CachedBatch = tuple[int, int, int, int, int]
 
 
 class ProducerEntry:
-    """One producer id on one partition (A2). `batches` are the last five of this epoch; empty after a marker of a new
-    one."""
+    """The state of one producer id on one partition (A2). `batches` are the last five of this epoch; the list is empty
+    after a marker with a new epoch."""
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp_ms", "producer_id", "txn_first_offset")
 
@@ -48,11 +47,11 @@ class ProducerEntry:
 
     @property
     def last_sequence(self) -> int:
-        """Of the last batch of this epoch, -1 when there is none."""
+        """The last sequence number of the last batch of this epoch, -1 if there is none."""
         return self.batches[-1][1] if self.batches else NO_SEQUENCE
 
     def duplicate_of(self, batch: Batch) -> CachedBatch | None:
-        """The cached batch that `batch` repeats exactly (A4), or None."""
+        """Return the cached batch with the same epoch and sequence numbers as `batch` (A4), or None."""
         if batch.producer_epoch == self.epoch:
             first, last = batch.base_sequence, batch.last_sequence
             for cached in self.batches:
@@ -62,7 +61,7 @@ class ProducerEntry:
 
 
 class Marker:
-    """The facts of one transaction marker."""
+    """The fields of one transaction marker."""
 
     __slots__ = ("commit", "coordinator_epoch", "producer_epoch", "producer_id", "timestamp_ms")
 
@@ -77,26 +76,27 @@ class Marker:
 
 
 class Producers:
-    """All producers of one partition. Owned by its `PartitionLog`; event-loop thread only, or recovery's before
-    that."""
+    """The state of all producers of one partition. Owned by its `PartitionLog`; event-loop thread only, after
+    recovery."""
 
     __slots__ = ("_open", "_verifications", "entries", "name", "next_offset", "snapshot_offset")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.entries: dict[int, ProducerEntry] = {}
-        # First offset of each open transaction -> producer id, ascending: a new one begins at the log's end.
+        # First offset of each open transaction -> producer id. Ascending, because a new transaction starts at the log
+        # end offset.
         self._open: dict[int, int] = {}
         self._verifications: dict[int, Verification] = {}
-        # State holds all batches below this offset; the newest snapshot is of this one.
+        # `next_offset`: the state covers all batches below it. `snapshot_offset`: the offset of the newest snapshot.
         self.next_offset = 0
         self.snapshot_offset = 0
 
-    # --- what others ask
+    # --- queries
 
     @property
     def first_open_offset(self) -> int:
-        """Where the oldest open transaction began, -1 when none is open."""
+        """The first offset of the oldest open transaction, -1 if none is open."""
         return next(iter(self._open), NO_OFFSET)
 
     @property
@@ -104,19 +104,19 @@ class Producers:
         return not self.entries
 
     def open_transactions(self) -> dict[int, int]:
-        """First offset -> producer id, ascending."""
+        """Return a map from first offset to producer id of the open transactions, ascending."""
         return dict(self._open)
 
     def is_open(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether the producer has a transaction open at this epoch."""
+        """Whether the producer has an open transaction at this epoch."""
         entry = self.entries.get(producer_id)
         return entry is not None and entry.txn_first_offset != NO_OFFSET and entry.epoch == producer_epoch
 
     def verify(
         self, producer_id: int, base_sequence: int, producer_epoch: int, supports_epoch_bump: bool, now_ms: int
     ) -> Verification:
-        """The guard of a check under way, made or shared: an earlier one stays, with the lowest sequence of both (B9).
-        Raises INVALID_PRODUCER_EPOCH for an epoch below the last seen one."""
+        """Return the verification guard of the producer. An existing guard is shared and keeps the lowest sequence
+        (B9). Raises INVALID_PRODUCER_EPOCH if the epoch is below the last one seen."""
         entry = self.entries.get(producer_id)
         if entry is not None and producer_epoch < entry.epoch:
             raise self._stale_epoch(producer_epoch, entry)
@@ -128,14 +128,14 @@ class Producers:
             guard.lower_to(base_sequence, producer_epoch)
         return guard
 
-    # --- decide
+    # --- check
 
     def check_data(self, batch: Batch, verification: Verification | None, *, client: bool, must_verify: bool) -> None:
-        """Refuse a data batch that is no duplicate and may not follow (A3, A5-A7, A10, B9). `client` is False for the
-        broker's own records, which carry no sequences. Raises KafkaError with the reason."""
+        """Check that a data batch, which is not a duplicate, may be appended next (A3, A5-A7, A10, B9). `client` is
+        False for batches that the broker builds, which have no sequence numbers. Raises ProducerRefusal."""
         entry = self.entries.get(batch.producer_id)
         if batch.is_transactional and not self.is_open(batch.producer_id, batch.producer_epoch):
-            # A stale epoch first: the client can recover from it, from INVALID_TXN_STATE it cannot.
+            # Check the epoch first: a client can recover from INVALID_PRODUCER_EPOCH but not from INVALID_TXN_STATE.
             if entry is not None and batch.producer_epoch < entry.epoch:
                 raise self._stale_epoch(batch.producer_epoch, entry)
             if must_verify and (verification is None or self._verifications.get(batch.producer_id) is not verification):
@@ -176,7 +176,7 @@ class Producers:
             raise self._out_of_order(batch, f"expected {0 if last == MAX_SEQUENCE else last + 1}")
 
     def check_marker(self, marker: Marker, transaction_version: int) -> None:
-        """Refuse a marker of an old epoch or an old coordinator (B11). Raises KafkaError with the reason."""
+        """Check the producer epoch and the coordinator epoch of a marker (B11). Raises ProducerRefusal."""
         entry = self.entries.get(marker.producer_id)
         if entry is None:
             entry = ProducerEntry(marker.producer_id)
@@ -202,7 +202,7 @@ class Producers:
     # --- apply
 
     def apply_data(self, batch: Batch, base_offset: int, last_offset: int, max_timestamp: int) -> None:
-        """The data batch is in the log at these offsets."""
+        """Update the state after a data batch was appended at these offsets."""
         entry = self.entries.get(batch.producer_id)
         if entry is None:
             entry = self.entries[batch.producer_id] = ProducerEntry(batch.producer_id)
@@ -216,13 +216,13 @@ class Producers:
         if batch.is_transactional and entry.txn_first_offset == NO_OFFSET:
             entry.txn_first_offset = base_offset
             self._open[base_offset] = batch.producer_id
-        # The guard served its one append (B9).
+        # A guard is valid for one append (B9).
         if batch.is_transactional and self._verifications:
             self._verifications.pop(batch.producer_id, None)
 
     def apply_marker(self, marker: Marker, offset: int) -> tuple[int, int] | None:
-        """The marker is in the log at `offset`. Answers (first offset, last stable offset) of the transaction that it
-        ended, or None when none was open."""
+        """Update the state after a marker was appended at `offset`. Returns (first offset of the transaction that it
+        ended, last stable offset), or None if no transaction was open."""
         entry = self.entries.get(marker.producer_id)
         if entry is None:
             entry = self.entries[marker.producer_id] = ProducerEntry(marker.producer_id)
@@ -242,14 +242,14 @@ class Producers:
         return first_offset, next(iter(self._open), offset + 1)
 
     def replay(self, batch: Batch, marker: Marker | None) -> tuple[int, int] | None:
-        """Apply a stored batch with a producer id, unchecked. The answer is `apply_marker`'s."""
+        """Apply a stored batch with a producer id, without checks. Returns the result of `apply_marker`, or None."""
         if marker is not None:
             return self.apply_marker(marker, batch.base_offset)
         if not batch.is_control:
             self.apply_data(batch, batch.base_offset, batch.last_offset, batch.max_timestamp)
             return None
-        # Compaction emptied the marker, and kept it for its epoch: that still fences (Kafka forgets it here), and ends
-        # what a snapshot from before it calls open.
+        # Compaction emptied this marker and kept it for its epoch. The epoch still fences older producers (Kafka
+        # forgets it here), and the marker ends a transaction that an older snapshot contains as open.
         entry = self.entries.get(batch.producer_id)
         if entry is not None:
             self._open.pop(entry.txn_first_offset, None)
@@ -263,7 +263,7 @@ class Producers:
     # --- life
 
     def load(self, entries: list[ProducerEntry], offset: int, now_ms: int, expiration_ms: int) -> None:
-        """Take over a snapshot of `offset`, without what has expired meanwhile (A9)."""
+        """Load the entries of the snapshot at `offset`, except those that have expired (A9)."""
         self.entries = {entry.producer_id: entry for entry in entries if not is_expired(entry, now_ms, expiration_ms)}
         self._open = {
             entry.txn_first_offset: entry.producer_id
@@ -273,7 +273,7 @@ class Producers:
         self.next_offset = self.snapshot_offset = offset
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers that were silent for `producer.id.expiration.ms`; answers how many (A9)."""
+        """Remove producers that were inactive for `producer.id.expiration.ms`. Returns how many (A9)."""
         if not self.entries and not self._verifications:
             return 0
         gone = [entry.producer_id for entry in self.entries.values() if is_expired(entry, now_ms, expiration_ms)]
@@ -284,11 +284,12 @@ class Producers:
         return len(gone)
 
     def take_verifications(self, other: Producers) -> None:
-        """Requests under way hold the guards of `other`, which this object replaces."""
+        """Take over the verification guards of `other`, which this object replaces, because pending requests hold
+        them."""
         self._verifications = other._verifications
 
     def clear(self, offset: int) -> None:
-        """Forget everything; the log begins anew at `offset`."""
+        """Remove all state. The log starts again at `offset`."""
         self.entries = {}
         self._open = {}
         self._verifications = {}
@@ -314,8 +315,8 @@ class Producers:
 
 
 class ProducerRefusal(KafkaError):
-    """A refused idempotent or transactional write. Kafka sends no message with these codes: `message` is None on the
-    wire and `reason` is for the log and for `transactions explain`."""
+    """A rejected idempotent or transactional append. Kafka sends no error message with these codes, so `message` is
+    None. `reason` goes to the broker's log and to `transactions explain`."""
 
     def __init__(self, code: ErrorCode, reason: str) -> None:
         super().__init__(code, None)
@@ -326,7 +327,7 @@ class ProducerRefusal(KafkaError):
 
 
 def is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
-    """Silent for too long by record time, and no transaction open."""
+    """Whether the producer has no open transaction and its last record timestamp is `expiration_ms` or more ago."""
     return entry.txn_first_offset == NO_OFFSET and now_ms - entry.last_timestamp_ms >= expiration_ms
 
 

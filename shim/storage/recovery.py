@@ -1,9 +1,10 @@
-"""From files to a `PartitionLog`: after a clean stop by reading as little as possible, after a crash by scanning what
-was not known to be on the disk (Kafka: LogLoader).
+"""Load a `PartitionLog` from its files (Kafka: LogLoader).
 
-What a crash can leave: a torn batch at the end, indexes and snapshots that are behind or torn, half of a compaction's
-swap. The torn tail is cut at the first bad batch, indexes are rebuilt, producer state comes from the newest good
-snapshot and the batches after it."""
+After a clean stop as little as possible is read. After a crash everything from the recovery point on is scanned.
+
+A crash can leave a torn batch at the end of the log, indexes and snapshots that are behind or torn, and a partly
+completed swap of compacted segments. Recovery truncates the log at the first invalid batch, rebuilds the indexes, and
+loads the producer state from the newest valid snapshot and the batches after it."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class Start:
-    """What the checkpoints of the data directory say about one partition."""
+    """The checkpointed state of one partition: clean stop or not, log start offset, recovery point."""
 
     __slots__ = ("clean", "recovery_point", "start_offset")
 
@@ -38,21 +39,21 @@ class Start:
 
 
 def load(log: PartitionLog, home: Home, start: Start) -> None:
-    """Fill `log` from its directory. Raises OSError."""
+    """Load `log` from its directory. Raises OSError."""
     _Loader(log, home, start).run()
 
 
 class _Loader:
-    """The work of one `load`."""
+    """The state of one `load` call."""
 
     def __init__(self, log: PartitionLog, home: Home, start: Start) -> None:
         self.log = log
         self.home = home
         self.start = start
         self.now_ms = home.clock.now_ms()
-        # Offsets of the snapshot files; those found bad are removed from it.
+        # Offsets of the snapshot files. Invalid ones are removed.
         self.snapshots: list[int] = []
-        # `log.producers` holds exactly the batches below this offset; -1: nothing was built yet.
+        # `log.producers` covers exactly the batches below this offset; -1: not built yet.
         self.state_offset = -1
 
     def run(self) -> None:
@@ -79,7 +80,8 @@ class _Loader:
     # --- segments
 
     def recover_segments(self, files: dict[str, int]) -> None:
-        """Rebuild the segments that may be torn (after a crash: from the recovery point) or lack an index."""
+        """Rebuild the segments that may be torn (after a crash, from the recovery point on) or have a missing or
+        damaged index."""
         log = self.log
         torn_from = len(log.segments)
         if not self.start.clean and log.segments:
@@ -108,7 +110,8 @@ class _Loader:
                     cut = number >= torn_from
 
     def recover_segment(self, number: int, segment: Segment) -> int:
-        """Scan one segment; its `.txnindex` needs the producers' state from before it. Answers the bytes cut."""
+        """Rebuild one segment and return the number of bytes cut. Its `.txnindex` is rebuilt too, which requires the
+        producer state at its base offset."""
         log = self.log
         self.producers_at(segment.base_offset)
 
@@ -119,7 +122,7 @@ class _Loader:
 
         cut_bytes = segment.rebuild(log.config.index_interval_bytes, on_batch)
         if number + 1 < len(log.segments):
-            segment.store_indexes()  # the active one's go to their files at its end
+            segment.store_indexes()  # those of the active segment are stored when it is rolled or closed
         later = log.segments[number + 1].base_offset if number + 1 < len(log.segments) else 0
         self.state_offset = log.producers.next_offset if cut_bytes else max(later, log.producers.next_offset)
         return cut_bytes
@@ -127,7 +130,7 @@ class _Loader:
     # --- offsets
 
     def load_offsets(self) -> None:
-        """Log end and start, at least one segment, epochs inside them."""
+        """Set the log start and end offsets, make sure there is a segment, truncate the leader epochs to the log."""
         log, start = self.log, self.start
         end_offset = log.segments[-1].read_next_offset() if log.segments else start.start_offset
         if end_offset < start.start_offset:
@@ -159,8 +162,8 @@ class _Loader:
     # --- producers
 
     def drop_stray_snapshots(self) -> None:
-        """Keep the snapshots at the base of a segment, and the newest behind the last base; none may claim what the log
-        does not hold."""
+        """Keep the snapshots at segment base offsets and the newest one after the last base offset. Remove all others,
+        including those above the log end offset."""
         log = self.log
         bases = {segment.base_offset for segment in log.segments}
         stray = [offset for offset in self.snapshots if offset not in bases and offset <= log.log_end_offset]
@@ -173,7 +176,7 @@ class _Loader:
         log = self.log
         producers = log.producers
         if not self.snapshots and self.start.clean and self.state_offset < 0:
-            # A clean stop leaves a snapshot wherever there is state to keep.
+            # A clean stop writes a snapshot if there is producer state, so there is none.
             producers.clear(log.log_end_offset)
             producers.snapshot_offset = log.log_end_offset
             return
@@ -181,7 +184,8 @@ class _Loader:
         producers.expire(self.now_ms, self.home.config.producer_id_expiration_ms)
 
     def producers_at(self, offset: int) -> None:
-        """Build the state of all batches below `offset`: the newest good snapshot at or below it, then what follows."""
+        """Build the producer state of all batches below `offset` from the newest valid snapshot at or below it and the
+        batches after that."""
         log = self.log
         producers = log.producers
         if self.state_offset == offset:
@@ -221,13 +225,13 @@ def _replay(log: PartitionLog, end_offset: int) -> None:
         for batch in segment.walk(found[0]):
             if batch.base_offset >= end_offset:
                 break
-            # The log may start inside a batch (DeleteRecords), which counts as a whole.
+            # The log start offset may be inside a batch (DeleteRecords). The whole batch is applied.
             if batch.last_offset >= first:
                 replay_batch(log, segment, batch, index=False)
 
 
 def replay_batch(log: PartitionLog, segment: Segment, batch: Batch, *, index: bool = True) -> None:
-    """Apply a stored batch to the producers; with `index` an abort marker also goes to the segment's `.txnindex`."""
+    """Apply a stored batch to the producer state. With `index`, an abort marker is also added to the `.txnindex`."""
     producers = log.producers
     if batch.producer_id >= 0:
         marker = _marker_of(segment, batch) if batch.is_control and batch.record_count > 0 else None
@@ -242,12 +246,12 @@ def _marker_of(segment: Segment, batch: Batch) -> Marker | None:
         record = next(iterate(segment.read(batch.position, batch.size_bytes)))
         commit, coordinator_epoch = parse_marker(record.key or b"", record.value or b"")
     except (BatchError, ValueError, StopIteration):
-        return None  # a control record of another kind, as the metadata log has them
+        return None  # another control record type, as in the metadata log
     return Marker(batch.producer_id, batch.producer_epoch, coordinator_epoch, commit, record.timestamp)
 
 
 def list_files(directory: str) -> dict[str, int]:
-    """Name -> size of the .log files, 0 of all others (their size is not asked for)."""
+    """Return a map from file name to size. Only .log files have their size; it is 0 for all others."""
     with os.scandir(directory) as entries:
         return {
             entry.name: entry.stat().st_size if entry.name.endswith(names.LOG) else 0
@@ -257,15 +261,15 @@ def list_files(directory: str) -> dict[str, int]:
 
 
 def finish_swaps(directory: str, files: dict[str, int]) -> dict[str, int]:
-    """Bring a directory in which a crash interrupted a compaction to its state before or after it; answers its files.
+    """Complete or undo a compaction swap that a crash interrupted. Returns the files of the directory afterwards.
 
-    `.cleaned` files are a swap that had not been decided: away with them, and with swap files at or above them. What is
-    left as `.swap` was decided: the segments that it replaces go, and it takes their names."""
+    A `.cleaned` file means that its swap had not started: it is removed, and so are all `.swap` files at or above it.
+    The remaining `.swap` files are complete: the segments that they replace are removed, and they lose the suffix."""
     cleaned = [names.offset_of(name) for name in files if name.endswith(names.CLEANED)]
     first_undecided = min(cleaned, default=None)
     for name in list(files):
         undecided = first_undecided is not None and names.offset_of(name) >= first_undecided
-        # `.checkpoint.deleted` is a snapshot of the metadata log, which has its own life.
+        # `.checkpoint.deleted` is a snapshot of the metadata log, not a segment file, and stays.
         deleted = name.endswith(names.DELETED) and ".checkpoint" not in name
         if deleted or name.endswith(names.CLEANED) or (name.endswith(names.SWAP) and undecided):
             os.unlink(f"{directory}/{name}")

@@ -1,5 +1,4 @@
-"""Bringing a partition back that went offline: what its files hold is recovered as after a crash, in place, without a
-restart of the broker."""
+"""Reopening of an offline partition: its files are recovered as after a crash, without a restart of the broker."""
 
 from __future__ import annotations
 
@@ -24,8 +23,8 @@ COPY_BYTES = 1 << 20
 
 
 def reopen(log: PartitionLog, home: Home) -> None:
-    """Load an offline partition anew; whoever holds the object goes on with it. Raises OSError, ValueError; then it is
-    offline as before."""
+    """Reload an offline partition in place, so that references to `log` stay valid. Raises OSError, ValueError; the
+    partition then stays offline as before."""
     segments, epochs, producers = log.segments, log.epochs, log.producers
     end_offset, start_offset = log.log_end_offset, log.log_start_offset
     try:
@@ -58,7 +57,8 @@ def reopen(log: PartitionLog, home: Home) -> None:
 
 
 def _cut_refused(active: Segment, end_offset: int) -> None:
-    """What is behind the last batch that counts was refused: the recovery must not find it."""
+    """Truncate the active segment after `end_offset`. The bytes there belong to appends that were refused, and recovery
+    must not load them."""
     path = active.path(names.LOG)
     try:
         size_bytes = os.stat(path).st_size
@@ -74,8 +74,8 @@ def _cut_refused(active: Segment, end_offset: int) -> None:
 
 
 def _write_again(path: str) -> None:
-    """Write the file's bytes over themselves. After a failed fsync the kernel takes the pages for written, and a later
-    fsync would succeed without them."""
+    """Rewrite all bytes of a file in place. After a failed fsync the kernel marks the lost pages as clean, so a later
+    fsync would succeed without writing them."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

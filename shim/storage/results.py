@@ -1,4 +1,4 @@
-"""What a partition's log answers: plain values, no behaviour."""
+"""Result and error types of a partition log. They are plain values without behaviour."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ READ_COMMITTED = 1
 
 
 class Appended:
-    """The outcome of one append.
+    """The result of one append.
 
-    ``duplicate`` is True when the batch was one of the producer's cached five: nothing was written and the other fields
-    are those of the first time. ``append_time_ms`` is -1 on a CreateTime topic, unless it is a duplicate (A4).
-    ``flushed`` is None, or a future that `flush.messages` demands be done before the answer leaves.
+    ``duplicate`` is True if the batch repeats one of the producer's five cached batches. Then nothing was written, and
+    the other fields are those of the original append. ``append_time_ms`` is -1 on a CreateTime topic, except for a
+    duplicate (A4). ``flushed`` is None, or the future of an fsync that must complete before the response is sent
+    (`flush.messages`).
     """
 
     __slots__ = (
@@ -53,12 +54,12 @@ class Appended:
 
 
 class Fetched:
-    """The outcome of one read.
+    """The result of one read.
 
-    ``records`` is a list of buffers that together are whole batches, first the one that holds the fetch offset; it is
-    empty at the end. The buffers own what they show: they stay valid after a roll, a deletion or a compaction.
-    ``aborted`` is None under read_uncommitted, else the list of (producer_id, first_offset) in the order of the abort
-    markers (B14).
+    ``records`` is a list of buffers, which together are whole batches. The first batch contains the fetch offset. The
+    list is empty if there is nothing to read. The buffers stay valid after a roll, a deletion or a compaction.
+    ``aborted`` is None for read_uncommitted, else the list of (producer_id, first_offset) of aborted transactions in
+    the order of their markers (B14).
     """
 
     __slots__ = ("aborted", "high_watermark", "last_stable_offset", "log_start_offset", "records", "size_bytes")
@@ -81,7 +82,7 @@ class Fetched:
 
 
 class FoundOffset:
-    """The answer of an offset look-up; offset and timestamp are -1 and the epoch is -1 where nothing was found."""
+    """The result of an offset lookup. Offset, timestamp and leader epoch are -1 if nothing was found."""
 
     __slots__ = ("leader_epoch", "offset", "timestamp_ms")
 
@@ -92,7 +93,7 @@ class FoundOffset:
 
 
 class ProducerStatus:
-    """One active producer of a partition, as DescribeProducers shows it; -1 where there is none."""
+    """One active producer of a partition, as DescribeProducers returns it. A field without a value is -1."""
 
     __slots__ = (
         "coordinator_epoch",
@@ -121,7 +122,8 @@ class ProducerStatus:
 
 
 class RecordsError(KafkaError):
-    """A batch refused for some of its records: `record_errors` are (index, message) for Produce v8 and above."""
+    """A batch rejected because of some of its records. `record_errors` are (batch index, message), sent in Produce v8
+    and above."""
 
     def __init__(self, code: ErrorCode, message: str, record_errors: list[tuple[int, str]]) -> None:
         super().__init__(code, message)
@@ -129,11 +131,11 @@ class RecordsError(KafkaError):
 
 
 class NotOneBatchError(KafkaError):
-    """Bytes that are not exactly one batch of format 2, which Kafka refuses before it looks at the log."""
+    """The bytes are not exactly one batch of magic 2. Kafka rejects them before it accesses the log."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.INVALID_RECORD, message)
 
 
 class StorageError(Exception):
-    """A data directory that cannot be used, in a sentence for the operator."""
+    """A data directory cannot be used. The message is a sentence for the operator."""

@@ -1,4 +1,4 @@
-"""Which segments may go: by start offset, size and time (Kafka: UnifiedLog.deleteOldSegments)."""
+"""Retention: deletes old segments by log start offset, size and time (Kafka: UnifiedLog.deleteOldSegments)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# (segment, the next segment or None) -> whether it may go
+# (segment, the next segment or None) -> whether the segment may be deleted
 Condition = Callable[["Segment", "Segment | None"], bool]
 
 
 def delete_old_segments(log: PartitionLog, home: Home, now_ms: int) -> int:
-    """Apply the topic's retention; answers how many segments went. Raises OSError.
+    """Apply the topic's retention. Returns the number of deleted segments. Raises OSError.
 
-    A segment goes only when all before it go. The active one goes too when it is over its time or size: it is rolled
-    first. A clock that went backwards makes segments look younger: they stay longer, none goes early. With
-    `retention.ms` or `retention.bytes` -1 that rule is off. A topic that is only compacted loses just what
-    DeleteRecords released."""
+    Segments are deleted from the oldest on, without gaps. If the active segment exceeds the time or size limit too, it
+    is rolled first and then deleted. If the clock goes backwards, segments look younger and are deleted later, never
+    too early. `retention.ms` or `retention.bytes` of -1 disables that limit. In a topic with only
+    `cleanup.policy=compact`, only segments below the log start offset (DeleteRecords) are deleted."""
     count = _delete_while(log, home, now_ms, "below the log start offset", _below_start(log))
     if log.config.delete:
         if log.config.retention_bytes >= 0:
@@ -85,15 +85,15 @@ def _delete_while(log: PartitionLog, home: Home, now_ms: int, reason: str, may_g
 
 
 def retire_segment(segment: Segment, home: Home, delay_ms: int) -> None:
-    """Rename the files to `.deleted` and remove them after `file.delete.delay.ms`. Views that readers hold stay
-    valid."""
+    """Rename a segment's files to `.deleted` and remove them after `delay_ms` (`file.delete.delay.ms`). Buffers that
+    readers hold stay valid."""
     segment.abandon()
     segment.rename(names.DELETED)
     home.later(delay_ms, segment.remove)
 
 
 def retire_snapshot(directory: str, offset: int) -> None:
-    """Remove the producer snapshot of a segment that is gone; none is no error."""
+    """Remove the producer snapshot of a deleted segment. Does nothing if there is none."""
     try:
         os.unlink(f"{directory}/{names.file_name(offset, names.SNAPSHOT)}")
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""One segment of a partition: the .log file, its indexes, and when it is full (Kafka: LogSegment)."""
+"""One segment of a partition: its .log file, its indexes, and the rules when to roll (Kafka: LogSegment)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ NO_TIMESTAMP = -1
 
 
 class Segment:
-    """The batches from `base_offset` up to the next segment's. Owned by its `PartitionLog`; event-loop thread only.
+    """The batches from `base_offset` to the base offset of the next segment. Owned by its `PartitionLog`; event-loop
+    thread only.
 
-    Files appear at the first append; the descriptor and the indexes are opened at their first use."""
+    The files are created at the first append. The descriptor and the indexes are opened at their first use."""
 
     __slots__ = (
         "_fd",
@@ -56,23 +57,23 @@ class Segment:
         # fixed
         self.base_offset = base_offset
         self._files = files
-        # what a rename changes
+        # changed by a rename
         self.directory = directory
         self.suffix = suffix
-        # of the content; None: not read from the files yet
+        # Facts about the contents; None: not yet read from the files.
         self.size_bytes = 0
         self.created_ms = created_ms
         self.bytes_since_index = 0
         self.first_timestamp_ms: int | None = None
         self.max_timestamp_ms: int | None = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
-        # of the configuration `_limits_of`; None: to be looked up
+        # Roll limits, computed from the configuration `_limits_of`; None: not computed yet.
         self._limits_of: TopicConfig | None = None
         self._longest_wait_ms = 0
         self._is_index_full = False
         # opened lazily
         self._fd = -1
-        # How many FileRecords show bytes of it; with one, what is abandoned stays readable.
+        # How many FileRecords refer to the file. While there is one, an abandoned segment stays readable.
         self._retained = 0
         self._is_abandoned = False
         self._offset_index: OffsetIndex | None = None
@@ -82,12 +83,12 @@ class Segment:
     # --- files
 
     def path(self, suffix: str) -> str:
-        """Of one of the four files."""
+        """Return the path of one of the segment's files; `suffix` is one of `names.SEGMENT_SUFFIXES`."""
         return f"{self.directory}/{self.base_offset:020d}{suffix}{self.suffix}"
 
     @property
     def fd(self) -> int:
-        """The descriptor of the .log file, for reading and appending; made when missing. Raises OSError."""
+        """The descriptor of the .log file, for reading and appending. Creates a missing file. Raises OSError."""
         if self._fd < 0:
             flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
             if not self._is_abandoned:
@@ -98,7 +99,7 @@ class Segment:
         return self._fd
 
     def _make_index_files(self) -> None:
-        # Kafka complains of a .log file without them when it opens the directory; a file that exists is left as it is.
+        # Kafka logs an error for a .log file without index files when it opens the directory. Existing files are kept.
         for name in (names.INDEX, names.TIME_INDEX):
             os.close(os.open(self.path(name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
 
@@ -131,7 +132,7 @@ class Segment:
         return self._txn_index
 
     def has_damaged_index(self) -> bool:
-        """Whether one of its indexes cannot be what this segment's log needs. Raises OSError of the system's."""
+        """Whether an index of this segment is damaged. Raises OSError for errors other than EIO."""
         try:
             return self.offset_index.count < 0 or self.time_index.last[1] < 0 or len(self.txn_index) < 0
         except OSError as err:
@@ -140,21 +141,22 @@ class Segment:
             return True
 
     def attach(self, size_bytes: int) -> None:
-        """The .log file exists with this size; facts that are not known yet are read when they are asked for."""
+        """Take over an existing .log file of this size. Other facts are read from the files at their first use."""
         self.size_bytes = size_bytes
         if size_bytes:
             self.max_timestamp_ms = None
 
     def close_file(self) -> None:
-        """Give the descriptor back; the next use opens it again. It stays while answers send a file that may be
-        unlinked."""
+        """Close the descriptor; the next use opens it again. It stays open if the segment is abandoned and FileRecords
+        still refer to the file, which may be unlinked."""
         if self._fd >= 0 and not (self._is_abandoned and self._retained):
             os.close(self._fd)
             self._fd = -1
             self._files.closed(self)
 
     def store_indexes(self) -> None:
-        """Hand all index entries to the operating system; the last time entry is the segment's maximum, as in Kafka."""
+        """Write all index entries to their files. The last time index entry is the segment's maximum timestamp, as in
+        Kafka."""
         if not self.size_bytes and self._offset_index is None:
             return
         timestamp_ms, offset = self.max_timestamp()
@@ -164,26 +166,26 @@ class Segment:
         self.time_index.store()
 
     def close(self) -> None:
-        """Store the indexes and give everything back. Raises OSError."""
+        """Store the indexes and close all files. Raises OSError."""
         if self._offset_index is not None or self._time_index is not None or self._has_unstored_facts():
             self.store_indexes()
         self.close_file()
         self._drop_indexes()
 
     def _has_unstored_facts(self) -> bool:
-        # A segment that was only found at the start has none, unless an older life left it without an index: Kafka
-        # repairs that at its start, which is slow; so even empty ones are written.
+        # A segment that was found at the start and never used has none. If its index file is missing, the indexes are
+        # written even if empty, because Kafka would rebuild them at its start, which is slow.
         if not self.size_bytes:
             return False
         return self.max_timestamp_ms is not None or not os.path.exists(self.path(names.INDEX))
 
     def abandon(self) -> None:
-        """Give everything back, storing nothing (an offline or deleted partition). The descriptor stays with the
-        answers that still send the file's bytes, which may be unlinked by then."""
+        """Close all files without storing anything (offline or deleted partition). The .log descriptor stays open while
+        FileRecords refer to it, because the file may be unlinked before their bytes are sent."""
         self._is_abandoned = True
         self._drop_indexes()
         if self._retained:
-            with suppress(OSError):  # those answers end with their connections, as in Kafka
+            with suppress(OSError):  # those responses fail and their connections close, as in Kafka
                 _ = self.fd
         else:
             self.close_file()
@@ -195,17 +197,17 @@ class Segment:
         self._offset_index = self._time_index = self._txn_index = None
 
     def retain(self) -> None:
-        """An answer shows bytes of the file: keep them readable until `release`."""
+        """Keep the file readable until `release`, because a FileRecords refers to it."""
         self._retained += 1
 
     def release(self) -> None:
-        """The opposite of `retain`."""
+        """Undo one `retain`; the last one closes the file of an abandoned segment."""
         self._retained -= 1
         if self._is_abandoned and not self._retained:
             self.close_file()
 
     def moved(self, directory: str, suffix: str | None = None) -> None:
-        """The files have been renamed by the caller."""
+        """Update the paths after the caller renamed the files."""
         self.directory = directory
         if suffix is not None:
             self.suffix = suffix
@@ -218,8 +220,8 @@ class Segment:
                 index.path = self.path(name)
 
     def rename(self, suffix: str) -> None:
-        """Change the suffix of all files that exist (`.deleted`, `.swap`, none). Recovery sorts out a crash in
-        between."""
+        """Rename all existing files to a new suffix (`.deleted`, `.swap` or none). Recovery handles a crash between the
+        renames."""
         for name in (names.INDEX, names.TIME_INDEX, names.TXN_INDEX, names.LOG):
             source = self.path(name)
             try:
@@ -229,7 +231,7 @@ class Segment:
         self.moved(self.directory, suffix)
 
     def remove(self) -> None:
-        """Delete all files; missing ones are no error."""
+        """Delete all files. Missing files are ignored."""
         for name in names.SEGMENT_SUFFIXES:
             try:
                 os.unlink(self.path(name))
@@ -237,7 +239,7 @@ class Segment:
                 continue
 
     def sync_paths(self) -> list[str]:
-        """The files that make the segment durable."""
+        """Return the paths of the files that an fsync must cover."""
         return [self.path(name) for name in names.SEGMENT_SUFFIXES]
 
     # --- append
@@ -256,7 +258,7 @@ class Segment:
         return self._is_index_full or self.waited_ms(max_timestamp_ms, now_ms) > self._longest_wait_ms
 
     def _set_limits(self, config: TopicConfig) -> None:
-        """What `is_full` compares with, which changes with the configuration and with the indexes alone."""
+        """Compute the limits of `is_full`. They depend only on the configuration and the indexes."""
         limit_ms = min(config.segment_ms, config.max_compaction_lag_ms) if config.compact else config.segment_ms
         self._longest_wait_ms = limit_ms - self._jitter_ms(config)
         limit = config.segment_index_bytes
@@ -267,7 +269,8 @@ class Segment:
         self._limits_of = config
 
     def waited_ms(self, max_timestamp_ms: int, now_ms: int) -> int:
-        """Age for rolling: by record time where records have one (as Kafka), else since the segment was made."""
+        """Return the age in ms that `segment.ms` is compared with: by record timestamps if there are any (as in Kafka),
+        else the time since the segment was created."""
         if self.first_timestamp_ms is None and self.size_bytes:
             self.first_timestamp_ms = _header_max_timestamp(self.fd)
         if self.first_timestamp_ms is not None and self.first_timestamp_ms >= 0:
@@ -276,15 +279,15 @@ class Segment:
 
     def _jitter_ms(self, config: TopicConfig) -> int:
         bound = min(config.segment_jitter_ms, config.segment_ms)
-        # Spread by name instead of a dice: the same segment rolls at the same time after a restart.
+        # The jitter is derived from the path, not random, so a segment rolls at the same time after a restart.
         return crc32c(self.path("").encode()) % bound if bound > 0 else 0
 
     def append(
         self, buffers: Sequence[Any], size_bytes: int, last_offset: int, max_timestamp_ms: int, interval_bytes: int
     ) -> None:
-        """Write one batch at the end and index it. Raises OSError; then the file is cut back and memory is as
-        before."""
-        # Whatever may fail comes before the write: behind it nothing may keep the batch from counting.
+        """Append one batch and index it. If it raises OSError, the file is truncated to its old size and the state in
+        memory is unchanged."""
+        # Every step that can fail comes before the write. After the write the batch must count.
         position = self.size_bytes
         known_ms = self.max_timestamp_ms
         if known_ms is None:
@@ -292,7 +295,7 @@ class Segment:
         must_index = self.bytes_since_index > interval_bytes
         if must_index:
             self.offset_index, self.time_index.last  # noqa: B018  (loads them)
-        fd = self.fd  # last: what was opened before may have closed it, to stay within the budget
+        fd = self.fd  # last, because opening other files may have closed it to stay within the budget
         try:
             append(fd, buffers)
         except BaseException:
@@ -309,7 +312,8 @@ class Segment:
         self.bytes_since_index += size_bytes
 
     def _cut_back(self, position: int) -> None:
-        """Remove what a failed write left. Raises EIO when that fails: the file may hold a batch that was refused."""
+        """Truncate the file after a failed write. Raises EIO if that fails, because the file may then contain a batch
+        whose append was refused."""
         try:
             os.ftruncate(self.fd, position)
         except OSError as err:
@@ -322,29 +326,30 @@ class Segment:
             self.offset_index.add(last_offset - self.base_offset, position)
             self.time_index.maybe_add(self.max_timestamp()[0], self.max_timestamp_offset - self.base_offset)
         except (OSError, ValueError):
-            # The batch is in; an index entry that could not be stored stays in memory and is tried again.
+            # The batch is in the log. An index entry that could not be stored stays in memory and is stored later.
             return
         self.bytes_since_index = 0
 
     # --- read
 
     def find(self, offset: int, from_position: int = 0) -> tuple[int, int, int, int] | None:
-        """(position, size, base offset, last offset) of the first batch that ends at or after `offset`, or None."""
+        """Return (position, size, base offset, last offset) of the first batch whose last offset is >= `offset`, or
+        None."""
         _, position = self.offset_index.lookup(offset - self.base_offset) if offset > self.base_offset else (0, 0)
         return find_batch(self.fd, max(position, from_position), self.size_bytes, offset)
 
     def read(self, position: int, size_bytes: int) -> bytes:
-        """A copy of the stored bytes; less only at the end of the file. Raises OSError."""
+        """Return a copy of the stored bytes, fewer only at the end of the file. Raises OSError."""
         return read(self.fd, position, size_bytes)
 
     def walk(self, position: int = 0, *, check_crc: bool = False, next_offset: int | None = None) -> Walk:
-        """Its batches from `position`, which must be the start of one."""
+        """Iterate over the batches from `position`, which must be the start of a batch."""
         start = self.base_offset if next_offset is None else next_offset
         self._files.keep(self)
         return Walk(self.fd, position, self.size_bytes, check_crc, start)
 
     def max_timestamp(self) -> tuple[int, int]:
-        """(timestamp, last offset of its batch) of the greatest timestamp; (-1, base offset) when there is none."""
+        """Return (greatest timestamp, last offset of the batch with it), or (-1, base offset) if there is none."""
         if self.max_timestamp_ms is None:
             timestamp_ms, relative = self.time_index.last
             self.max_timestamp_ms = timestamp_ms
@@ -352,7 +357,8 @@ class Segment:
         return self.max_timestamp_ms, self.max_timestamp_offset
 
     def largest_timestamp_ms(self) -> int:
-        """The greatest record timestamp, or the file's modification time where records have none (retention)."""
+        """Return the greatest record timestamp, or the file's modification time if records have none. Used by
+        retention."""
         timestamp_ms = self.max_timestamp()[0]
         if timestamp_ms >= 0:
             return timestamp_ms
@@ -362,7 +368,8 @@ class Segment:
             return self.created_ms
 
     def read_next_offset(self) -> int:
-        """The offset after the last batch, found from the last index entry; `base_offset` when empty."""
+        """Return the offset after the last batch, or `base_offset` if the segment is empty. Reads from the last index
+        entry on."""
         next_offset = self.base_offset
         index = self.offset_index
         position = index.at(index.count - 1)[1] if index.count else 0
@@ -373,10 +380,11 @@ class Segment:
     # --- repair
 
     def rebuild(self, interval_bytes: int, on_batch: Callable[[Batch], None]) -> int:
-        """Scan everything with its checksums, cut the file at the first bad batch, make the indexes anew. `on_batch`
-        sees every good batch, before any later one is read. Answers the bytes that were cut. Raises OSError."""
+        """Scan all batches and verify their CRCs, truncate the file at the first invalid batch, rebuild the indexes.
+        `on_batch` is called with each valid batch before the next one is read. Returns the number of bytes cut. Raises
+        OSError."""
         self._limits_of = None
-        # What they held counts for nothing, damaged or not.
+        # The old index entries are discarded, damaged or not.
         self._offset_index = OffsetIndex.empty(self.path(names.INDEX), self._files)
         self._time_index = TimeIndex.empty(self.path(names.TIME_INDEX), self._files)
         self._txn_index = None
@@ -389,7 +397,8 @@ class Segment:
         for batch in walk:
             if batch.max_timestamp > self.max_timestamp()[0]:
                 self.max_timestamp_ms, self.max_timestamp_offset = batch.max_timestamp, batch.last_offset
-            # An offset too far from the base cannot be indexed (a flaw of old Kafka versions); reading walks over it.
+            # An offset too far above the base offset (written by a bug of old Kafka versions) cannot be indexed; reads
+            # find it by scanning.
             if (
                 batch.position - last_entry > interval_bytes
                 and batch.last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
@@ -405,12 +414,12 @@ class Segment:
         return cut_bytes
 
     def cut(self, position: int) -> None:
-        """Cut the .log file; the indexes are the caller's matter."""
+        """Truncate the .log file to `position` bytes. The caller truncates the indexes."""
         os.ftruncate(self.fd, position)
         self.size_bytes = position
 
     def truncate_to(self, offset: int) -> int:
-        """Drop the batches that end at or after `offset` (whole batches); answers the bytes dropped."""
+        """Remove the batches whose last offset is >= `offset`. Returns the number of bytes removed."""
         found = self.find(offset)
         self._limits_of = None
         self.offset_index.truncate_to(offset - self.base_offset)

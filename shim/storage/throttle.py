@@ -1,4 +1,4 @@
-"""A bound on bytes per second, for work in a thread of its own."""
+"""A limit on bytes per second for work in a separate thread."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Throttle:
         self._pause = clock.pause()
 
     def take(self, size_bytes: int) -> None:
-        """Account for bytes, and wait when they came too fast."""
+        """Count `size_bytes`, and wait if the rate is too high."""
         self._unchecked += size_bytes
         if self._unchecked < CHECK_BYTES:
             return
@@ -33,5 +33,5 @@ class Throttle:
             self._pause.wait(wait_ms)
 
     def stop(self) -> None:
-        """Let everyone go on at once, now and later."""
+        """End all current and future waits."""
         self._pause.stop()

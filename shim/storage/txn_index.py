@@ -1,8 +1,8 @@
 """The aborted transactions of one segment, in the order of their markers: `.txnindex` (Kafka: TransactionIndex,
 AbortedTxn).
 
-One entry of 34 bytes: version int16 (0), producer id, first offset, last offset (of the marker), last stable offset,
-int64. The last offsets ascend; first offsets need not."""
+An entry has 34 bytes: version int16 (0), then as int64 the producer id, first offset, last offset (of the marker) and
+last stable offset. The last offsets ascend; the first offsets need not."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ VERSION = 0
 
 
 class TxnIndex:
-    """Read whole at its first use; written through at each append; no file exists before the first entry."""
+    """The transaction index of one segment. It is read completely at its first use. Each append writes to the file. The
+    file does not exist before the first entry."""
 
     __slots__ = ("_files", "first_offsets", "last_offsets", "last_stable_offsets", "path", "producer_ids")
 
     def __init__(self, path: str, files: OpenFiles | None = None) -> None:
-        """`files`: the budget of the broker; none for a tool that looks at one file."""
+        """`files` is the broker's budget of open files; None for a tool that reads one file."""
         self.path = path
         self._files = files or OpenFiles(1)
         self.producer_ids = array("q")
@@ -56,7 +57,8 @@ class TxnIndex:
         return len(self.producer_ids)
 
     def append(self, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int) -> None:
-        """Add the transaction that the marker at `last_offset` aborted. Raises OSError; then nothing is added."""
+        """Add the transaction that the marker at `last_offset` aborted. Raises ValueError if `last_offset` does not
+        ascend, and OSError; then nothing is added."""
         if self.last_offsets and self.last_offsets[-1] >= last_offset:
             raise ValueError(f"{self.path}: {last_offset} is not above the last offset {self.last_offsets[-1]}")
         entry = ENTRY.pack(VERSION, producer_id, first_offset, last_offset, last_stable_offset)
@@ -71,8 +73,8 @@ class TxnIndex:
         self._add(producer_id, first_offset, last_offset, last_stable_offset)
 
     def collect(self, fetch_offset: int, end_offset: int) -> tuple[list[tuple[int, int]], bool]:
-        """(producer_id, first_offset) of the aborted transactions that touch [fetch_offset, end_offset), and whether no
-        later segment can hold more."""
+        """Return (producer_id, first_offset) of the aborted transactions that overlap [fetch_offset, end_offset), and
+        whether the list is complete, so that later segments need not be read."""
         found = []
         for at in range(bisect_left(self.last_offsets, fetch_offset), len(self)):
             if self.first_offsets[at] < end_offset:
@@ -82,12 +84,12 @@ class TxnIndex:
         return found, False
 
     def entries(self) -> list[tuple[int, int, int, int]]:
-        """(producer_id, first_offset, last_offset, last_stable_offset) of all, in order."""
+        """Return (producer_id, first_offset, last_offset, last_stable_offset) of all entries, in order."""
         columns = (self.producer_ids, self.first_offsets, self.last_offsets, self.last_stable_offsets)
         return list(zip(*columns, strict=True))
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the transactions whose marker is at or above `offset`."""
+        """Remove the transactions whose marker is at or above `offset`. Raises OSError."""
         kept = bisect_left(self.last_offsets, offset)
         if kept == len(self):
             return

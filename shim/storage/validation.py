@@ -1,4 +1,4 @@
-"""What a client's batch must be before it may be appended: bytes, header, records (A10; Kafka: LogValidator,
+"""Validation of a producer's batch before the append: framing, header, records (A10; Kafka: LogValidator,
 ProduceRequest)."""
 
 from __future__ import annotations
@@ -19,24 +19,27 @@ if TYPE_CHECKING:
 ZSTD = 4
 ZSTD_SINCE_PRODUCE = 7
 CODECS = {"none": 0, "uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
-# A compressed batch of the greatest accepted size may hold this much more; above it is taken for a bomb. 128 MiB at the
-# default size; gzip's own limit, 1,032 times, would let a client make us take a gigabyte.
+# A batch may decompress to at most this multiple of `max.message.bytes` (128 MiB at the default); above that it is
+# taken for a decompression bomb. gzip itself allows a factor of 1,032, which would let a client make the broker
+# allocate a gigabyte.
 EXPANSION_LIMIT = 128
 SHOWN_ERRORS = 3
-# Of the header: what Kafka looks at first, and the least length, that of an empty message of magic 0.
+# Header positions: the end of the length field, the end of the attributes. Then the least valid length, that of an
+# empty message of magic 0.
 LENGTH_END, ATTRIBUTES_END, LEAST_OLD_LENGTH = 12, 23, 14
 
 _CORRUPT = frozenset({Verdict.BAD_LENGTH, Verdict.UNKNOWN_MAGIC, Verdict.BAD_CRC})
-# Kafka meets these as exceptions that it has no code for.
+# In Kafka these are exceptions without an error code of their own, so it returns UNKNOWN_SERVER_ERROR.
 _UNEXPECTED = frozenset({Verdict.BAD_CODEC, Verdict.BAD_COMPRESSED_DATA})
-# Of a batch that is whole: Kafka looks at codec, number of batches, first offset and size before it meets these.
+# Kafka checks codec, number of batches, base offset and size of a complete batch before it detects these.
 _FOUND_LATER = frozenset({Verdict.BAD_CRC, Verdict.BAD_OFFSET_RANGE, Verdict.BAD_COUNT, Verdict.BAD_CODEC})
 _NO_BATCH = frozenset({Verdict.SHORT, Verdict.TRUNCATED})
 
 
 def read_header(records: Buffer, name: str, version: int, config: TopicConfig) -> Batch:
-    """The one batch of a Produce request's partition. Raises KafkaError for bytes that are not exactly one good batch,
-    a codec that the version does not know, a wrong first offset, or more than `max.message.bytes`."""
+    """Return the header of the one batch in a partition's Produce data. `version` is the Produce API version. Raises
+    KafkaError if the bytes are not exactly one valid batch, the version does not support the codec, the base offset is
+    not 0, or the batch exceeds `max.message.bytes`."""
     try:
         batch = scan(records)
     except BatchError as err:
@@ -70,7 +73,7 @@ def _check_frame(
 
 
 def too_large(name: str, size_bytes: int, config: TopicConfig) -> KafkaError:
-    """The refusal of a batch above `max.message.bytes`."""
+    """Return MESSAGE_TOO_LARGE for a batch above `max.message.bytes`."""
     return KafkaError(
         ErrorCode.MESSAGE_TOO_LARGE,
         f"The record batch size in the append to {name} is {size_bytes} bytes which exceeds the maximum configured "
@@ -79,7 +82,8 @@ def too_large(name: str, size_bytes: int, config: TopicConfig) -> KafkaError:
 
 
 def check_records(records: Buffer, batch: Batch, name: str, now_ms: int, config: TopicConfig) -> RecordsSummary:
-    """Check what only a look at the header's claims and at every record can show. Raises KafkaError, RecordsError."""
+    """Check the header fields and every record of a batch. Returns a summary of the records. Raises KafkaError,
+    RecordsError."""
     if batch.is_control:
         raise _invalid(f"Clients are not allowed to write control records in topic partition {name}")
     if batch.producer_id >= 0 and batch.base_sequence < 0:
@@ -145,7 +149,8 @@ def _null_keys(records: Buffer, batch: Batch, name: str) -> RecordsError:
 
 
 def _check_rest(records: Buffer, position: int, version: int) -> None:
-    """What follows the batch: a part of one is ignored, as Kafka does; a whole one, or no batch at all, is refused."""
+    """Check the bytes after the batch. An incomplete second batch is ignored, as in Kafka. A complete one raises
+    NotOneBatchError; bytes that are no batch raise CORRUPT_MESSAGE."""
     try:
         scan(records, position, check_crc=False)
     except BatchError as err:
@@ -160,7 +165,7 @@ def _check_rest(records: Buffer, position: int, version: int) -> None:
 
 
 def _has_bad_length(records: Buffer, position: int) -> bool:
-    """Whether what is at `position` says its length, and says one that no batch has."""
+    """Whether the length field at `position` is complete and smaller than any batch."""
     rest = memoryview(records)[position : position + LENGTH_END]
     return len(rest) == LENGTH_END and int.from_bytes(rest[8:], signed=True) < LEAST_OLD_LENGTH
 
@@ -193,12 +198,12 @@ def _invalid(message: str) -> KafkaError:
 
 
 def target_codec(batch: Batch, config: TopicConfig) -> int:
-    """The codec to store the batch with: its own, unless `compression.type` names one."""
+    """Return the codec to store the batch with: its own if `compression.type` is `producer`, else that of the topic."""
     return batch.compression if config.compression_type == "producer" else CODECS[config.compression_type]
 
 
 def level_of(codec: int, config: TopicConfig) -> int | None:
-    """The configured level of a codec; None where it has none."""
+    """Return the configured compression level of a codec, or None if the codec has no levels."""
     levels: dict[int, Any] = {
         1: config.compression_gzip_level,
         3: config.compression_lz4_level,

@@ -1,10 +1,11 @@
-"""The guard that a transactional Produce takes while its transaction is being verified (KIP-890; B9)."""
+"""The verification guard of a transactional Produce request (KIP-890; B9; Kafka: VerificationGuard)."""
 
 from __future__ import annotations
 
 
 class Verification:
-    """One check under way for (partition, producer id). Compared by identity: a marker in between replaces it."""
+    """A pending verification for (partition, producer id). It is compared by identity: if a marker arrives during the
+    verification, the guard is removed and no longer matches."""
 
     __slots__ = ("created_ms", "lowest_sequence", "producer_epoch", "producer_id", "supports_epoch_bump")
 
@@ -18,7 +19,7 @@ class Verification:
         self.created_ms = created_ms
 
     def lower_to(self, base_sequence: int, producer_epoch: int) -> None:
-        """Another batch of the same producer is waiting: the lowest sequence of the newest epoch counts."""
+        """Add another waiting batch of the same producer. The guard keeps the lowest sequence of the newest epoch."""
         if producer_epoch == self.producer_epoch:
             self.lowest_sequence = min(self.lowest_sequence, base_sequence)
         elif producer_epoch > self.producer_epoch:
