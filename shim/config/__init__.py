@@ -1,8 +1,8 @@
-"""Options of the broker and of topics: typed, with Kafka's names and defaults. Other packages import this face alone.
+"""Options of the broker and of topics, typed, with Kafka's names and defaults. Other packages import only this module.
 
-`BrokerConfig` and `TopicConfig` hold what this broker acts on, as attributes (`log.retention.ms` is
-`config.log_retention_ms`); they cost a start nothing more. The complete tables of Kafka 4.3.1 (types, ranges,
-documentation, which have an effect) are loaded when one of their names is first asked for.
+`BrokerConfig` and `TopicConfig` have the options that this broker uses as attributes (`log.retention.ms` is
+`config.log_retention_ms`). The complete tables of Kafka 4.3.1 (types, ranges, documentation, which options have an
+effect) are loaded when one of their names is first used, so that they do not slow down a start.
 
 | File | Holds |
 | --- | --- |
@@ -70,7 +70,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """The names of the tables and of the parser, loaded at first use: a start with defaults does without."""
+    """Load the tables and the parser at the first use of one of their names. A start with default options needs
+    neither."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from kafka_shim.config import dynamic, parse, table

@@ -11,17 +11,18 @@ if TYPE_CHECKING:
 
 
 class BrokerConfig(BrokerDefaults):
-    """The broker's options in force: `BrokerDefaults`, and in the instance what differs.
+    """The broker's options in force. Defaults are class attributes (`BrokerDefaults`); other values are instance
+    attributes.
 
-    `given` is what the operator gave (text by Kafka's name), `dynamic` what AlterConfigs stored for the cluster and
-    then for this broker.
+    `given` has the options that the operator set (text by Kafka's name). `dynamic` has those that AlterConfigs stored
+    for the cluster and for this broker; the broker's own take precedence.
     """
 
     def __init__(self, **values: Any) -> None:
-        """Set attributes by their Python names, already typed. Raises ConfigError for one that is not here."""
+        """Set options by their Python attribute names, with typed values. Raises ConfigError for an unknown name."""
         self.given: dict[str, str] = {}
         self.dynamic: dict[str, str] = {}
-        # One sentence per accepted option that has no effect here; `serve` logs them.
+        # Warnings about accepted options that have no effect here. `serve` logs them.
         self.warnings: list[str] = []
         for name, value in values.items():
             if not hasattr(BrokerDefaults, name):
@@ -30,10 +31,10 @@ class BrokerConfig(BrokerDefaults):
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> BrokerConfig:
-        """The configuration that these options (Kafka's names, text values) ask for.
+        """Return the configuration for these options (Kafka's names, text values).
 
-        Raises ConfigError for an unknown name (it tells the nearest), an ill-typed or out-of-range value, and an option
-        of security or of storage that this version does not implement.
+        Raises ConfigError for an unknown name (the message suggests the nearest), a value of the wrong type or out of
+        range, and a security or storage option that this version does not implement.
         """
         config = cls()
         if options:
@@ -43,8 +44,7 @@ class BrokerConfig(BrokerDefaults):
         return config
 
     def apply_dynamic(self, options: Mapping[str, str]) -> None:
-        """Replace what AlterConfigs has stored for this broker: the cluster's options, then its own over them, each as
-        `usable` takes them."""
+        """Replace the dynamic options: the cluster's, overridden by the broker's own, both filtered by `usable`."""
         from kafka_shim.config.parse import apply_dynamic
 
         apply_dynamic(self, options)

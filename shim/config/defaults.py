@@ -1,4 +1,4 @@
-"""The defaults of the options that this broker acts on, as typed attributes; below everything else in the package."""
+"""The defaults of the options that this broker uses, as typed attributes. The lowest module of the package."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ MAX_INT64 = 0x7FFFFFFFFFFFFFFF
 
 
 class ConfigError(Exception):
-    """An option that cannot be: unknown, ill-typed, out of range, or not implemented. The text is for people."""
+    """An option is unknown, has the wrong type, is out of range or is not implemented. The message is for the
+    operator."""
 
 
 class BrokerDefaults:
-    """Kafka's defaults (`log.retention.ms` is `log_retention_ms`); `BrokerConfig` is what a broker has in force.
+    """Kafka's defaults (`log.retention.ms` is `log_retention_ms`). `BrokerConfig` has the values in force.
 
-    Where Kafka has synonyms (`log.retention.hours`, `.minutes`, `.ms`) the attribute is the resolved value.
+    If Kafka has synonyms (`log.retention.hours`, `.minutes`, `.ms`), the attribute is the resolved value.
     """
 
     # --- identity, listeners, connections
@@ -119,7 +120,7 @@ class BrokerDefaults:
     offsets_topic_compression_codec: int = 0
     offsets_commit_timeout_ms: int = 5000
     group_coordinator_rebalance_protocols: tuple[str, ...] = ("classic", "consumer", "streams")
-    group_initial_rebalance_delay_ms: int = 0  # Kafka: 3000; nobody waits for members that do not come
+    group_initial_rebalance_delay_ms: int = 0  # Kafka: 3000; 0 here, so that no group waits for more members
     group_min_session_timeout_ms: int = 6000
     group_max_session_timeout_ms: int = 1800000
     group_max_size: int = 2147483647

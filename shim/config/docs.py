@@ -1,9 +1,8 @@
-"""What the options that have an effect here do, in this project's words: what DescribeConfigs answers as
-documentation."""
+"""The documentation that DescribeConfigs returns for the options that have an effect here, in this project's words."""
 
 from __future__ import annotations
 
-# By Kafka's name; a topic option and the broker option behind it share the text of the topic option.
+# By Kafka's name. A broker option that is the default of a topic option has the text of the topic option.
 DOCS = {
     # --- identity, listeners, connections
     "node.id": "The id of this broker in metadata, and of its data directory for ever.",

@@ -1,7 +1,7 @@
-"""Which of the options that AlterConfigs stored for brokers are in force.
+"""Decides which of the broker options that AlterConfigs stored take effect.
 
-The controller of Kafka stores more than a broker acts on: unknown names, and, from other versions or past a broker's
-own checks, values that cannot be read. A broker leaves these out, says so, and goes on (Kafka: DynamicBrokerConfig).
+Kafka's controller may store unknown names, and values that this broker cannot parse (from other versions, or without
+the broker's own checks). A broker ignores these with a warning (Kafka: DynamicBrokerConfig).
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ _LISTENER_OPTION = re.compile(r"listener\.name\.[^.]*\.(.*)")
 
 
 def base_name(name: str) -> str:
-    """The option that `listener.name.NAME.OPTION` sets for one listener; any other name as it is."""
+    """Return OPTION for `listener.name.NAME.OPTION`, which sets it for one listener; any other name unchanged."""
     found = _LISTENER_OPTION.fullmatch(name)
     return name if found is None else found[1]
 
 
 def dynamic_option(name: str) -> Option | None:
-    """The row that checks the value of a stored option of a broker; None for a name that Kafka has no table for."""
+    """Return the `Option` that validates a stored broker option, or None if Kafka has no such option."""
     base = base_name(name)
     return BROKER_OPTIONS.get(base) or QUOTA_OPTIONS.get(base)
 
 
 def is_listener_security(name: str) -> bool:
-    """Whether a running broker takes this option for a single listener only, by `listener.name.NAME.`."""
+    """Whether this option can be changed dynamically only for a single listener (`listener.name.NAME.`)."""
     return name in _LISTENER_SECURITY
 
 
@@ -55,7 +55,7 @@ _LISTENER_SECURITY = frozenset(
 
 
 def is_per_broker(name: str) -> bool:
-    """Whether this option cannot be set for all brokers at once."""
+    """Whether this option can be set only for a single broker, not for all brokers."""
     row = BROKER_OPTIONS.get(base_name(name))
     if base_name(name) == name:
         return row is not None and row.update == PER_BROKER
@@ -63,8 +63,8 @@ def is_per_broker(name: str) -> bool:
 
 
 def usable(stored: Mapping[str, str], *, is_default: bool) -> tuple[dict[str, str], dict[str, str]]:
-    """(what a broker takes of these stored options, why it ignores each of the others); `is_default`: they are those
-    of all brokers."""
+    """Return (the stored options that take effect, option -> reason for each ignored one). `is_default` means that they
+    are stored for all brokers."""
     taken: dict[str, str] = {}
     ignored: dict[str, str] = {}
     for name, text in stored.items():

@@ -1,4 +1,4 @@
-"""From texts to a `BrokerConfig`: server.properties files, `-o key=value`, and what AlterConfigs stored."""
+"""Parses texts into a `BrokerConfig`: server.properties files, `-o key=value`, and options stored by AlterConfigs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from kafka_shim.config.broker import BrokerConfig
 
-# Options of other programs that read the same file, or of plug-ins with names of their own: Kafka passes them on.
+# Options of other programs that read the same file, or of plug-ins. Kafka passes them on unchecked.
 _FOREIGN_PREFIXES = ("listener.name.", "metrics.", "confluent.", "rlmm.config.", "rsm.config.")
 
 
 def read_properties(path: str) -> dict[str, str]:
-    """The pairs of a Java properties file: `#` and `!` comments, `=`, `:` or blank between, `\\` to go on. Raises
-    OSError."""
+    """Read a Java properties file: comments start with `#` or `!`, the separator is `=`, `:` or a blank, and `\\` at
+    the end continues a line. Raises OSError."""
     found: dict[str, str] = {}
     logical = ""
     for raw in [*Path(path).read_text(encoding="utf-8").splitlines(), ""]:
@@ -104,13 +104,14 @@ def parse_broker(config: BrokerConfig, options: Mapping[str, str]) -> None:
 
 
 def apply_dynamic(config: BrokerConfig, options: Mapping[str, str]) -> None:
-    """Make `options` what AlterConfigs says: what it no longer names falls back to what was given, or the default."""
+    """Replace the dynamic options of `config`. An option that `options` no longer has gets the given value or the
+    default."""
     changed = {name for name in (*config.dynamic, *options) if _has_effect(name)}
     config.dynamic = dict(options)
     texts = {**config.given, **options}
     for name in changed:
         config.__dict__.pop(name.replace(".", "_"), None)
-    # A dynamic option may hide a static one that gives its value in another unit.
+    # A dynamic option may override a static synonym that has another unit.
     behind = {name for group in SYNONYMS.values() if group[0][0] in changed for name, _ in group}
     _apply(config, {name: BROKER_OPTIONS[name].parse(texts[name]) for name in changed | behind if name in texts})
 
@@ -125,7 +126,7 @@ def _apply(config: BrokerConfig, values: Mapping[str, Any]) -> None:
         attribute = name.replace(".", "_")
         if hasattr(BrokerDefaults, attribute) and attribute not in _RESOLVED_ATTRIBUTES:
             default = getattr(BrokerDefaults, attribute)
-            # Lists of addresses are read by `kafka_shim.listeners`, which wants their text.
+            # Lists of addresses stay text, because `kafka_shim.listeners` parses them.
             setattr(
                 config,
                 attribute,
@@ -142,7 +143,7 @@ def _apply(config: BrokerConfig, values: Mapping[str, Any]) -> None:
     if directories:
         config.log_dirs = tuple(directories)
     if config.log_retention_ms < 0:
-        config.log_retention_ms = -1  # Kafka takes any negative hours or minutes for no limit
+        config.log_retention_ms = -1  # in Kafka any negative hours or minutes mean no limit
     if values.get("broker.id", -1) >= 0 and "node.id" not in values:
         config.node_id = values["broker.id"]
     if "controller.listener.names" in values:

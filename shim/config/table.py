@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     Value = bool | int | float | str | tuple[str, ...] | None
 
-# How an option of the broker may change at run time.
+# How a broker option may change at run time.
 READ_ONLY, PER_BROKER, CLUSTER_WIDE = "read-only", "per-broker", "cluster-wide"
 
-# topic option -> broker options behind it, the first that is set winning, with the factor to its unit
-# (ServerTopicConfigSynonyms). Topic options that are not here have no option of the broker behind them.
+# topic option -> (broker option, factor to the topic option's unit), in order of precedence
+# (ServerTopicConfigSynonyms). Other topic options have no broker option as default.
 HOURS, MINUTES = 3_600_000, 60_000
 SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
     "segment.bytes": (("log.segment.bytes", 1),),
@@ -55,10 +55,10 @@ SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
     "local.retention.bytes": (("log.local.retention.bytes", 1),),
 }
 
-# Broker options of which one gives its value through another: resolved by `parse.py`.
+# Broker options that have synonyms, which `parse.py` resolves.
 _RESOLVED = frozenset(name for synonyms in SYNONYMS.values() for name, _ in synonyms) | {"log.dir", "log.dirs"}
 
-# Options of security that this version does not implement: a value other than the default stops the start.
+# Security options that this version does not implement. A value other than the default prevents the start.
 UNIMPLEMENTED_SECURITY = frozenset(
     {
         "alter.config.policy.class.name",
@@ -101,7 +101,7 @@ UNIMPLEMENTED_STORAGE = frozenset(
 
 
 class Option:
-    """One option: its facts, its words, and `parse`, which checks a text as Kafka does."""
+    """One option: its facts, its documentation, and `parse`, which validates a text as Kafka does."""
 
     __slots__ = (
         "check",
@@ -131,11 +131,11 @@ class Option:
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether its value must never be shown."""
+        """Whether the value must never be shown."""
         return self.kind == "PASSWORD"
 
     def parse(self, text: str) -> Value:
-        """The typed value; lists are tuples. Raises ConfigError in Kafka's form of words."""
+        """Return the typed value; lists become tuples. Raises ConfigError with Kafka's message."""
         text = text.strip()
         value: Value
         if self.kind == "BOOLEAN":
@@ -251,8 +251,8 @@ TOPIC_OPTIONS = {
 }
 GROUP_OPTIONS = {row[0] or "": Option(row, DOCS.get(row[0] or "", ""), row[0] in DOCS) for row in generated_rows.GROUP}
 CLIENT_METRICS_OPTIONS = {row[0] or "": Option(row, "", False) for row in generated_rows.CLIENT_METRICS}
-# Options of brokers that can only be stored, not given in server.properties (QuotaConfig.brokerQuotaConfigs).
-# `kafka-reassign-partitions --throttle` sets them. DescribeConfigs shows those that are stored.
+# Broker options that can only be stored dynamically, not set in server.properties (QuotaConfig.brokerQuotaConfigs).
+# `kafka-reassign-partitions --throttle` sets them. DescribeConfigs returns those that are stored.
 QUOTA_OPTIONS = {
     name: Option((name, "LONG", str(2**63 - 1), "[0,...]", "MEDIUM", CLUSTER_WIDE), "", False)
     for name in (
@@ -264,7 +264,7 @@ QUOTA_OPTIONS = {
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """What the writer of an unknown name may have meant, as the end of a sentence; empty when nothing is near."""
+    """Return a suggestion for an unknown name, as the end of a sentence, or an empty string if no name is similar."""
     from difflib import get_close_matches
 
     close = get_close_matches(name, list(names), n=1, cutoff=0.6)
@@ -272,8 +272,8 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def check_topic_options(options: Iterable[tuple[str, str | None]]) -> None:
-    """Raises ConfigError for the first option of a topic that is unknown, ill-typed, out of range, or not
-    implemented. A value of None is no value: the default."""
+    """Raises ConfigError for the first topic option that is unknown, has the wrong type, is out of range or is not
+    implemented. A value of None means the default."""
     given: dict[str, Value] = {}
     for name, text in options:
         option = TOPIC_OPTIONS.get(name)

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 class TopicConfig:
-    """One topic's options in force: its overrides over the broker's. Immutable; a change makes a new one."""
+    """One topic's options in force: its overrides, else the broker's options. Immutable; a change creates a new
+    object."""
 
     __slots__ = (
         "cleanup_policy",
@@ -50,8 +51,8 @@ class TopicConfig:
     )
 
     def __init__(self, broker: BrokerDefaults, overrides: Mapping[str, str] | None = None) -> None:
-        """`overrides` are checked values as the metadata log stores them (text by Kafka's name). Raises ConfigError for
-        one that cannot be read."""
+        """`overrides` are the topic's options as the metadata log stores them (text by Kafka's name). Raises
+        ConfigError for a value that cannot be parsed."""
         self.cleanup_policy: tuple[str, ...] = broker.log_cleanup_policy
         self.compression_type: str = broker.compression_type
         self.compression_gzip_level: int = broker.compression_gzip_level
@@ -87,7 +88,7 @@ class TopicConfig:
         self.delete = "delete" in self.cleanup_policy
 
     def _set(self, name: str, text: str) -> None:
-        # Kafka's own tests make small segments through this hidden name; segment.bytes starts at 1 MiB.
+        # Kafka's own tests create small segments with this internal option, because segment.bytes is at least 1 MiB.
         attribute = "segment_bytes" if name == "internal.segment.bytes" else name.replace(".", "_")
         current = getattr(self, attribute, None)
         try:
@@ -102,7 +103,7 @@ class TopicConfig:
             elif isinstance(current, str):
                 value = text
             else:
-                return  # an option of Kafka without effect here: kept in `overrides`, shown, not acted on
+                return  # a Kafka option without effect here: only kept in `overrides` and shown
         except ValueError as error:
             raise ConfigError(f"Invalid value {text} for configuration {name}") from error
         setattr(self, attribute, value)

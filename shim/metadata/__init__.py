@@ -1,1 +1,1 @@
-"""The metadata log in KRaft's format, and the image replayed from it."""
+"""The metadata log in KRaft's format, and the metadata image that is replayed from it."""

@@ -1,4 +1,4 @@
-"""What a new data directory begins with: `bootstrap.checkpoint`, and the first records of the metadata log.
+"""The initial metadata of a new data directory: `bootstrap.checkpoint` and the first records of the metadata log.
 
 Source: Kafka's storage tool (Formatter), BootstrapDirectory and ActivationRecordsGenerator.
 """
@@ -26,12 +26,12 @@ TRANSACTION_NAME = "Bootstrap records"
 
 
 def default_records() -> list[FeatureLevelRecord]:
-    """The features that a new directory finalises, as Kafka's `format` does."""
+    """Return the finalised feature levels of a new directory, as Kafka's storage tool (`format`) writes them."""
     return [FeatureLevelRecord(name=name, feature_level=level) for name, level in BOOTSTRAP_LEVELS]
 
 
 def write_checkpoint(directory: Path, now_ms: int) -> None:
-    """Write `bootstrap.checkpoint` when there is none: Kafka refuses to start without it."""
+    """Write `bootstrap.checkpoint` if it does not exist, because Kafka does not start without it. Raises OSError."""
     path = directory / FILE_NAME
     if not path.exists():
         content = snapshot_bytes([(record, 0) for record in default_records()], now_ms)
@@ -39,7 +39,7 @@ def write_checkpoint(directory: Path, now_ms: int) -> None:
 
 
 def read_checkpoint(directory: Path) -> list[Any]:
-    """The records of `bootstrap.checkpoint`; those of a new directory when there is no such file."""
+    """Return the records of `bootstrap.checkpoint`, or `default_records` if there is no such file."""
     path = directory / FILE_NAME
     try:
         content = path.read_bytes()
@@ -49,10 +49,11 @@ def read_checkpoint(directory: Path) -> list[Any]:
 
 
 def activation_records(bootstrap: list[Any], min_insync_replicas: int) -> list[Any]:
-    """What the first leader of an empty metadata log appends, in one metadata transaction (KIP-868)."""
+    """Return the records that the first leader of an empty metadata log appends, as one metadata transaction
+    (KIP-868)."""
     levels = {record.name: record.feature_level for record in bootstrap if isinstance(record, FeatureLevelRecord)}
     records = list(bootstrap)
-    # With eligible leader replicas, the cluster must have a min.insync.replicas of its own (KIP-966).
+    # With eligible leader replicas, min.insync.replicas must be set at cluster level (KIP-966).
     if levels.get(ELR_VERSION, 0) > 0:
         records.append(
             ConfigRecord(

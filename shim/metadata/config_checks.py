@@ -1,4 +1,4 @@
-"""Which options a topic, a broker, a group or a metrics subscription may have. Pure.
+"""Validation of the options of a topic, a broker, a group or a client metrics subscription. Pure functions.
 
 Source: LogConfig, DynamicBrokerConfig, GroupConfig and ClientMetricsConfigs of Kafka 4.3.1.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def check_topic(metadata: MetadataStore, options: Mapping[str, str]) -> None:
-    """Raises INVALID_CONFIG unless a topic may have these options."""
+    """Check the options of a topic. Raises INVALID_CONFIG."""
     unknown = next((name for name in options if name not in TOPIC_OPTIONS), None)
     if unknown is not None:
         raise invalid(f"Unknown topic config name: {unknown}")
@@ -49,7 +49,7 @@ def check_topic(metadata: MetadataStore, options: Mapping[str, str]) -> None:
 
 
 def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_default: bool) -> None:
-    """Raises INVALID_REQUEST unless these options may be changed while a broker runs; `is_default`: of all brokers."""
+    """Check dynamic options of a broker, or of all brokers if `is_default`. Raises INVALID_REQUEST."""
     fixed = [name for name in options if name in BROKER_OPTIONS and BROKER_OPTIONS[name].update == READ_ONLY]
     if fixed:
         raise bad_request(f"Cannot update these configs dynamically: {_set(fixed)}")
@@ -87,7 +87,8 @@ def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_defa
 
 
 def _needs_security(name: str, text: str) -> bool:
-    """Whether the option asks for what is not implemented yet: it would be stored and protect nothing."""
+    """Whether the option needs security, which is not implemented yet. Such an option would be stored without
+    effect."""
     if name.startswith("listener.name."):
         return True
     row = BROKER_OPTIONS.get(name)
@@ -95,7 +96,7 @@ def _needs_security(name: str, text: str) -> bool:
 
 
 def check_client_metrics(name: str, options: Mapping[str, str]) -> None:
-    """Raises INVALID_REQUEST or INVALID_CONFIG unless a metrics subscription may have these options."""
+    """Check the options of a client metrics subscription. Raises INVALID_REQUEST or INVALID_CONFIG."""
     if not name:
         raise bad_request("Subscription name can't be empty")
     unknown = next((option for option in options if option not in CLIENT_METRICS_OPTIONS), None)
@@ -127,7 +128,7 @@ _SELECTORS = frozenset(
     }
 )
 
-# option of a group -> (broker option that is the least, one that is the most), the empty string for none
+# group option -> (broker option with its minimum, broker option with its maximum); an empty string means no limit
 _GROUP_BOUNDS = {
     "consumer.heartbeat.interval.ms": (
         "group.consumer.min.heartbeat.interval.ms",
@@ -167,7 +168,7 @@ _GROUP_BOUNDS = {
 
 
 def check_group(metadata: MetadataStore, name: str, options: Mapping[str, str]) -> None:
-    """Raises INVALID_REQUEST or INVALID_CONFIG unless a group may have these options."""
+    """Check the options of a group. Raises INVALID_REQUEST or INVALID_CONFIG."""
     if not name:
         raise bad_request("Default group resources are not allowed.")
     unknown = next((option for option in options if option not in GROUP_OPTIONS), None)
@@ -195,7 +196,7 @@ def check_group(metadata: MetadataStore, name: str, options: Mapping[str, str]) 
 
 
 def _is_duration(text: str) -> bool:
-    """`by_duration:` and a duration of ISO 8601 that is not negative."""
+    """Whether the text is `by_duration:` and a non-negative ISO 8601 duration."""
     import re
 
     form = r"by_duration:P(?=\d|T\d)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?"
@@ -214,15 +215,15 @@ def _parsed(table: Mapping[str, Option], options: Mapping[str, str]) -> dict[str
 
 
 def _set(names: Iterable[str]) -> str:
-    """As Java prints a set."""
+    """Format names as Java prints a set."""
     return f"[{', '.join(names)}]"
 
 
 def invalid(reason: str) -> KafkaError:
-    """INVALID_CONFIG with a sentence."""
+    """Return an INVALID_CONFIG error with this message."""
     return KafkaError(ErrorCode.INVALID_CONFIG, reason)
 
 
 def bad_request(reason: str) -> KafkaError:
-    """INVALID_REQUEST with a sentence."""
+    """Return an INVALID_REQUEST error with this message."""
     return KafkaError(ErrorCode.INVALID_REQUEST, reason)

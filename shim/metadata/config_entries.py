@@ -1,4 +1,4 @@
-"""Options as DescribeConfigs and CreateTopics show them: effective value, where it comes from, what stands behind it.
+"""Options as DescribeConfigs and CreateTopics return them: effective value, its source, and its synonyms.
 
 Source: ConfigHelper, KafkaConfigSchema and DynamicBrokerConfig (synonyms) of Kafka 4.3.1.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kafka_shim.config import Option
     from kafka_shim.metadata.store import MetadataStore
 
-# Where a value comes from (DescribeConfigsResponse.ConfigSource).
+# Sources of a value (DescribeConfigsResponse.ConfigSource).
 FROM_TOPIC, FROM_BROKER, FROM_CLUSTER, FROM_FILE, FROM_DEFAULT, FROM_LOGGER, FROM_METRICS, FROM_GROUP = range(1, 9)
 
 # Types of values on the wire (DescribeConfigsResponse.ConfigType).
@@ -46,19 +46,19 @@ TYPE_IDS = {
     "CLASS": 8,
     "PASSWORD": 9,
 }
-# Options of the broker that are one another's synonyms, in the order in which they win (brokerConfigSynonyms).
+# Broker options that are synonyms of each other, in order of precedence (brokerConfigSynonyms).
 _FAMILIES = {
     name: tuple(synonym for synonym, _ in synonyms)
     for synonyms in SYNONYMS.values()
     if len(synonyms) > 1
     for name, _ in (synonyms if synonyms[0][0] != "log.flush.interval.ms" else synonyms[:1])
 }
-# Attributes that the command line or a Python caller sets without naming an option.
+# Options that the command line or a Python caller sets directly as attributes.
 _SET_DIRECTLY = ("listeners", "advertised.listeners", "log.dirs")
 
 
 class Synonym:
-    """One of the places that could give a value, in order of precedence."""
+    """One possible source of a value. Lists of synonyms are in order of precedence."""
 
     __slots__ = ("name", "source", "value")
 
@@ -69,7 +69,7 @@ class Synonym:
 
 
 class Entry:
-    """One option of one resource. `type_id` is 0 and `documentation` None for a name that is in no table."""
+    """One option of one resource. For a name that is in no table, `type_id` is 0 and `documentation` is None."""
 
     __slots__ = ("documentation", "is_sensitive", "name", "read_only", "source", "synonyms", "type_id", "value")
 
@@ -77,7 +77,7 @@ class Entry:
         self.name = name
         self.synonyms = synonyms
         self.source = synonyms[0].source if synonyms else FROM_DEFAULT
-        # What is not in the table may be anything, a password too.
+        # An unknown option is treated as sensitive, because it may be a password.
         self.is_sensitive = option is None or option.is_sensitive
         self.value = None if self.is_sensitive else value
         self.read_only = False
@@ -89,7 +89,7 @@ class Entry:
 
 
 def text_of(value: Any) -> str | None:
-    """A typed value as Kafka writes it."""
+    """Format a typed value as Kafka does."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -116,11 +116,12 @@ def _canonical(option: Option, text: str) -> str | None:
     try:
         return text_of(option.parse(text))
     except ConfigError:
-        return text  # stored by another version: shown as it is
+        return text  # stored by another version: returned unchanged
 
 
 def effective_topic_value(config: BrokerConfig, name: str) -> str | None:
-    """A topic's option when the topic does not set it: from the broker's options in force, else its own default."""
+    """Return the value of a topic option that the topic does not set: from the broker's options in force, else its
+    default."""
     option = TOPIC_OPTIONS[name]
     attribute = name.replace(".", "_")
     if name in SYNONYMS and attribute in TopicConfig.__slots__:
@@ -129,7 +130,7 @@ def effective_topic_value(config: BrokerConfig, name: str) -> str | None:
 
 
 def static_broker_value(config: BrokerConfig, name: str) -> str | None:
-    """A broker's option in force, as text: stored, given or default."""
+    """Return a broker option in force as text: stored, given or default."""
     for options in (config.dynamic, _given(config)):
         if name in options:
             return _canonical(BROKER_OPTIONS[name], options[name])
@@ -148,10 +149,11 @@ def _given(config: BrokerConfig) -> dict[str, str]:
         value = getattr(config, attribute)
         if name not in given and value != getattr(BrokerConfig, attribute):
             given[name] = text_of(value) or ""
-    # Here there is always a directory; Kafka's default of log.dirs is null, and log.dir stands in for it.
+    # log.dirs is always set here. In Kafka it is null by default, and log.dir is used.
     if "log.dirs" not in given and "log.dir" not in given:
         given["log.dirs"] = ",".join(config.log_dirs)
-    # One process is both, whatever it is told (Kafka calls a node id a broker id too).
+    # One process is both broker and controller, whatever the configuration says. In Kafka the node id is the broker id
+    # too.
     given.setdefault("node.id", str(config.node_id))
     given.setdefault("broker.id", given["node.id"])
     given.setdefault("process.roles", "broker,controller")
@@ -178,7 +180,7 @@ def _broker_synonyms(metadata: MetadataStore, name: str) -> list[Synonym]:
         found += [Synonym(one, None if hidden else options[one], source) for one in family if one in options]
     defaults = [(one, _default_of(one)) for one in family]
     found += [Synonym(one, None if hidden else value, FROM_DEFAULT) for one, value in defaults if value is not None]
-    # Kafka leaves out what comes before the option's own name.
+    # Kafka omits the synonyms that come before the option's own name.
     while found and found[0].name != name:
         found.pop(0)
     return found
@@ -188,7 +190,7 @@ def _broker_synonyms(metadata: MetadataStore, name: str) -> list[Synonym]:
 
 
 def topic_entries(metadata: MetadataStore, name: str) -> Iterable[Entry]:
-    """All options of a topic that exists."""
+    """Return all options of an existing topic."""
     overrides = metadata.image.config_of(RESOURCE_TOPIC, name)
     config = metadata.topic_config(name)
     for option in TOPIC_OPTIONS.values():
@@ -210,7 +212,7 @@ def topic_entries(metadata: MetadataStore, name: str) -> Iterable[Entry]:
 
 
 def effective_topic_entries(metadata: MetadataStore, overrides: Mapping[str, str]) -> list[Entry]:
-    """What CreateTopics answers: each option with the first value that is set, in the order of the names."""
+    """Return the options for a CreateTopics response: each with the first value that is set, sorted by name."""
     places = (
         (metadata.broker_options, FROM_BROKER),
         (metadata.cluster_options, FROM_CLUSTER),
@@ -239,7 +241,7 @@ def _first_set(option: Option, places: Iterable[tuple[Mapping[str, str], int]]) 
 
 
 def broker_entries(metadata: MetadataStore) -> Iterable[Entry]:
-    """All options of this broker."""
+    """Return all options of this broker."""
     config = metadata.config
     given = _given(config)
     names = [name for name in {**given, **config.dynamic} if name not in BROKER_OPTIONS]
@@ -261,7 +263,7 @@ def _is_read_only(name: str) -> bool:
 
 
 def cluster_entries(metadata: MetadataStore) -> Iterable[Entry]:
-    """The options stored for all brokers."""
+    """Return the options stored for all brokers."""
     for name, text in metadata.cluster_options.items():
         option = _broker_option(name)
         synonyms = [one for one in _broker_synonyms(metadata, name) if one.source == FROM_CLUSTER]
@@ -271,7 +273,7 @@ def cluster_entries(metadata: MetadataStore) -> Iterable[Entry]:
 
 
 def group_entries(metadata: MetadataStore, name: str) -> Iterable[Entry]:
-    """All options of a group, which need not exist."""
+    """Return all options of a group. The group need not exist."""
     stored = metadata.image.config_of(RESOURCE_GROUP, name)
     for option in GROUP_OPTIONS.values():
         broker_name = f"group.{option.name}"
@@ -291,7 +293,7 @@ def group_entries(metadata: MetadataStore, name: str) -> Iterable[Entry]:
 
 
 def client_metrics_entries(metadata: MetadataStore, name: str) -> Iterable[Entry]:
-    """All options of a metrics subscription, which need not exist."""
+    """Return all options of a client metrics subscription. It need not exist."""
     stored = metadata.image.config_of(RESOURCE_CLIENT_METRICS, name)
     for option in CLIENT_METRICS_OPTIONS.values():
         value = option.default

@@ -1,7 +1,8 @@
-"""Rules for changing options of topics, brokers, groups and client metrics: what is recorded, or refused. Pure.
+"""Changes of the options of topics, brokers, groups and client metrics: validates them and returns the records to
+commit. Pure functions.
 
 Source: ConfigurationControlManager, ControllerConfigurationValidator, ConfigAdminManager and DynamicBrokerConfig of
-Kafka 4.3.1; the sentences are what its clients see.
+Kafka 4.3.1. Error messages are those that Kafka's clients see.
 """
 
 from __future__ import annotations
@@ -45,15 +46,15 @@ TABLES: dict[int, dict[str, Option]] = {
     RESOURCE_GROUP: GROUP_OPTIONS,
 }
 MIN_ISR = "min.insync.replicas"
-# In the metadata log a value is a string of at most this many UTF-16 units (Short.MAX_VALUE).
+# The longest value in the metadata log, in UTF-16 units (Short.MAX_VALUE).
 MAX_VALUE_LENGTH = 0x7FFF
 
 
-# --- what a request asks for
+# --- requests
 
 
 def creation_configs(metadata: MetadataStore, options: Mapping[str, str | None]) -> dict[str, str]:
-    """The options of a topic to be made, checked. Raises INVALID_CONFIG."""
+    """Check the options of a new topic and return them. Raises INVALID_CONFIG."""
     missing = [name for name, value in options.items() if value is None]
     if missing:
         raise invalid(f"Null value not supported for topic configs: {','.join(missing)}")
@@ -65,8 +66,8 @@ def creation_configs(metadata: MetadataStore, options: Mapping[str, str | None])
 def decide_incremental(
     metadata: MetadataStore, kind: int, name: str, changes: Sequence[tuple[str, int, str | None]]
 ) -> list[Any]:
-    """The records of one resource of IncrementalAlterConfigs: `changes` are (option, operation, value). Raises
-    KafkaError, and then nothing of the resource is changed."""
+    """Return the records for one resource of IncrementalAlterConfigs. `changes` are (option, operation, value). Raises
+    KafkaError if any change is invalid; then no option of the resource is changed."""
     _check_keys([(option, value, operation == DELETE) for option, operation, value in changes])
     stored = metadata.image.config_of(kind, name)
     if kind == RESOURCE_BROKER:
@@ -80,7 +81,7 @@ def decide_incremental(
     altered: dict[str, str | None] = {}
     for option, operation, value in changes:
         new = _operated(kind, option, stored.get(option), operation, value)
-        # A record for a broker's option is written even when nothing changes: it makes brokers read files again.
+        # A broker option is recorded even if its value does not change, because this makes brokers reload files.
         if new != stored.get(option) or kind == RESOURCE_BROKER:
             altered[option] = new
     return _decide(metadata, kind, name, stored, altered, ())
@@ -89,7 +90,7 @@ def decide_incremental(
 def decide_replacement(
     metadata: MetadataStore, kind: int, name: str, options: Sequence[tuple[str, str | None]]
 ) -> list[Any]:
-    """The records of one resource of AlterConfigs: `options` replace all that is stored. Raises KafkaError."""
+    """Return the records for one resource of AlterConfigs. `options` replace all stored options. Raises KafkaError."""
     _check_keys([(option, value, False) for option, value in options])
     stored = metadata.image.config_of(kind, name)
     wanted = {option: value for option, value in options if value is not None}
@@ -139,7 +140,7 @@ def _decide(
 
 
 def clear_elr_records(metadata: MetadataStore, kind: int, name: str, options: Iterable[str]) -> list[ClearElrRecord]:
-    """What goes with a change of `min.insync.replicas`: eligible leader replicas count anew (KIP-966)."""
+    """Return the records that clear eligible leader replicas when `min.insync.replicas` changes (KIP-966)."""
     if metadata.feature(ELR_VERSION) == 0:
         return []
     topic = name if kind == RESOURCE_TOPIC else ""
@@ -156,7 +157,7 @@ def _operated(kind: int, option: str, current: str | None, operation: int, value
         return None
     if operation not in _OPERATIONS:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-    # Kafka's schema for this question knows topics and brokers only.
+    # Kafka's schema for list operations contains only topic and broker options.
     row = TABLES[kind].get(option) if kind in (RESOURCE_TOPIC, RESOURCE_BROKER) else None
     if row is None or row.kind != "LIST":
         raise invalid(f"Can't {_OPERATIONS[operation]} to key {option} because its type is not LIST.")
@@ -171,7 +172,8 @@ def _operated(kind: int, option: str, current: str | None, operation: int, value
 
 
 def _apply_to_broker(options: dict[str, str], option: str, operation: int, value: str | None) -> None:
-    """One change as the broker sees it before it asks the controller (ConfigAdminManager.prepareIncrementalConfigs)."""
+    """Apply one change as the broker does before it forwards the request to the controller
+    (ConfigAdminManager.prepareIncrementalConfigs)."""
     if operation == SET:
         options[option] = value or ""
     elif operation == DELETE:
@@ -189,7 +191,7 @@ def _apply_to_broker(options: dict[str, str], option: str, operation: int, value
 
 
 def _split(text: str) -> list[str]:
-    """Java's String.split(","): empty strings at the end do not count, but "" is one."""
+    """Split as Java's String.split(","): empty strings at the end are removed, but "" gives one empty string."""
     parts = text.split(",")
     while len(parts) > 1 and not parts[-1]:
         parts.pop()

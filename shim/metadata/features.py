@@ -1,6 +1,7 @@
-"""Features and their levels: what this broker supports, what each level of `metadata.version` allows to write.
+"""Features and their levels: the supported ranges, the checks of UpdateFeatures, and the record versions of each
+`metadata.version`.
 
-Sources: org.apache.kafka.server.common.Feature and MetadataVersion of 4.3.1, FeatureControlManager for the checks.
+Source: org.apache.kafka.server.common.Feature and MetadataVersion of 4.3.1; FeatureControlManager for the checks.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SUPPORTED = {
     TRANSACTION_VERSION: (0, 2),
     ELR_VERSION: (0, 1),
 }
-# What a new directory finalises, in the order in which Kafka's storage tool writes it.
+# The finalised levels of a new directory, in the order in which Kafka's storage tool writes them.
 BOOTSTRAP_LEVELS = (
     (METADATA_VERSION, 30),
     (ELR_VERSION, 1),
@@ -40,10 +41,10 @@ BOOTSTRAP_LEVELS = (
     (STREAMS_VERSION, 1),
     (TRANSACTION_VERSION, 2),
 )
-# (feature, level) -> the levels of other features that it needs, beyond the lowest metadata.version.
+# (feature, level) -> required levels of other features, apart from the lowest supported metadata.version.
 DEPENDENCIES = {(ELR_VERSION, 1): {METADATA_VERSION: 23}}
 
-# Levels of metadata.version that brought something which this broker writes, by what they brought.
+# The levels of metadata.version that introduced what this broker writes.
 SCRAM_RECORDS = 11
 TRANSACTIONS = 13
 CONTROLLER_REGISTRATION = 15
@@ -51,13 +52,13 @@ DIRECTORIES = 17
 ELR_RECORDS = 23
 CORDONED_DIRECTORIES = 30
 
-# Levels of metadata.version whose release changed records; a downgrade across one would lose what they hold.
+# The levels of metadata.version that changed records. A downgrade below one of them could lose metadata.
 _CHANGED_METADATA = frozenset({8, 11, 13, 14, 15, 17, 23, 30})
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
 
 def register_broker_version(metadata_version: int) -> int:
-    """The version of RegisterBrokerRecord that this level of metadata.version writes."""
+    """Return the RegisterBrokerRecord version for this level of metadata.version."""
     if metadata_version >= CORDONED_DIRECTORIES:
         return 4
     if metadata_version >= DIRECTORIES:
@@ -66,7 +67,7 @@ def register_broker_version(metadata_version: int) -> int:
 
 
 def partition_record_version(metadata_version: int) -> int:
-    """The version of PartitionRecord and PartitionChangeRecord that this level of metadata.version writes."""
+    """Return the PartitionRecord and PartitionChangeRecord version for this level of metadata.version."""
     if metadata_version >= ELR_RECORDS:
         return 2
     return 1 if metadata_version >= DIRECTORIES else 0
@@ -75,9 +76,10 @@ def partition_record_version(metadata_version: int) -> int:
 def decide_update(
     finalised: Mapping[str, int], updates: Mapping[str, tuple[int, int]], node_id: int, kraft_version: int = 0
 ) -> list[FeatureLevelRecord]:
-    """UpdateFeatures: `updates` maps a feature to (new level, type of upgrade). All or none.
+    """Return the records of an UpdateFeatures request. `updates` maps a feature to (new level, upgrade type).
 
-    Raises KafkaError INVALID_UPDATE_VERSION with Kafka's sentence for the first feature that cannot be set.
+    Raises KafkaError INVALID_UPDATE_VERSION with Kafka's message for the first feature that cannot be set. Then no
+    feature changes.
     """
     proposed = dict(finalised)
     proposed.update({feature: level for feature, (level, _) in updates.items()})
@@ -146,14 +148,14 @@ def _invalid(feature: str, level: int, reason: str) -> KafkaError:
 
 
 def record_version(record: Any, metadata_version: int) -> int:
-    """The version of a record that the finalised metadata.version writes."""
+    """Return the version in which to write a record at this level of metadata.version."""
     key = record.API_KEY
     if key in (3, 5):
         return partition_record_version(metadata_version)
     if key == 0:
         return register_broker_version(metadata_version)
     if key == 17:
-        # The least version that holds what the record says, as in Kafka.
+        # The lowest version that has the fields that are set, as in Kafka.
         if record.cordoned_log_dirs is not None:
             return 3
         if record.log_dirs:

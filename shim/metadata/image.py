@@ -1,7 +1,7 @@
-"""The state of the cluster as the metadata log tells it: topics, configurations, features, registrations.
+"""The metadata image: topics, configurations, features and registrations, as replayed from the metadata log.
 
-One `Image` is owned by `MetadataStore`; only `apply` (shim/metadata/replay.py) changes it, at start-up and at each
-commit alike. Readers on the event loop may hold its objects for the length of one callback and never change them.
+`MetadataStore` owns one `Image`. Only `apply` (shim/metadata/replay.py) changes it, at start-up and at each commit.
+Readers on the event loop must not change its objects and must not keep them longer than one callback.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ RESOURCE_GROUP = 32
 
 
 class Partition:
-    """One partition's registration. `partition_epoch` counts changes of the registration, `leader_epoch` elections.
+    """The registration of one partition. `partition_epoch` counts its changes, `leader_epoch` counts leader elections.
 
-    Lists are tuples, and equal ones are shared: there may be many thousand partitions.
+    Lists are tuples, and equal tuples are shared to save memory, because there may be many thousand partitions.
     """
 
     __slots__ = (
@@ -46,7 +46,7 @@ class Partition:
     isr: tuple[int, ...]
     removing_replicas: tuple[int, ...]
     adding_replicas: tuple[int, ...]
-    # The directory id of each replica; the zero uuid is "not assigned yet" (more than one data directory).
+    # The directory id of each replica. The zero uuid means "not assigned yet" (several data directories).
     directories: tuple[bytes, ...]
     # Eligible leader replicas and their last known members (KIP-966).
     elr: tuple[int, ...]
@@ -58,7 +58,7 @@ class Partition:
 
 
 class Topic:
-    """One topic: its name, its id of 16 bytes, and its partitions; `partitions[n].partition == n`."""
+    """One topic: its name, its 16-byte id, and its partitions. `partitions[n].partition == n`."""
 
     __slots__ = ("name", "partitions", "topic_id")
 
@@ -69,7 +69,7 @@ class Topic:
 
 
 class Image:
-    """Everything that the metadata log has said so far."""
+    """The state after all applied records of the metadata log."""
 
     __slots__ = (
         "acls",
@@ -94,7 +94,8 @@ class Image:
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
         self.partition_count = 0
-        # Names with '.' or '_', by the name with '_' for '.': two of them would share the names of their metrics.
+        # Topic names with '.' or '_', by the name with '.' replaced by '_'. Two topics with the same key would have the
+        # same metric names.
         self.colliding_names: dict[str, set[str]] = {}
         # (resource type, resource name) -> option -> value. The name "" of type BROKER is the cluster-wide default.
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
@@ -104,25 +105,25 @@ class Image:
         self.brokers: dict[int, Any] = {}
         self.controllers: dict[int, Any] = {}
         self.next_producer_id = 0
-        # Kept as records: their rules belong to kafka_shim.security.
+        # Stored as records, because kafka_shim.security interprets them.
         self.acls: dict[bytes, Any] = {}
         self.scram: dict[tuple[str, int], Any] = {}
         self.quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = {}
         self.delegation_tokens: dict[str, Any] = {}
-        # Where the image stands in the metadata log: the last applied record.
+        # The position in the metadata log: offset, epoch and timestamp of the last applied record.
         self.last_offset = -1
         self.last_epoch = 0
         self.last_timestamp_ms = -1
 
     def partition(self, topic: str, partition: int) -> Partition | None:
-        """The registration of one partition, or None when topic or partition do not exist."""
+        """Return the registration of a partition, or None if the topic or partition does not exist."""
         found = self.topics.get(topic)
         if found is None or not 0 <= partition < len(found.partitions):
             return None
         return found.partitions[partition]
 
     def config_of(self, resource_type: int, name: str) -> dict[str, str]:
-        """The overrides stored for one resource; empty when there are none. Not to be changed."""
+        """Return the stored options of one resource, empty if there are none. The caller must not change the dict."""
         return self.configs.get((resource_type, name), _NO_CONFIG)
 
 

@@ -1,4 +1,4 @@
-"""The metadata log: batches of record frames in `__cluster_metadata-0`, and the snapshots beside it.
+"""The metadata log: batches of metadata records in `__cluster_metadata-0`, and the snapshots in its directory.
 
 Source: KafkaMetadataLog, KafkaRaftClient (LeaderState) and MetadataRecordSerde of Kafka 4.3.1.
 """
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     from kafka_shim.storage.log import PartitionLog
 
 SNAPSHOT_SUFFIX = ".checkpoint"
-# Of a snapshot; Kafka reads a batch as a whole, of at most 8 MiB.
+# The batch size in a snapshot. Kafka reads whole batches of at most 8 MiB.
 RECORDS_IN_BATCH = 1000
 
 
 class MetadataLogError(StorageError):
-    """A metadata log or snapshot that cannot be taken over; the text says which directory and why."""
+    """The metadata log or a snapshot cannot be loaded. The message names the directory and the reason."""
 
 
 class MetadataLog:
-    """Appends to and reads the one partition of `__cluster_metadata`. Owned by `MetadataStore`."""
+    """Appends to and reads the single partition of `__cluster_metadata`. Owned by `MetadataStore`."""
 
     __slots__ = (
         "_flushing",
@@ -62,9 +62,9 @@ class MetadataLog:
         self._unflushed = False
         self.epoch = 0
         self.kraft_version = 0
-        # The record that names the voters of a dynamic quorum (kraft.version 1).
+        # The VotersRecord of a dynamic quorum (kraft.version 1).
         self._voters: VotersRecord | None = None
-        # Of this log, counted since the newest snapshot.
+        # Bytes appended to this log since the newest snapshot.
         self.bytes_after_snapshot = 0
 
     @property
@@ -83,7 +83,7 @@ class MetadataLog:
     # --- start
 
     def replay(self, replayer: Replayer) -> None:
-        """Apply the newest snapshot and all of the log after it. Raises MetadataLogError."""
+        """Apply the newest snapshot and the log after it. Raises MetadataLogError."""
         try:
             self._replay(replayer)
         except (BatchError, ValueError) as err:
@@ -128,7 +128,7 @@ class MetadataLog:
             self._voters = message  # type: ignore[assignment]
 
     def _replay_snapshot(self, replayer: Replayer) -> int:
-        """Apply the newest snapshot; answers the offset after it, 0 when there is none."""
+        """Apply the newest snapshot. Returns the offset after it, or 0 if there is no snapshot."""
         found = max(_snapshots(self.directory), default=None)
         if found is None:
             return 0
@@ -143,7 +143,7 @@ class MetadataLog:
         return end_offset
 
     def begin_epoch(self, now_ms: int) -> None:
-        """Become the leader in a new epoch: record it in `quorum-state`, then append the leader change."""
+        """Become leader in a new epoch: write the epoch to `quorum-state`, then append a LeaderChangeMessage."""
         state = read(self.directory)
         if state is None:
             state = QuorumState(min(self.kraft_version, 1), self._node_id, 0, [self._node_id])
@@ -152,7 +152,7 @@ class MetadataLog:
         state.voters = state.voters or [self._node_id]
         write(self.directory, state)
         self._log.leader_epoch = self.epoch
-        # Kafka writes and reads version 0 also in a dynamic quorum: no directory ids.
+        # Version 0, without directory ids, as Kafka writes and reads it even in a dynamic quorum.
         seats = [Voter(voter_id=voter) for voter in [one for one, _ in self.voters] or state.voters]
         message = LeaderChangeMessage(
             leader_id=self._node_id,
@@ -165,7 +165,7 @@ class MetadataLog:
     # --- commit
 
     def append(self, records: Sequence[tuple[Any, int]], now_ms: int) -> int:
-        """Append (record message, version) pairs as one batch, all or none; answers the offset of the first."""
+        """Append (record message, version) pairs as one batch, all or none. Returns the offset of the first record."""
         rows = [(None, encode_metadata(record, version), now_ms, ()) for record, version in records]
         return self._append(build(rows, leader_epoch=self.epoch), now_ms)
 
@@ -175,7 +175,8 @@ class MetadataLog:
         return self._log.append_batch(batch, now_ms=now_ms).base_offset
 
     def flushing(self) -> Future[None] | None:
-        """A future that is done when everything appended so far is fsynced, off the loop; None when it is already."""
+        """Request an fsync of everything appended so far. Returns its future, which completes in the flusher thread, or
+        None if everything is already on the disk."""
         if self._unflushed:
             self._flushing = self._log.request_flush()
             self._unflushed = False
@@ -184,7 +185,7 @@ class MetadataLog:
         return self._flushing
 
     def flush(self) -> None:
-        """fsync here and now; at the end of a start and at a clean stop."""
+        """fsync and block until it is done. Used at the end of a start and at a clean stop."""
         self._log.flush()
         self._unflushed = False
         self._flushing = None
@@ -192,7 +193,8 @@ class MetadataLog:
     # --- snapshots
 
     def snapshot_content(self, records: Sequence[tuple[Any, int]], now_ms: int, last_contained_ms: int) -> bytes:
-        """The file of a snapshot at the end of the log that holds these (record, version) pairs."""
+        """Return the bytes of a snapshot at the end of the log with these (record, version) pairs. Resets
+        `bytes_after_snapshot`."""
         controls: list[tuple[bytes, bytes]] = []
         if self.kraft_version > 0:
             from kafka_shim.protocol.records.kraft_version_record import KRaftVersionRecord
@@ -205,27 +207,28 @@ class MetadataLog:
         return snapshot_bytes(records, now_ms, last_contained_ms, epoch=self.epoch, controls=controls)
 
     def write_snapshot(self, end_offset: int, epoch: int, content: bytes) -> None:
-        """Write a snapshot's file, whole or not at all, and fsync it. From any thread. Raises OSError."""
+        """Write and fsync a snapshot file atomically. May be called from any thread. Raises OSError."""
         path = f"{self.directory}/{end_offset:020d}-{epoch:010d}{SNAPSHOT_SUFFIX}"
         replace_file(path, content, sync=True)
 
     def prune(self, retention_bytes: int, retention_ms: int, now_ms: int) -> None:
-        """Remove snapshots and segments that a newer snapshot covers, the oldest first, while all of them together are
-        over `retention_bytes` or the oldest is over `retention_ms` (-1: no limit). Raises OSError."""
+        """Delete old snapshots and the segments that a newer snapshot covers, oldest first. Continues while log and
+        snapshots together exceed `retention_bytes` or the oldest snapshot is older than `retention_ms` (-1: no limit).
+        The newest snapshot always stays. Raises OSError."""
         found = sorted(_snapshots(self.directory))
         sizes = [path.stat().st_size for _, _, path in found]
         for (_, _, path), size_bytes, newer in zip(found, sizes[:], found[1:], strict=False):
             over_bytes = 0 <= retention_bytes < self._log.size_bytes + sum(sizes)
             if not over_bytes and not 0 <= retention_ms < now_ms - _snapshot_timestamp_ms(path):
                 return
-            # The segments first: a log must never start behind its oldest snapshot.
+            # Delete the segments first, so that the snapshot that precedes them exists until they are gone.
             self._log.release_before(newer[0], now_ms)
             path.unlink()
             sizes.remove(size_bytes)
 
 
 def _snapshot_timestamp_ms(path: Path) -> int:
-    """When the last record that a snapshot holds was appended, as its header says; 0 when it does not."""
+    """Return the append time of the last record that a snapshot covers, from its header, or 0 if there is no header."""
     content = path.read_bytes()
     batch = scan(content)
     for record in iterate(content, 0, batch.size_bytes):
@@ -236,7 +239,8 @@ def _snapshot_timestamp_ms(path: Path) -> int:
 
 
 def _snapshots(directory: Path) -> Iterator[tuple[int, int, Path]]:
-    """(end offset, epoch, path) of each complete snapshot: `00000000000000000100-0000000003.checkpoint`."""
+    """Yield (end offset, epoch, path) of each complete snapshot, such as
+    `00000000000000000100-0000000003.checkpoint`."""
     for name in os.listdir(directory):  # noqa: PTH208  (names are enough)
         stem, dot, suffix = name.partition(".")
         offset, dash, epoch = stem.partition("-")
@@ -245,7 +249,7 @@ def _snapshots(directory: Path) -> Iterator[tuple[int, int, Path]]:
 
 
 def read_records(content: bytes) -> Iterable[Any]:
-    """The record messages of a snapshot file such as `bootstrap.checkpoint`, control records left out."""
+    """Yield the record messages of a snapshot file such as `bootstrap.checkpoint`, without the control records."""
     for batch in scan_all(content):
         if not batch.is_control:
             for record in iterate(content, batch.position, batch.position + batch.size_bytes):
@@ -260,8 +264,8 @@ def snapshot_bytes(
     epoch: int = 0,
     controls: Sequence[tuple[bytes, bytes]] = (),
 ) -> bytes:
-    """A snapshot file: header and further control records, the (record, version) pairs, footer; Kafka's
-    RecordsSnapshotWriter."""
+    """Return the bytes of a snapshot file: header and other control records, the (record, version) pairs, footer
+    (Kafka: RecordsSnapshotWriter)."""
     from kafka_shim.protocol.records.snapshot_footer_record import SnapshotFooterRecord
     from kafka_shim.protocol.records.snapshot_header_record import SnapshotHeaderRecord
 

@@ -1,6 +1,8 @@
-"""The file `quorum-state` beside the metadata log: the epoch in which this node leads (Kafka: FileQuorumStateStore).
+"""The file `quorum-state` in the metadata log's directory, with the epoch in which this node leads (Kafka:
+FileQuorumStateStore).
 
-Version 0 lists the voters (a static quorum, kraft.version 0), version 1 the directory voted for (a dynamic one).
+Version 0 is for a static quorum (kraft.version 0) and lists the voters. Version 1 is for a dynamic quorum and has the
+directory id that was voted for.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ FILE_NAME = "quorum-state"
 
 
 class QuorumStateError(StorageError):
-    """A quorum-state that this broker cannot take over; the text says why."""
+    """The `quorum-state` file cannot be read. The message says why."""
 
 
 class QuorumState:
-    """Who leads the metadata quorum since which epoch, as the file keeps it."""
+    """The contents of the file: leader id, leader epoch, voters, and the format version."""
 
     __slots__ = ("leader_epoch", "leader_id", "version", "voters")
 
@@ -34,7 +36,7 @@ class QuorumState:
 
 
 def read(directory: Path) -> QuorumState | None:
-    """The state in `directory`, or None when there is no file (or an empty one). Raises QuorumStateError."""
+    """Return the state in `directory`, or None if the file is missing or empty. Raises QuorumStateError."""
     path = directory / FILE_NAME
     try:
         text = path.read_text(encoding="utf-8")
@@ -56,7 +58,7 @@ def read(directory: Path) -> QuorumState | None:
 
 
 def write(directory: Path, state: QuorumState) -> None:
-    """Replace the file, fsynced: an epoch that was led must never be led again by another."""
+    """Replace and fsync the file, because an epoch must never have a second leader. Raises OSError."""
     if state.version == 0:
         voters = ",".join(f'{{"voterId":{voter}}}' for voter in state.voters)
         text = (

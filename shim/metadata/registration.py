@@ -1,4 +1,4 @@
-"""The records by which this node joins and leaves: registrations, and the election of its partitions.
+"""The records that register this node at a start, elect it as partition leader, and unregister it at a stop.
 
 Source: ControllerRegistrationManager, ClusterControlManager and ReplicationControlManager of Kafka 4.3.1.
 """
@@ -42,9 +42,10 @@ def registration_records(
     next_offset: int,
     random: Randomness,
 ) -> tuple[list[Any], int]:
-    """(records, broker epoch): this node registers as controller and as broker, and is unfenced.
+    """Return (records, broker epoch) that register this node as controller and broker and unfence it.
 
-    The broker epoch is the offset of the broker's record, so `next_offset` must be where the records will be appended.
+    The broker epoch is the offset of the RegisterBrokerRecord, so `next_offset` must be the offset at which the records
+    will be appended.
     """
     records: list[Any] = []
     level = image.features.get(METADATA_VERSION, 0)
@@ -87,9 +88,11 @@ def registration_records(
 
 
 def election_records(image: Image, node_id: int) -> list[PartitionChangeRecord]:
-    """This node leads each partition that it holds: those without a leader, and all after an unclean stop.
+    """Return the records that make this node the leader of its partitions: those that it does not lead yet, and all of
+    them after an unclean stop.
 
-    Then each has a new leader epoch, so that a client that saw records which a power cut took can tell (KIP-320)."""
+    After an unclean stop each partition gets a new leader epoch, so that a client can detect that records which it had
+    read were lost in a power failure (KIP-320)."""
     previous = image.brokers.get(node_id)
     unclean = previous is not None and not previous.fenced
     with_elr = image.features.get(METADATA_VERSION, 0) >= ELR_RECORDS
@@ -109,7 +112,8 @@ def election_records(image: Image, node_id: int) -> list[PartitionChangeRecord]:
 
 
 def departure_records(node_id: int, broker_epoch: int) -> list[BrokerRegistrationChangeRecord]:
-    """A clean stop: in controlled shutdown, then fenced. Partitions keep their leader: there is nobody else to lead."""
+    """Return the records of a clean stop: controlled shutdown, then fenced. Partitions keep their leader because there
+    is no other broker."""
     return [
         BrokerRegistrationChangeRecord(broker_id=node_id, broker_epoch=broker_epoch, in_controlled_shutdown=1),
         BrokerRegistrationChangeRecord(broker_id=node_id, broker_epoch=broker_epoch, fenced=FENCE),

@@ -1,6 +1,6 @@
-"""Apply records of the metadata log to an `Image`: the only code that changes one, at start-up and at each commit.
+"""Applies records of the metadata log to an `Image`, at start-up and at each commit. No other code changes an image.
 
-A metadata transaction (KIP-868) takes effect at its EndTransaction record, or never when it is aborted.
+A metadata transaction (KIP-868) takes effect at its EndTransactionRecord, or not at all if it is aborted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _shared: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
 
 def share(values: Any) -> tuple[Any, ...]:
-    """The values as a tuple; equal tuples are one object, of a bounded number of different ones."""
+    """Return the values as a tuple. Equal tuples are the same object, for the first 4096 distinct ones."""
     key = tuple(values)
     if len(_shared) < 4096:
         return _shared.setdefault(key, key)
@@ -26,11 +26,12 @@ def share(values: Any) -> tuple[Any, ...]:
 
 
 class ReplayError(ValueError):
-    """A record that cannot follow those before it: it names a topic or a partition that does not exist."""
+    """A record cannot be applied, because it names a topic or partition that does not exist or has an unknown type."""
 
 
 class Replayer:
-    """Applies record after record to one image, holding back the records of an unfinished metadata transaction."""
+    """Applies records to one image in order. The records of an open metadata transaction are held back until it
+    ends."""
 
     __slots__ = ("_held", "image")
 
@@ -40,12 +41,12 @@ class Replayer:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction has begun and not ended: a new leader aborts it first."""
+        """Whether a metadata transaction is open. A new leader aborts it first."""
         return self._held is not None
 
     def check(self, records: Iterable[Any]) -> None:
-        """Raise ReplayError unless all of `records` can be applied, one after the other; nothing changes. A commit asks
-        before it writes: what is written must be replayed at every later start."""
+        """Raise ReplayError unless all of `records` can be applied in order. Changes nothing. A commit calls it before
+        the append, because every later start must be able to replay what was written."""
         counts: dict[bytes, int] = {}
         names: set[str] = set()
         for record in records:
@@ -68,7 +69,7 @@ class Replayer:
                 _named(self.image, record.topic_name)
 
     def apply(self, record: Any) -> None:
-        """Apply one record message. Raises ReplayError for one that cannot follow those before it."""
+        """Apply one record message. Raises ReplayError if it names a topic or partition that does not exist."""
         key = record.API_KEY
         if key == BEGIN_TRANSACTION:
             self._held = []
@@ -176,7 +177,7 @@ def _partition(image: Image, record: Any) -> None:
     partition.leader_epoch = record.leader_epoch
     partition.partition_epoch = record.partition_epoch
     partition.leader_recovery_state = record.leader_recovery_state
-    # Kafka writes the partitions of one topic in the order of a hash map, so a number may come before a lower one.
+    # Kafka writes the partitions of a topic in hash map order, so the numbers need not ascend.
     missing = number + 1 - len(topic.partitions)
     if missing > 0:
         topic.partitions.extend([partition] * missing)
@@ -213,7 +214,7 @@ def _partition_change(image: Image, record: Any) -> None:
 
 def _config(image: Image, record: Any) -> None:
     key = (record.resource_type, record.resource_name)
-    # A new dict for each change: `Image.config_of` hands the old one out.
+    # Each change creates a new dict, because callers of `Image.config_of` may hold the old one.
     options = dict(image.configs.get(key, ()))
     if record.value is None:
         options.pop(record.name, None)
@@ -281,15 +282,15 @@ def _remove_delegation_token(image: Image, record: Any) -> None:
 
 
 def _nothing(image: Image, record: Any) -> None:
-    """NoOp and the state of a migration from ZooKeeper change nothing here."""
+    """Ignore NoOpRecord and ZkMigrationStateRecord, which do not change the image."""
 
 
 TOPIC, PARTITION, PARTITION_CHANGE, REMOVE_TOPIC, CLEAR_ELR = 2, 3, 5, 9, 28
 BEGIN_TRANSACTION, END_TRANSACTION, ABORT_TRANSACTION = 23, 24, 25
-# Records that name a topic by its id.
+# Record types that refer to a topic by its id.
 _OF_TOPICS = frozenset({PARTITION, PARTITION_CHANGE, REMOVE_TOPIC})
 
-# By the record's key in the metadata log.
+# Record type (API key) -> function that applies it.
 APPLY: dict[int, Callable[[Image, Any], None]] = {
     0: _register_broker,
     1: _unregister_broker,

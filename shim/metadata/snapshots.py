@@ -1,8 +1,9 @@
-"""Snapshots of the metadata log: when one is made, what is in it, and what goes when it is there.
+"""Snapshots of the metadata log: when they are written, what they contain, and what they allow to delete.
 
-A snapshot holds the image at one offset as records, so that a start replays it and the log behind it, however long the
-history is. Segments and snapshots that a newer snapshot covers go by `metadata.max.retention.bytes` and
-`metadata.max.retention.ms`. Source: SnapshotGenerator, MetadataImage.write and KafkaRaftLog of Kafka 4.3.1.
+A snapshot contains the image at one offset as records. A start replays the newest snapshot and the log after it, so its
+time does not depend on the length of the history. Segments and snapshots that a newer snapshot covers are deleted by
+`metadata.max.retention.bytes` and `metadata.max.retention.ms`. Source: SnapshotGenerator, MetadataImage.write and
+KafkaRaftLog of Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ logger = logging.getLogger(__name__)
 
 
 class SnapshotGenerator:
-    """Makes a snapshot when enough was appended, or enough time went by, since the last one.
+    """Writes a snapshot when enough bytes were appended or enough time has passed since the last one.
 
-    Owned by `MetadataStore`; event-loop thread only. The records are made and encoded on the loop, where the image
-    stands still (10,000 partitions: 30 ms); a thread of its own waits for the fsync of the log, writes the file and
-    ends. What a snapshot releases goes at the next commit or at the stop.
+    Owned by `MetadataStore`. Event-loop thread only. The records are encoded on the event loop, where the image does
+    not change meanwhile (10,000 partitions: 30 ms). A separate thread then waits for the fsync of the log and writes
+    the file. Old snapshots and segments are deleted at the next commit or at the stop.
     """
 
     def __init__(self, log: MetadataLog, config: BrokerConfig, clock: Clock) -> None:
@@ -49,7 +50,8 @@ class SnapshotGenerator:
         self._writer: threading.Thread | None = None
 
     def committed(self, image: Image, now_ms: int) -> None:
-        """Records were appended and applied, and no metadata transaction is open."""
+        """Start a snapshot if one is due. Called after records were appended and applied, outside a metadata
+        transaction."""
         if self._writer is not None:
             if self._writer.is_alive():
                 return
@@ -86,7 +88,7 @@ class SnapshotGenerator:
     def _write(self, end_offset: int, epoch: int, content: bytes, flushing: Future[None] | None) -> None:
         try:
             if flushing is not None:
-                # A snapshot never holds what the log itself could lose.
+                # A snapshot must not contain records that the log could still lose.
                 flushing.result()
             self._log.write_snapshot(end_offset, epoch, content)
         except (OSError, CancelledError) as err:
@@ -107,7 +109,7 @@ class SnapshotGenerator:
 
 
 def image_records(image: Image) -> Iterator[Any]:
-    """The records that make an equal image of an empty one, in Kafka's order: metadata.version first."""
+    """Yield the records that build this image from an empty one, in Kafka's order, metadata.version first."""
     features = image.features
     with_directories = features.get(METADATA_VERSION, 0) >= DIRECTORIES
     for name in sorted(features, key=lambda one: (one != METADATA_VERSION, one)):
@@ -126,7 +128,7 @@ def image_records(image: Image) -> Iterator[Any]:
         for key, limit in quotas.items():
             yield ClientQuotaRecord(entity=pairs, key=key, value=limit, remove=False)
     if image.next_producer_id > 0:
-        # Who took the block is not part of the image.
+        # The image does not contain the broker that reserved the block.
         yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id)
     yield from image.acls.values()
     yield from image.scram.values()

@@ -1,10 +1,10 @@
-"""The metadata store: the one place where topics, options, features and producer-id blocks are decided and kept.
+"""The metadata store: decides and stores topics, options, features and producer id blocks.
 
-`commit(records)` appends to `__cluster_metadata-0`, then applies to the `Image`; start-up replays the same records
-through the same `apply`. There is no other store. Nothing is awaited between a decision and its apply, so a method that
-is a plain `def` is atomic on the event loop; when it returns, its records are with the operating system (they survive
-SIGKILL). `await store.flushed()` returns when all that was committed before the call is fsynced, as KRaft does before
-it answers; the admin handlers await it.
+`commit(records)` appends the records to `__cluster_metadata-0` and applies them to the `Image`. A start replays the
+same records through the same `apply`. There is no other store. Nothing is awaited between a decision and its apply, so
+a plain `def` method is atomic on the event loop. When it returns, its records are written to the operating system and
+survive SIGKILL. `await store.flushed()` returns when everything committed before the call is fsynced. The admin
+handlers await it before they respond, as KRaft does.
 """
 
 from __future__ import annotations
@@ -54,10 +54,11 @@ MAX_PRODUCER_ID = 2**63 - 1
 
 
 class MetadataStore:
-    """Owned by the broker; event-loop thread only.
+    """The metadata of the cluster. Owned by the broker. Event-loop thread only.
 
-    Order of a start: `Logs.open_dirs`; `start()` replays; `Logs.start(store.lookup)`; `create_missing_logs()`; after
-    the listeners are bound `register(...)`; then requests. At the end `stop()`, before `Logs.stop`.
+    A start calls, in this order: `Logs.open_dirs`; `start()`, which replays the log; `Logs.start(store.lookup)`;
+    `create_missing_logs()`; after the listeners are bound, `register(...)`. Then requests are served. `stop()` is
+    called before `Logs.stop`.
     """
 
     def __init__(self, config: BrokerConfig, clock: Clock, logs: Logs, faults: Faults) -> None:
@@ -72,19 +73,17 @@ class MetadataStore:
         self._replayer = Replayer(self.image)
         self._log: MetadataLog
         self._snapshots: SnapshotGenerator
-        # The epoch of this registration: the offset of its record.
+        # The broker epoch: the offset of this node's RegisterBrokerRecord.
         self.broker_epoch = -1
-        # Of the options stored for all brokers and for this one, those in force.
+        # The dynamic options in force, stored for all brokers and for this broker.
         self.cluster_options: dict[str, str] = {}
         self.broker_options: dict[str, str] = {}
-        # Topics without overrides share one object.
+        # Topics without overrides share one TopicConfig.
         self._default_config = TopicConfig(config)
         self._topic_configs: dict[str, TopicConfig] = {}
         self._settling: set[Task[None]] = set()
-        # --- hooks
-        # Called after the commit that made or removed them: on_topic_created(topic), on_partitions_added(topic, first
-        # new partition), on_topic_deleted(topic), on_topic_config_changed(name, config). The logs exist (or are gone)
-        # when they are called.
+        # --- hooks Called after the commit: on_topic_created(topic), on_partitions_added(topic, first new partition),
+        # on_topic_deleted(topic), on_topic_config_changed(name, config). The logs are already created or deleted then.
         self.on_topic_created: list[Callable[[Topic], None]] = []
         self.on_partitions_added: list[Callable[[Topic, int], None]] = []
         self.on_topic_deleted: list[Callable[[Topic], None]] = []
@@ -95,8 +94,8 @@ class MetadataStore:
     # --- start and stop
 
     def start(self) -> None:
-        """Open the metadata log, replay it, and lead it in a new epoch. Raises MetadataLogError for one that this
-        version cannot take over."""
+        """Open and replay the metadata log, and become its leader in a new epoch. Raises MetadataLogError if this
+        version cannot load it."""
         now_ms = self._clock.now_ms()
         directory = Path(self._logs.metadata_dir.path)
         self._log = MetadataLog(self._logs.open_metadata_log(), self.node_id)
@@ -129,16 +128,17 @@ class MetadataStore:
                 )
 
     def lookup(self, topic: str, partition: int) -> tuple[bytes, TopicConfig, int] | None:
-        """(topic id, options, leader epoch) of a partition that exists, else None; `Logs.start` asks it."""
+        """Return (topic id, options, leader epoch) of a partition, or None if it does not exist. Passed to
+        `Logs.start`."""
         found = self.image.topics.get(topic)
         if found is None or partition >= len(found.partitions):
             return None
         return found.topic_id, self.topic_config(topic), found.partitions[partition].leader_epoch
 
     def create_missing_logs(self) -> None:
-        """Make the logs of partitions that have none yet: a crash came between their record and their directory. Raises
-        StorageError when they may be in a data directory that is no longer there: their records would be lost. When a
-        directory failed at this start they may be in it, and are offline."""
+        """Create the logs of partitions that have none, because a crash came between the commit and the creation of the
+        directory. Raises StorageError if the logs may be in a data directory that is now missing, because their records
+        would be lost. If a directory failed at this start, the logs may be in it, and the partitions are offline."""
         self._require_directories()
         for topic in self.image.topics.values():
             self._create_logs(topic, topic.partitions)
@@ -168,7 +168,8 @@ class MetadataStore:
             )
 
     def register(self, endpoints: Sequence[tuple[str, str, int, int]]) -> None:
-        """Record this node with the (listener, host, port, security protocol) that it serves, once these are bound."""
+        """Register this node with its endpoints (listener, host, port, security protocol). Call it after they are
+        bound."""
         records, self.broker_epoch = registration_records(
             self.image,
             self.node_id,
@@ -182,7 +183,8 @@ class MetadataStore:
         self.commit(records)
 
     def stop(self) -> None:
-        """Record that this node left in order, and fsync. Apache Kafka then starts here without waiting first."""
+        """Commit the records of a clean stop and fsync. Apache Kafka can then start on this directory without a
+        delay."""
         try:
             if self.broker_epoch >= 0:
                 self.commit(departure_records(self.node_id, self.broker_epoch))
@@ -194,8 +196,8 @@ class MetadataStore:
     # --- commit
 
     def commit(self, records: Sequence[Any]) -> Callable[[], Flush | None]:
-        """Append the record messages as one batch, apply them. Returns what starts the fsync that an answer may have to
-        wait for: called, it returns the fsync, or None when all is on the disk already."""
+        """Append the record messages as one batch and apply them. Returns a function that starts the fsync and returns
+        its future, or None if everything is already on the disk. A response may have to wait for it."""
         level = self.image.features.get(METADATA_VERSION) or SUPPORTED[METADATA_VERSION][1]
         now_ms = self._clock.now_ms()
         faults = self._faults
@@ -215,11 +217,12 @@ class MetadataStore:
         return self._log.flushing
 
     def await_snapshot(self) -> None:
-        """Returns when no snapshot is being written. Blocks."""
+        """Block until no snapshot is being written."""
         self._snapshots.stop(self._clock.now_ms())
 
     async def flushed(self) -> None:
-        """Returns when everything committed before this call is fsynced. KafkaError KAFKA_STORAGE_ERROR if it fails."""
+        """Wait until everything committed before this call is fsynced. Raises KafkaError KAFKA_STORAGE_ERROR if the
+        fsync fails."""
         flushing = self._log.flushing()
         if flushing is None:
             return
@@ -234,40 +237,42 @@ class MetadataStore:
 
     @property
     def epoch(self) -> int:
-        """The leader epoch of the metadata quorum: this node's, since `start`."""
+        """The leader epoch of the metadata quorum, in which this node leads since `start`."""
         return self._log.epoch
 
     @property
     def kraft_version(self) -> int:
-        """0: the quorum is fixed (`controller.quorum.voters`); 1: it is kept in the log (KIP-853)."""
+        """The kraft.version. 0: a static quorum (`controller.quorum.voters`); 1: a dynamic quorum, stored in the log
+        (KIP-853)."""
         return self._log.kraft_version
 
     @property
     def voter_directory_id(self) -> bytes:
-        """The directory id of this voter, zero in a fixed quorum."""
+        """The directory id of this voter, or the zero uuid in a static quorum."""
         return dict(self._log.voters).get(self.node_id, bytes(16))
 
     @property
     def next_offset(self) -> int:
-        """One past the last record of the metadata log."""
+        """The offset after the last record of the metadata log."""
         return self._log.next_offset
 
     def topic(self, name: str) -> Topic:
-        """The topic of that name. KafkaError UNKNOWN_TOPIC_OR_PARTITION."""
+        """Return the topic of this name. Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION."""
         found = self.image.topics.get(name)
         if found is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topics.UNKNOWN_TOPIC_MESSAGE)
         return found
 
     def topic_by_id(self, topic_id: bytes) -> Topic:
-        """The topic of that id of 16 bytes. KafkaError UNKNOWN_TOPIC_ID."""
+        """Return the topic of this 16-byte id. Raises KafkaError UNKNOWN_TOPIC_ID."""
         found = self.image.topics_by_id.get(topic_id)
         if found is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, topics.UNKNOWN_TOPIC_ID_MESSAGE)
         return found
 
     def topic_config(self, name: str) -> TopicConfig:
-        """The topic's effective options: its overrides over dynamic broker options over the static ones. Cached."""
+        """Return the topic's effective options: its own, else the dynamic broker options, else the static ones.
+        Cached."""
         overrides = self.image.configs.get((RESOURCE_TOPIC, name))
         if not overrides:
             return self._default_config
@@ -281,7 +286,7 @@ class MetadataStore:
         return config
 
     def feature(self, name: str) -> int:
-        """The finalised level of a feature (`group.version`, ...), 0 when it is not finalised."""
+        """Return the finalised level of a feature (`group.version`, ...), or 0 if it is not finalised."""
         return self.image.features.get(name, 0)
 
     # --- topics
@@ -295,8 +300,8 @@ class MetadataStore:
         *,
         assignments: Sequence[tuple[int, list[int]]] = (),
     ) -> Topic:
-        """Create one topic and its logs. -1 takes the broker's default; `configs` were checked. KafkaError:
-        TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, and those of `topics.decide_replicas`."""
+        """Create one topic and its logs. -1 means the broker's default. The caller has checked `configs`. Raises
+        KafkaError TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, and the errors of `topics.decide_replicas`."""
         topics.check_new_name(self.image, name)
         replicas = self.decide_replicas(partitions, replication_factor, assignments)
         return self.create_topics([(name, replicas, configs or {})])[0]
@@ -304,15 +309,17 @@ class MetadataStore:
     def decide_replicas(
         self, partitions: int, replication_factor: int, assignments: Sequence[tuple[int, list[int]]]
     ) -> list[list[int]]:
-        """`topics.decide_replicas` with this broker's defaults; nothing changes."""
+        """Return the replicas of a new topic, with this broker's defaults (see `topics.decide_replicas`). Changes
+        nothing."""
         defaults = (self.config.num_partitions, self.config.default_replication_factor)
         return topics.decide_replicas(self.image, partitions, replication_factor, assignments, self.node_id, defaults)
 
     def create_topics(
         self, new: Sequence[tuple[str, list[list[int]], Mapping[str, str]]], *, later: bool = False
     ) -> list[Topic]:
-        """Create checked topics, (name, replicas of each partition, options), in one batch, and their logs; `later`:
-        the caller awaits `logs_settled` for those."""
+        """Create topics and their logs; the records are committed in one batch. `new` are (name, replicas of each
+        partition, options), already checked. With `later` the logs are created later, and the caller awaits
+        `logs_settled`."""
         records: list[Any] = []
         directory_id = self._placement()
         for name, replicas, configs in new:
@@ -335,8 +342,8 @@ class MetadataStore:
         return made
 
     def auto_create_topic(self, name: str) -> Topic:
-        """What Metadata does for an unknown topic where auto-creation is on; internal names get their own options.
-        The directories are made after it returned, or at the first use of their partitions."""
+        """Create an unknown topic for a Metadata request if auto-creation is enabled. Internal topics get their own
+        options. The directories are created after this method returns, or at the first use of a partition."""
         topics.check_new_name(self.image, name)
         partitions, configs = self._internal_options(name) if name in INTERNAL_TOPICS else (-1, {})
         replicas = self.decide_replicas(partitions, 1 if configs else -1, ())
@@ -345,7 +352,8 @@ class MetadataStore:
         return topic
 
     def _settle_soon(self) -> None:
-        """Have the directories made in slices, beside other requests; nobody waits for them."""
+        """Start a background task that creates the directories in slices, so that other requests are served
+        meanwhile."""
         from asyncio import get_running_loop
 
         async def settle() -> None:
@@ -357,12 +365,13 @@ class MetadataStore:
         try:
             task = get_running_loop().create_task(settle())
         except RuntimeError:
-            return  # no loop, as in a tool: the first use makes them
+            return  # no event loop, as in a tool: the first use creates them
         self._settling.add(task)
         task.add_done_callback(self._settling.discard)
 
     def ensure_internal_topic(self, name: str) -> Topic:
-        """`__consumer_offsets` or `__transaction_state`, made on first use with Kafka's options (50, compact)."""
+        """Return `__consumer_offsets` or `__transaction_state`. Its first use creates it with Kafka's options (50
+        partitions by default, compacted)."""
         found = self.image.topics.get(name)
         if found is not None:
             return found
@@ -397,8 +406,8 @@ class MetadataStore:
         validate_only: bool = False,
         later: bool = False,
     ) -> Topic:
-        """Grow a topic to `total` partitions; `later`: the caller awaits `logs_settled`. KafkaError: those of
-        `topics.decide_growth`."""
+        """Increase the partitions of a topic to `total`. With `later` the logs are created later, and the caller awaits
+        `logs_settled`. Raises the errors of `topics.decide_growth`."""
         replicas = topics.decide_growth(self.image, name, total, assignments, self.node_id)
         topic = self.image.topics[name]
         if validate_only:
@@ -413,8 +422,8 @@ class MetadataStore:
         return topic
 
     def delete_topic(self, name: str, *, later: bool = False) -> None:
-        """Remove the topic, its options and its logs; the name is free when this returns. `later`: the caller awaits
-        `logs_settled`."""
+        """Delete a topic, its options and its logs. The name can be reused when this returns. With `later` the
+        directories are renamed later, and the caller awaits `logs_settled`."""
         topic = self.topic(name)
         self.commit([RemoveTopicRecord(topic_id=topic.topic_id)])
         self._topic_configs.pop(name, None)
@@ -425,13 +434,13 @@ class MetadataStore:
             hook(topic)
 
     async def logs_settled(self) -> None:
-        """Returns when the directories of logs that were made or deleted `later` are what they should be; others get
-        their turn meanwhile. KafkaError KAFKA_STORAGE_ERROR as from `_create_logs`."""
+        """Create and rename the directories of logs that were created or deleted with `later`. Yields to the event loop
+        between slices. Raises KafkaError KAFKA_STORAGE_ERROR if a directory could not be created."""
         await self._logs.finish_changes()
 
     def _create_logs(self, topic: Topic, partitions: Sequence[Partition], *, later: bool = False) -> list[KafkaError]:
-        """Make the logs that are missing. What a disk refuses is answered: the topic exists all the same, and the next
-        start tries again."""
+        """Create the missing logs of a topic. Returns the errors instead of raising them, because the topic exists even
+        so; the next use or start tries again."""
         config = self.topic_config(topic.name)
         failures: list[KafkaError] = []
         missing = [
@@ -454,19 +463,19 @@ class MetadataStore:
         return [urlsafe_b64decode(directory.directory_id + "==") for directory in self._logs.dirs]
 
     def _lost_directories(self) -> set[bytes]:
-        """The ids of the last registration that are not among the directories that can be used."""
+        """Return the directory ids of the last registration that no usable directory has."""
         broker = self.image.brokers.get(self.node_id)
         return set(broker.log_dirs if broker is not None else ()).difference(self._directory_ids())
 
     def _registered_ids(self) -> list[bytes]:
-        """Ids for the registration. A directory that failed at this start keeps its place: should it be gone at the
-        next start, `_require_directories` must know that it was there."""
+        """Return the directory ids to register. If a directory failed at this start, the ids that no usable directory
+        has stay registered, so that `_require_directories` can detect a missing directory at the next start."""
         lost = self._lost_directories() if self._logs.failed_dirs else ()
         return [*self._directory_ids(), *sorted(lost)]
 
     def _placement(self) -> bytes | None:
-        """The directory id to record for a new partition: that of the one directory, or "unassigned" when there are
-        several: the log is placed after the record is written (DirectoryId.UNASSIGNED)."""
+        """Return the directory id to record for a new partition. With several directories it is DirectoryId.UNASSIGNED,
+        because the log is placed after the record is written. None if metadata.version has no directory ids."""
         if self.image.features[METADATA_VERSION] < DIRECTORIES:
             return None
         ids = self._directory_ids()
@@ -475,7 +484,7 @@ class MetadataStore:
     # --- configurations
 
     def alter_configs(self, records: Sequence[Any]) -> None:
-        """Commit checked ConfigRecords (and what goes with them), and put them in force at once."""
+        """Commit checked ConfigRecords and accompanying records, and apply the options at once."""
         if not records:
             return
         self.commit(records)
@@ -491,11 +500,12 @@ class MetadataStore:
                 hook(kind, name)
 
     def _broker_options_changed(self) -> None:
-        """Put the stored options of the cluster, then of this broker, over the static ones; topics follow."""
+        """Apply the stored options of the cluster and then of this broker over the static ones, and update the
+        topics."""
         cluster = self.image.config_of(RESOURCE_BROKER, "")
         own = self.image.config_of(RESOURCE_BROKER, str(self.node_id))
         if not own and not self.config.dynamic and cluster == {MIN_ISR: str(self.config.min_insync_replicas)}:
-            # What every new directory says; no reason to load the parser of options at each start.
+            # The state of every new directory. Return early so that a start does not load the option parser.
             self.config.dynamic = self.cluster_options = cluster
             return
         self.cluster_options = self._usable(cluster, "all brokers", is_default=True)
@@ -522,7 +532,8 @@ class MetadataStore:
         return taken
 
     def _readable(self, topic: str, overrides: Mapping[str, str]) -> dict[str, str]:
-        """The overrides that can be read; another version may have stored others."""
+        """Return the overrides that this version can parse. Another version may have stored others, which are logged
+        and ignored."""
         readable = {}
         for name, text in overrides.items():
             try:
@@ -542,11 +553,11 @@ class MetadataStore:
     # --- producer ids
 
     def next_producer_id_block(self) -> tuple[int, int, Flush | None]:
-        """Reserve the next block of producer ids: (first id, count of 1000, what must be flushed before one of them is
-        told). Recorded before it returns; but if two producers had the same id after a power cut, each would take the
-        other's batches for duplicates of its own.
+        """Reserve the next block of producer ids. Returns (first id, count of 1000, fsync that must complete before an
+        id is sent to a client). The record is appended before this returns. The fsync is needed because after a power
+        failure two producers could get the same id, and batches of one would be taken for duplicates of the other.
 
-        KafkaError COORDINATOR_LOAD_IN_PROGRESS when no whole block is left below 2**63 (A1)."""
+        Raises KafkaError COORDINATOR_LOAD_IN_PROGRESS if no whole block is left below 2**63 (A1)."""
         first = self.image.next_producer_id
         if first > MAX_PRODUCER_ID - PRODUCER_ID_BLOCK:
             reason = f"no block of {PRODUCER_ID_BLOCK} producer ids is left after {first}"

@@ -1,7 +1,8 @@
-"""Rules for topics: names, partition counts, replica assignments, and the records that make or grow a topic. Pure.
+"""Rules for topics: names, partition counts, replica assignments, and the records that create or grow a topic. Pure
+functions.
 
-Source: org.apache.kafka.controller.ReplicationControlManager and org.apache.kafka.common.internals.Topic; the sentences
-are what clients of 4.3.1 see.
+Source: org.apache.kafka.controller.ReplicationControlManager and org.apache.kafka.common.internals.Topic of 4.3.1.
+Error messages are those that Kafka's clients see.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
     from kafka_shim.metadata.image import Image
 
 MAX_NAME_LENGTH = 249
-# One request may ask for this many partitions at most (ReplicationControlManager.MAX_PARTITIONS_PER_BATCH).
+# The most partitions that one request may create (ReplicationControlManager.MAX_PARTITIONS_PER_BATCH).
 MAX_PARTITIONS_PER_REQUEST = 10_000
 _LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
 def check_name(name: str) -> None:
-    """Raises KafkaError INVALID_TOPIC_EXCEPTION unless `name` may name a topic."""
+    """Raises KafkaError INVALID_TOPIC_EXCEPTION if `name` is not a valid topic name."""
     if not name:
         reason = "the empty string is not allowed"
     elif name in (".", ".."):
@@ -39,7 +40,7 @@ def check_name(name: str) -> None:
 
 
 def check_new_name(image: Image, name: str) -> None:
-    """Raises TOPIC_ALREADY_EXISTS or INVALID_TOPIC_EXCEPTION unless a topic of this name can be made."""
+    """Raises TOPIC_ALREADY_EXISTS or INVALID_TOPIC_EXCEPTION if a topic of this name cannot be created."""
     if name in image.topics:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     colliding = image.colliding_names.get(name.replace(".", "_")) if "." in name or "_" in name else None
@@ -51,15 +52,16 @@ def check_new_name(image: Image, name: str) -> None:
 
 
 def check_request_size(counts: Sequence[int], default_partitions: int) -> None:
-    """Raises POLICY_VIOLATION when the topics of one request together have too many partitions."""
+    """Raises POLICY_VIOLATION if the topics of one request together have more than `MAX_PARTITIONS_PER_REQUEST`
+    partitions."""
     if sum(default_partitions if count == -1 else max(count, 0) for count in counts) > MAX_PARTITIONS_PER_REQUEST:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
 def place(image: Image, partitions: int, replication_factor: int, node_id: int) -> list[list[int]]:
-    """The replicas of `partitions` new partitions: this node, the only one that is active, for each.
+    """Return the replicas of `partitions` new partitions. Each has this node, which is the only active broker.
 
-    Raises INVALID_REPLICATION_FACTOR when more replicas are asked for than there are active brokers."""
+    Raises INVALID_REPLICATION_FACTOR if `replication_factor` is not 1."""
     if replication_factor == 1:
         return [[node_id]] * partitions
     registered = len(image.brokers)
@@ -76,7 +78,8 @@ def place(image: Image, partitions: int, replication_factor: int, node_id: int) 
 def check_assignment(
     image: Image, replicas: Sequence[int], replication_factor: int | None, node_id: int, partition: int
 ) -> None:
-    """Raises INVALID_REPLICA_ASSIGNMENT for a manual assignment that cannot be; None: no earlier one to agree with."""
+    """Raises INVALID_REPLICA_ASSIGNMENT if a manual assignment is invalid. `replication_factor` is that of the previous
+    partitions, or None for the first one."""
     if not replicas:
         reason = "The manual partition assignment includes an empty replica list."
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
@@ -111,8 +114,8 @@ def decide_replicas(
     node_id: int,
     defaults: tuple[int, int],
 ) -> list[list[int]]:
-    """The replicas of each partition of a new topic. `assignments` are (partition, brokers), empty for none; `defaults`
-    are the broker's number of partitions and replication factor, for -1.
+    """Return the replicas of each partition of a new topic. `assignments` are (partition, brokers), or empty.
+    `defaults` are the broker's partition count and replication factor, which replace -1.
 
     Raises INVALID_REQUEST, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT."""
     if assignments:
@@ -159,7 +162,7 @@ def _manual_replicas(
 def decide_growth(
     image: Image, name: str, total: int, assignments: Sequence[list[int]] | None, node_id: int
 ) -> list[list[int]]:
-    """The replicas of the partitions that `total` adds to a topic.
+    """Return the replicas of the partitions that a topic needs to grow to `total` partitions.
 
     Raises UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR."""
     topic = image.topics.get(name)
@@ -187,15 +190,15 @@ def decide_growth(
 
 
 def topic_records(name: str, topic_id: bytes, configs: list[Any], partitions: list[PartitionRecord]) -> list[Any]:
-    """The records that make a topic, in Kafka's order: the topic, its options, its partitions."""
+    """Return the records that create a topic, in Kafka's order: the topic, its options, its partitions."""
     return [TopicRecord(name=name, topic_id=topic_id), *configs, *partitions]
 
 
 def partition_records(
     topic_id: bytes, first: int, replicas: Sequence[list[int]], node_id: int, directory_id: bytes | None
 ) -> list[PartitionRecord]:
-    """A record for each new partition from number `first`; this node leads, and is the only one in sync.
-    `directory_id` None: the finalised metadata.version does not record directories yet."""
+    """Return a PartitionRecord for each new partition, numbered from `first`. This node is the leader and the only
+    in-sync replica. `directory_id` is None if the finalised metadata.version does not record directories."""
     return [
         PartitionRecord(
             partition_id=first + number,
@@ -213,7 +216,8 @@ def partition_records(
     ]
 
 
-# DirectoryId.MIGRATING: a replica elsewhere whose directory is not known here. DirectoryId.UNASSIGNED is the zero uuid.
+# DirectoryId.MIGRATING, for a replica on another node whose directory is unknown. DirectoryId.UNASSIGNED is the zero
+# uuid.
 _MIGRATING = bytes(15) + b"\x02"
 UNKNOWN_TOPIC_MESSAGE = "This server does not host this topic-partition."
 UNKNOWN_TOPIC_ID_MESSAGE = "This server does not host this topic ID."
