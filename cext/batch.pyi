@@ -1,4 +1,4 @@
-"""RecordBatch v2 headers: scan (prove bounds, magic, CRC, read) and stamp (what a broker writes)."""
+"""RecordBatch v2 headers: `scan` validates and reads them, `stamp` writes the fields that the broker sets."""
 
 from enum import IntEnum
 
@@ -8,7 +8,7 @@ HEADER_SIZE: int
 """Bytes of a batch before its first record (61)."""
 
 class Verdict(IntEnum):
-    """What is wrong with the bytes of a batch. `kafka_shim.errors` turns it into Kafka's error code."""
+    """What is wrong with the bytes of a batch. `kafka_shim.errors` maps it to Kafka's error code."""
 
     OK = 0
     SHORT = 1
@@ -50,7 +50,7 @@ class Verdict(IntEnum):
 class BatchError(Exception):
     """Bytes that are not a valid batch.
 
-    `position` is where the batch starts, `record_index` which of its records is bad, -1 for the batch itself.
+    `position` is the start of the batch. `record_index` is the index of the invalid record, -1 for the batch itself.
     """
 
     verdict: Verdict
@@ -59,9 +59,9 @@ class BatchError(Exception):
     def __init__(self, verdict: Verdict | int, position: int = 0, record_index: int = -1) -> None: ...
 
 class Batch:
-    """The facts of one batch's header: numbers only, valid for ever, independent of the buffer they came from.
+    """The fields of one batch header. It has numbers only, so it stays valid independently of the buffer.
 
-    Made by `scan`; read-only.
+    Created by `scan`; read-only.
     """
 
     position: int
@@ -104,13 +104,14 @@ class Batch:
         """`position + size_bytes`."""
 
 def scan(buffer: Buffer, start: int = 0, end: int | None = None, check_crc: bool = True) -> Batch:
-    """The first batch in [start, end); what follows it is not looked at. BatchError when there is none or it is bad.
+    """Return the first batch in [start, end), and ignore the bytes after it. Raises BatchError if there is none or it
+    is invalid.
 
-    Proves bounds, magic, CRC, count and offset range of the header; the records are `records.validate`'s matter.
+    Validates bounds, magic, CRC, record count and offset range of the header. `records.validate` validates the records.
     """
 
 def scan_all(buffer: Buffer, start: int = 0, end: int | None = None, check_crc: bool = True) -> list[Batch]:
-    """Every batch of [start, end), which they must fill exactly; BatchError at the first that is bad."""
+    """Return every batch of [start, end), which they must fill exactly. Raises BatchError at the first invalid one."""
 
 def stamp(
     buffer: Buffer,
@@ -120,10 +121,11 @@ def stamp(
     append_time_ms: int = -1,
     max_timestamp: int | None = None,
 ) -> None:
-    """Write a broker's facts into the batch at `start` of a writable buffer, which `scan` has passed.
+    """Write the fields that the broker sets into the batch at `start` of a writable buffer. `scan` must have accepted
+    the batch.
 
-    Base offset and leader epoch are outside the CRC. `append_time_ms` >= 0 makes it a LogAppendTime batch of that time;
-    otherwise it becomes CreateTime and `max_timestamp`, when given, is what its header will say (Kafka writes the
-    maximum that it computed, whatever the client wrote). The CRC is computed anew only when one of these changes the
+    Base offset and leader epoch are outside the CRC. `append_time_ms` >= 0 makes it a LogAppendTime batch with that
+    time. Otherwise it becomes a CreateTime batch, and `max_timestamp`, if given, is written to the header (Kafka writes
+    the maximum that it computed, whatever the client wrote). The CRC is recomputed only if one of these changes the
     header.
     """

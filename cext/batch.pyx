@@ -104,7 +104,7 @@ cdef Verdict check_bounds(const uint8_t* p, int64_t size) noexcept nogil:
     length = load_i32(p + AT_LENGTH)
     if length < LEAST_OLD_LENGTH:
         return Verdict.BAD_LENGTH
-    # Magic before the rest of the header: a message of magic 0 or 1 may be smaller than a header of magic 2.
+    # Check the magic before the rest of the header: a message of magic 0 or 1 may be smaller than a header of magic 2.
     if p[AT_MAGIC] < 2:
         return Verdict.BAD_MAGIC
     if p[AT_MAGIC] != 2:
@@ -121,7 +121,7 @@ cdef Verdict check_header(const uint8_t* p) noexcept nogil:
     cdef int64_t record_count = load_i32(p + AT_RECORD_COUNT)
     if last_offset_delta < 0:
         return Verdict.BAD_OFFSET_RANGE
-    # Fewer is legal in a log: compaction removes records and keeps the range, down to an empty batch.
+    # Fewer records are valid in a log: compaction removes records and keeps the offset range, down to an empty batch.
     if record_count < 0 or record_count > last_offset_delta + 1:
         return Verdict.BAD_COUNT
     if load_i16(p + AT_ATTRIBUTES) & CODEC_MASK > 4:
@@ -211,7 +211,7 @@ cdef void _store_crc(uint8_t* p, int64_t size_bytes) noexcept:
 
 
 cdef Verdict _check(const uint8_t* p, int64_t size, bint check_crc) noexcept:
-    """All that is checked of one batch, cheapest first; the CRC before the facts that it covers, as Kafka does."""
+    """Check one batch, cheapest checks first. The CRC comes before the fields that it covers, as in Kafka."""
     cdef Verdict verdict = check_bounds(p, size)
     cdef int64_t size_bytes
     cdef bint good
@@ -230,7 +230,7 @@ cdef Verdict _check(const uint8_t* p, int64_t size, bint check_crc) noexcept:
 
 
 cdef int64_t _limit(object end, int64_t start, int64_t size) except -1:
-    """The end of the range as a number inside the buffer."""
+    """Return the end of the range as a position inside the buffer."""
     cdef int64_t stop = size if end is None else <int64_t>end
     if start < 0 or stop < start or stop > size:
         raise ValueError(f"range [{start}, {stop}) is not inside a buffer of {size} bytes")

@@ -1,7 +1,7 @@
 """Unaligned big-endian loads and stores.
 
-Each goes through memcpy, so alignment never matters, and compiles to one load or store and one byte swap. None checks
-bounds: the caller proves them first.
+Each uses memcpy, so alignment does not matter, and compiles to one load or store and one byte swap. None checks bounds;
+the caller must check them first.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t

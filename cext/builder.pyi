@@ -21,10 +21,10 @@ def build(
     timestamp_type: int = 0,
     append_time_ms: int = -1,
 ) -> bytearray:
-    """One batch of (key, value, timestamp_ms, headers) tuples at consecutive offsets.
+    """Return one batch of (key, value, timestamp_ms, headers) tuples at consecutive offsets.
 
-    `timestamp_type` 1 is LogAppendTime: every record has `append_time_ms`. ValueError for no records, an unknown codec,
-    or more bytes than a batch can hold.
+    `timestamp_type` 1 is LogAppendTime: every record has `append_time_ms`. Raises ValueError if there are no records,
+    the codec is unknown, or the batch is too large.
     """
 
 def build_marker(
@@ -37,10 +37,13 @@ def build_marker(
     base_offset: int = 0,
     leader_epoch: int = 0,
 ) -> bytearray:
-    """The control batch that ends a transaction, as Kafka's EndTransactionMarker; the same for TV0, TV1 and TV2."""
+    """Return the control batch that ends a transaction (Kafka: EndTransactionMarker). It is the same for TV0, TV1 and
+    TV2."""
 
 def parse_marker(key: bytes, value: bytes) -> tuple[bool, int]:
-    """(commit, coordinator epoch) of an end-transaction control record. ValueError for any other record."""
+    """Return (commit, coordinator epoch) of an end-transaction control record. Raises ValueError for any other
+    record."""
 
 def recompress(buffer: Buffer, batch: Batch, codec: int, level: int | None = None, limit_bytes: int = ...) -> bytearray:
-    """A copy of the batch, which `validate` has passed, with its records under another codec; all other facts stay."""
+    """Return a copy of the batch with its records compressed by another codec. All other fields stay. `validate` must
+    have accepted the batch."""

@@ -62,7 +62,7 @@ cdef class _Out:
         return 0
 
     cdef int put_field(self, bytes value) except -1:
-        """A length, -1 for None, and the bytes."""
+        """Write a length (-1 for None) and the bytes."""
         if value is None:
             return self.put_varint(-1)
         cdef Py_ssize_t size = PyBytes_GET_SIZE(value)
@@ -82,7 +82,7 @@ cdef inline int64_t _field_size(bytes value) except -1:
 
 
 cdef inline bytes _to_bytes(object value):
-    """The object itself when it is bytes already; a copy of any other buffer, which could change under the writer."""
+    """Return the object itself if it is bytes, else a copy, because another buffer could change during the write."""
     if value is None or type(value) is bytes:
         return value
     return bytes(memoryview(value))

@@ -1,13 +1,14 @@
-"""What compaction does with every record: remember the last offset of each key, find and copy what stays."""
+"""The per-record work of compaction: map each key to its last offset, then select and copy the records that are
+kept."""
 
 from typing_extensions import Buffer
 
 from kafka_shim.cext.batch import Batch
 
 class OffsetMap:
-    """Key digest (SipHash, 128 bits, keyed by `secret`) -> the greatest offset of the key. Memory is bounded.
+    """Key digest (SipHash, 128 bits, keyed by `secret`) -> the greatest offset of the key.
 
-    The table grows as it fills, up to `limit_bytes`; then it is full. Not used by two threads at once.
+    The table grows up to `limit_bytes`; then the map is full. It must not be used by two threads at once.
     """
 
     count: int
@@ -18,15 +19,15 @@ class OffsetMap:
 
     def __init__(self, limit_bytes: int, load_factor: float, secret: bytes) -> None: ...
     def find(self, key: bytes) -> int:
-        """The offset of a key, -1 when it is not here."""
+        """Return the offset of a key, or -1 if the map does not have it."""
 
 def index_records(offsets: OffsetMap, records: Buffer, batch: Batch, from_offset: int) -> bool:
-    """Put in the keys of the decompressed records of `batch` at or after `from_offset`. False: the map is full,
-    and what was not put in stays out. BatchError for bad bytes.
+    """Add the keys of the decompressed records of `batch` at or after `from_offset`. Returns False if the map is full;
+    the remaining keys are not added. Raises BatchError for invalid bytes.
     """
 
 class Survey:
-    """What would stay of a batch."""
+    """Which records of a batch would be kept."""
 
     read_count: int
     kept_count: int
@@ -36,18 +37,20 @@ class Survey:
     """Whether a kept record has no value."""
 
 def survey(offsets: OffsetMap, records: Buffer, batch: Batch, keep_tombstones: bool) -> Survey:
-    """Judge the decompressed records of a data batch: a record stays when it is behind the map's latest offset, or
-    is the last one of its key and, without a value, `keep_tombstones`. BatchError for bad bytes.
+    """Survey the decompressed records of a data batch. A record is kept if its offset is above the map's latest offset,
+    or if it is the last one of its key. A record without a value is kept as the last one only with `keep_tombstones`.
+    Raises BatchError for invalid bytes.
     """
 
 def copy_kept(
     offsets: OffsetMap | None, records: Buffer, batch: Batch, keep_tombstones: bool, base_timestamp: int
 ) -> bytearray:
-    """The records that stay, by the same rule (no map: all), as a batch's records with this base timestamp. Offset
-    deltas stay as they are. BatchError for bad bytes.
+    """Copy the records that are kept by the rule of `survey` (all if `offsets` is None), encoded relative to
+    `base_timestamp`. Offset deltas do not change. Raises BatchError for invalid bytes.
     """
 
 def seal(
     records: Buffer, batch: Batch, attributes: int, base_timestamp: int, max_timestamp: int, record_count: int
 ) -> bytearray:
-    """A whole batch of these (compressed) records with the other facts, the last offset among them, of `batch`."""
+    """Return a whole batch of these (compressed) records. The other fields, such as the last offset, are those of
+    `batch`."""

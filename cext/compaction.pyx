@@ -1,4 +1,5 @@
-"""What compaction does with every record: remember the last offset of each key, find and copy what stays."""
+"""The per-record work of compaction: map each key to its last offset, then select and copy the records that are
+kept."""
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -63,7 +64,7 @@ cdef class OffsetMap:
         return self.get(<const uint8_t*><const char*>key, len(key))
 
     cdef Slot* slot_of(self, uint64_t low, uint64_t high) noexcept nogil:
-        """The slot of a digest, or the free one where it belongs."""
+        """Return the slot of a digest, or the free slot for it."""
         cdef uint64_t mask = <uint64_t>self.slot_count - 1
         cdef uint64_t at = low & mask
         while self.slots[at].offset_and_one != 0 and (self.slots[at].low != low or self.slots[at].high != high):
@@ -77,11 +78,11 @@ cdef class OffsetMap:
         return self.slot_of(low, high).offset_and_one - 1
 
     cdef int put(self, const uint8_t* key, Py_ssize_t size, int64_t offset) noexcept nogil:
-        """1 when it is in, 0 when the map is full, -1 without memory."""
+        """Return 1 if the key was stored, 0 if the map is full, -1 if there is no memory."""
         cdef uint64_t low = 0
         cdef uint64_t high = 0
         cdef Slot* slot
-        # As Kafka, a full map takes no key any more, not even a known one: what follows belongs to the next round.
+        # As in Kafka, a full map accepts no key, not even a known one. The following records belong to the next round.
         if self.count >= self.capacity:
             return 0
         if self.count >= <int64_t>(self.slot_count * self.load_factor) and self.grow() < 0:
@@ -219,8 +220,8 @@ def copy_kept(
     cdef uint8_t* out
     cdef uint8_t* start
     cdef bytearray copied = bytearray()
-    # A new base changes a timestamp delta, and with it the length before it: each may take its greatest size. A count
-    # that lies asks for no more than there are bytes.
+    # A new base timestamp changes the timestamp deltas and the record lengths, so each may take its maximum size. A
+    # false record count cannot cause a larger allocation than the bytes allow.
     room = view.view.len + min(<int64_t>batch.record_count, <int64_t>view.view.len) * (MAX_VARINT32 + MAX_VARINT64)
     PyByteArray_Resize(copied, room)
     start = out = <uint8_t*>PyByteArray_AS_STRING(copied)

@@ -1,8 +1,8 @@
-"""Codecs of record batches through zlib and cramjam, never more output than asked for.
+"""The codecs of record batches, through zlib and cramjam. The output never exceeds the limit.
 
-Each codec finds a bound of its output from its framing before anything is decompressed: snappy blocks say their length,
-an lz4 frame its largest block, a zstd frame its blocks. The output is then one buffer of at most the limit, which the
-library fills and cannot overrun. gzip says nothing in advance, but zlib itself takes a limit.
+Before a codec decompresses, it derives a bound of the output from the framing: snappy blocks have their length, an lz4
+frame has its largest block size, a zstd frame has its block headers. The output is one buffer of at most the limit,
+which the library cannot overrun. gzip has no size in advance, but zlib itself accepts a limit.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -157,7 +157,7 @@ cdef bint _is_xerial(const uint8_t* p, int64_t size) noexcept nogil:
 
 
 cdef int64_t _snappy_length(const uint8_t* p, int64_t size) noexcept nogil:
-    """What a block says of its own output; -1 when it says nothing."""
+    """Return the output length in a block's header, or -1 if there is none."""
     cdef uint32_t length = 0
     if read_uvarint(p, p + size, &length) == NULL:
         return -1
@@ -288,7 +288,7 @@ cdef object _lz4(object data, object level):
 
 
 cdef int64_t _lz4_blocks(const uint8_t* p, int64_t size, list blocks) except -1:
-    """Lists (start, end, is compressed) of every block; answers the most that one of them may decompress to."""
+    """List (start, end, is compressed) of every block. Returns the most bytes that one of them may decompress to."""
     cdef int64_t at
     cdef int64_t largest
     cdef int64_t length
@@ -297,7 +297,7 @@ cdef int64_t _lz4_blocks(const uint8_t* p, int64_t size, list blocks) except -1:
     if size < 7 or _load_little(p) != 0x184D2204:
         raise DecompressError("lz4: no frame")
     flags = p[4]
-    # Kafka reads no frame whose blocks depend on each other or on a dictionary.
+    # Kafka does not read frames whose blocks depend on each other or on a dictionary.
     if flags & 0xE3 != LZ4_FLG:
         raise DecompressError("lz4: unsupported frame flags")
     if p[5] & 0x8F or p[5] < LZ4_BD:
@@ -353,7 +353,7 @@ cdef object _unlz4(object data, int64_t limit_bytes):
             try:
                 at += decompress_into(source[start:end], target[at:at + min(room, largest)])
             except Exception as error:
-                # Near the limit a block fails for one of two reasons; both refuse the batch.
+                # Near the limit a block may fail because of invalid data or the limit. Both reject the batch.
                 if room < largest:
                     raise _too_large(limit_bytes) from None
                 raise DecompressError(f"lz4: {error}") from None
@@ -364,7 +364,8 @@ cdef object _unlz4(object data, int64_t limit_bytes):
 # ---- zstd ----
 
 cdef int64_t _zstd_bound(const uint8_t* p, int64_t size) except -1:
-    """The most that the frames decompress to, by their blocks' headers; exact when they say their content size."""
+    """Return the most bytes that the frames decompress to, from their block headers; exact if they have a content
+    size."""
     cdef const uint8_t* fcs_sizes = b"\x00\x02\x04\x08"
     cdef const uint8_t* dictionary_sizes = b"\x00\x01\x02\x04"
     cdef int64_t at = 0
@@ -421,7 +422,7 @@ cdef int64_t _zstd_bound(const uint8_t* p, int64_t size) except -1:
                 break
         if descriptor & 4:
             at += 4
-        # A content size that lies can only be too small, which the library then reports.
+        # A false content size can only be too small, which the library then reports.
         total += <int64_t>content if fcs_size and content < <uint64_t>frame else frame
     return total
 

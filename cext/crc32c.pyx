@@ -1,4 +1,4 @@
-"""CRC-32C of Kafka's record batches, by what the CPU does best; see crc32c_native.c."""
+"""CRC-32C of Kafka's record batches, with the fastest implementation that the CPU supports; see crc32c_native.c."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uint8_t, uint32_t

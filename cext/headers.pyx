@@ -1,4 +1,4 @@
-"""Request headers: one call reads what dispatch needs of a frame."""
+"""Request headers: one call reads the fields of a frame that dispatch needs."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int16_t, int32_t, uint8_t, uint32_t
@@ -12,7 +12,7 @@ cdef enum:
 
 
 cdef class RequestHeaderParser:
-    """Reads request headers. Made from a dict of api key to the first flexible version of that request."""
+    """Reads request headers. `flexible_from` maps an API key to the first flexible version of that request."""
 
     cdef int32_t flexible_from[HEADER_KEYS]
 
@@ -22,11 +22,11 @@ cdef class RequestHeaderParser:
             self.flexible_from[key] = flexible_from.get(key, -1)
 
     def parse(self, buffer, Py_ssize_t start=0, end=None):
-        """(api key, api version, correlation id, client id, where the body starts) of ``buffer[start:end]``.
+        """Return (API key, API version, correlation id, client id, start of the body) of ``buffer[start:end]``.
 
-        The client id of None is "" (as Kafka's ``RequestHeader.parse`` has it), tags of the header are skipped. The
-        version may be any; whether it is served is the caller's question. Raises WireError for a header that is cut
-        short and for a key that no request has: the layout of its header is unknown.
+        A null client id becomes "" (as in Kafka's ``RequestHeader.parse``). Tagged fields of the header are skipped.
+        The version is not checked; the caller decides whether it is supported. Raises WireError for a truncated header
+        and for an unknown API key, because the layout of its header is unknown.
         """
         cdef Py_buffer view
         cdef Cursor c

@@ -1,11 +1,11 @@
 """The codec engine: encode and decode run the plan of a message class and version (``plans.pyx``).
 
-Values go between the frame and the slots of the objects directly, so no Python code runs for a field. Why plans and not
-generated code: docs/adr, "Message codec".
+Values are copied directly between the frame and the slots of the objects, so no Python code runs for a field. For the
+choice of plans over generated code see docs/adr, "Message codec".
 
-What a peer can do wrong ends in WireError before memory is taken for it: bounds are proved on every read, a count of
-elements must fit what is left of the frame at the least size of an element, and the objects of one message may not take
-more than a fixed multiple of its frame. Structs nest as deep as the tables do, never deeper.
+Invalid input from a peer raises WireError before memory is allocated for it. Every read checks its bounds. A count of
+elements must fit into the rest of the frame at the minimum size of an element. The objects of one message may take at
+most a fixed multiple of its frame. Structs nest only as deep as the tables do.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -51,7 +51,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     API_VERSIONS_KEY = 18
-    # Records shorter than this are copied into the answer: a memcpy costs less than one more buffer to send.
+    # Records shorter than this are copied into the response, because a memcpy costs less than one more buffer to send.
     SMALL_RECORDS_BYTES = 1024
     # What the Python objects of one message may take: OBJECT_BYTES_FREE, and OBJECT_BYTES_RATIO times the frame.
     # The densest ordinary requests (a list of partition numbers) reach a ratio of 10.
@@ -295,7 +295,7 @@ def decode(cls, int version, buffer, Py_ssize_t start=0, end=None):
 
 
 def decode_prefix(cls, int version, buffer, Py_ssize_t start=0, end=None):
-    """(message, position behind it): as ``decode``, but bytes may follow, as Kafka allows behind a request."""
+    """Return (message, position after it). Like ``decode``, but bytes may follow, as Kafka allows after a request."""
     cdef Py_ssize_t left = 0
     message = run_decode(cls, version, buffer, start, end, &left)
     stop = memoryview(buffer).nbytes if end is None else end
@@ -384,7 +384,8 @@ cdef int write_unknown_tag(uint32_t tag, dict unknown, Target* t) except -1:
 
 
 cdef int write_tag(Operation* op, PyObject* value, Target* t) except -1:
-    """The value is written first and then moved behind its size, which is known only then."""
+    """Write a tagged field: first the value, which is then moved behind its size, because the size is known only
+    then."""
     cdef Py_ssize_t start, size_bytes, prefix_bytes
     cdef PyObject* parts = t.parts
     write_uvarint(&t.out, <uint32_t>op.tag)
@@ -598,7 +599,7 @@ cdef int append_buffer(object buffer, Target* t) except -1:
 
 
 cdef Py_ssize_t size_in_file(Operation* op, object part) except -1:
-    """Of what is no buffer but knows its size: stored bytes that are read, or sent by the kernel, later."""
+    """Return the ``size_bytes`` of a part of a file: stored bytes that are read, or sent by the kernel, later."""
     cdef object size_bytes = getattr(part, "size_bytes", None)
     if size_bytes is None:
         raise wrong_type(op, <PyObject*>part)
@@ -618,10 +619,10 @@ cdef PlanTable* encode_plan(object message, int version) except NULL:
 
 
 def encode(message, int version):
-    """The bytes of the message in this version.
+    """Return the bytes of the message in this version.
 
-    Raises UnsupportedVersionError when a field is set that the version cannot carry and that may not be ignored, and
-    EncodeError for a value that the field cannot hold.
+    Raises UnsupportedVersionError if a field is set that the version does not have and that is not ignorable, and
+    EncodeError for a value that is invalid for its field.
     """
     cdef PlanTable* plan = encode_plan(message, version)
     cdef Target t
@@ -652,10 +653,11 @@ cdef list split(Target* t, list references):
 
 
 def encode_parts(message, int version, head=b""):
-    """``head`` and the message as a list of buffers whose join is the whole.
+    """Return ``head`` and the message as a list of buffers, to be joined.
 
-    Records of 1 KiB and more are in the list as they were given, not copied; their owner keeps them unchanged until
-    they are sent. So is whatever has a ``size_bytes`` and is no buffer: a part of a file. Errors as ``encode``.
+    Records of 1 KiB and more are put into the list without a copy. Their owner must not change them until they are
+    sent. The same holds for an object that is not a buffer but has ``size_bytes``, which is a part of a file. Raises
+    the errors of ``encode``.
     """
     cdef PlanTable* plan = encode_plan(message, version)
     cdef Target t
@@ -673,11 +675,11 @@ def encode_parts(message, int version, head=b""):
 
 
 def encode_response_frame(int32_t correlation_id, message, int version):
-    """A whole response as a list of buffers: four bytes of length, the response header, the message.
+    """Return a whole response as a list of buffers: four bytes of length, the response header, the message.
 
-    The header is version 1 (a section of tags behind the correlation id) from the first flexible version of the message
-    on, but always 0 for ApiVersions, because its reader cannot know yet what this broker speaks (KIP-511). Records are
-    kept by reference and errors raised as in ``encode_parts``.
+    The header is version 1 (tagged fields after the correlation id) from the first flexible version of the message on.
+    For ApiVersions it is always version 0, because the client does not know the supported versions yet (KIP-511).
+    Records are kept by reference, and errors are raised, as in ``encode_parts``.
     """
     cdef PlanTable* plan = encode_plan(message, version)
     cdef Target t

@@ -1,8 +1,9 @@
-"""Plans and their messages: a class and a version become a table of operations once; a class gets its constructor.
+"""Plans of messages: each message class and version is compiled once into a table of operations. Also the constructors
+of message classes.
 
-A class gives its table in ``FIELDS`` (``shim/protocol/message.py`` says how a row reads). The plan of a version is a C
-array with one operation for each field: its kind, where its slot lies in the object, and the plan of the struct that it
-holds. ``messages.pyx`` runs plans.
+A class has its table in ``FIELDS`` (``shim/protocol/message.py`` describes a row). The plan of a version is a C array
+with one operation for each field: its kind, the position of its slot in the object, and the plan of a nested struct.
+``messages.pyx`` runs plans.
 """
 
 import sys
@@ -168,7 +169,7 @@ cdef Operation compile_operation(
 
 
 cdef Py_ssize_t least_bytes(Operation* op) except -1:
-    """The fewest bytes that a value takes on the wire."""
+    """Return the minimum size of a value on the wire in bytes."""
     if op.kind == STRUCT:
         return 1 if op.nullable else op.child.least_bytes
     if op.kind in FIXED_SIZES:
@@ -179,7 +180,7 @@ cdef Py_ssize_t least_bytes(Operation* op) except -1:
 
 
 cdef Py_ssize_t object_bytes(Operation* op) except -1:
-    """About what the Python object of a value takes, beyond the bytes it copies from the frame."""
+    """Return the approximate size of a value's Python object, apart from the bytes that it copies from the frame."""
     if op.kind == STRUCT or op.kind == TAGGED_STRUCT:
         return op.child.object_bytes
     if op.kind in (BOOL, INT8):

@@ -14,7 +14,7 @@ from kafka_shim.cext.builder import recompress as recompress
 Header: TypeAlias = tuple[str, bytes | None]
 
 class Record:
-    """One record, copied out of its batch. Header keys are decoded with surrogateescape, so that none is lost."""
+    """One record, copied from its batch. Header keys are decoded with surrogateescape, so that no byte is lost."""
 
     offset: int
     timestamp: int
@@ -23,7 +23,7 @@ class Record:
     headers: tuple[Header, ...]
 
 class RecordsSummary:
-    """What a broker's rules need to know about all records of a batch."""
+    """A summary of all records of a batch, for the broker's validation."""
 
     record_count: int
     max_timestamp: int
@@ -41,23 +41,26 @@ class RecordsSummary:
 def iterate(
     buffer: Buffer, start: int = 0, end: int | None = None, check_crc: bool = False, limit_bytes: int = ...
 ) -> Iterator[Record]:
-    """The records of all batches in [start, end), decompressed, control records included.
+    """Iterate over the records of all batches in [start, end), decompressed, with control records.
 
-    Holds `buffer` while it lives. BatchError for bad bytes, also after records were given out. `limit_bytes` bounds one
-    decompressed batch, by default at what the format allows: for bytes that a broker has accepted.
+    The iterator holds `buffer`. It raises BatchError for invalid bytes, possibly after it returned records.
+    `limit_bytes` limits the size of one decompressed batch. The default is the maximum of the format, for bytes that a
+    broker has accepted.
     """
 
 def validate(buffer: Buffer, batch: Batch, limit_bytes: int = ...) -> RecordsSummary:
-    """Check every record of a client's batch (which `scan` found in `buffer`), decompressing it when it is compressed.
+    """Validate every record of a client's batch, which `scan` found in `buffer`. Decompresses it if necessary.
 
-    Offset deltas must be 0, 1, 2, ..., their number the record count and the offset range, every length inside its
-    bounds; BatchError otherwise. Nothing of the records' content is kept. `limit_bytes` bounds the decompressed batch.
+    Offset deltas must be 0, 1, 2, ..., their number must equal the record count and the offset range, and every length
+    must be inside its bounds. Otherwise raises BatchError. `limit_bytes` limits the decompressed size. Keeps none of
+    the records' content.
     """
 
 def find_timestamp(
     buffer: Buffer, batch: Batch, timestamp_ms: int, from_offset: int = 0, limit_bytes: int = ...
 ) -> tuple[int, int] | None:
-    """(offset, timestamp) of the first record at or after `from_offset` whose timestamp is >= `timestamp_ms`, or None.
+    """Return (offset, timestamp) of the first record at or after `from_offset` whose timestamp is >= `timestamp_ms`, or
+    None.
 
-    With `batch.max_timestamp` it finds the record of the maximum. Works on compacted batches.
+    With `batch.max_timestamp` it finds the record with the maximum timestamp. Works on compacted batches.
     """

@@ -53,7 +53,7 @@ cdef enum:
 
 
 cdef ssize_t _pread(int fd, void* target, size_t size, int64_t position) noexcept nogil:
-    """All of it, or what there is before the end of the file; -1 with errno."""
+    """Read all bytes, or those before the end of the file. Returns -1 with errno after an error."""
     cdef size_t done = 0
     cdef ssize_t got
     while done < size:
@@ -98,7 +98,7 @@ cdef class Mapping:
 # ---- Append ----
 
 cdef int64_t _write_parts(int fd, iovec* parts, int count) noexcept nogil:
-    """Every byte of the parts, which it moves forward; -1 with errno."""
+    """Write every byte of the parts, which it advances. Returns -1 with errno after an error."""
     cdef int64_t total = 0
     cdef ssize_t written
     while count:
@@ -189,7 +189,7 @@ ctypedef struct _Found:
 
 
 cdef int _find_batch(int fd, int64_t position, int64_t end_position, int64_t offset, _Found* found) noexcept nogil:
-    """1: found; 0: not there; -1: errno. Reads a block, uses every header in it, jumps over what is larger."""
+    """Return 1 if found, 0 if not, -1 with errno. Reads a block, uses every header in it, and skips larger batches."""
     cdef uint8_t[HEADER_READ_BYTES] block
     cdef const uint8_t* p
     cdef int64_t block_position = position

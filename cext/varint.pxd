@@ -1,8 +1,9 @@
 """Bounded variable-length integers: base 128, low group first; the signed ones zigzag.
 
-A reader takes the end of what may be read and answers the position after the number, or NULL when the number is cut off
-by `end` or has more than 5 (10) bytes. Excess bits of the last byte are dropped, as Kafka's `ByteUtils` does. A writer
-takes room for MAX_VARINT32 (MAX_VARINT64) bytes as proved and answers the position after what it wrote.
+A reader takes the end of the readable bytes. It returns the position after the number, or NULL if the number is cut off
+by `end` or has more than 5 (10) bytes. Excess bits of the last byte are dropped, as in Kafka's `ByteUtils`. A writer
+requires room for MAX_VARINT32 (MAX_VARINT64) bytes, which the caller has checked, and returns the position after the
+number.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t

@@ -17,15 +17,15 @@ cdef extern from "Python.h":
 
 
 class WireError(ValueError):
-    """Bytes from a peer that are not what the protocol says."""
+    """Bytes from a peer that violate the protocol."""
 
 
 class EncodeError(ValueError):
-    """A value of ours that the protocol cannot carry: out of range, null where it must not be, or of the wrong type."""
+    """A value that the protocol cannot encode: out of range, null for a non-nullable field, or of the wrong type."""
 
 
 class UnsupportedVersionError(ValueError):
-    """A version that the message does not have, or a field set to what the version cannot carry."""
+    """A version that the message does not have, or a field value that the version cannot encode."""
 
 
 cdef int fail_short(Cursor* c, Py_ssize_t wanted_bytes) except -1:
@@ -121,7 +121,7 @@ cdef int write_bytes(Out* out, bint compact, object value) except -1:
 
 
 cdef class Reader:
-    """Reads primitives one after the other from ``buffer[start:end]``, which it holds until it is gone.
+    """Reads primitives in order from ``buffer[start:end]``. It holds the buffer as long as it exists.
 
     Strings and byte strings have four forms each: plain and ``compact_``, and ``nullable_`` of both, which may be None.
     """
@@ -258,7 +258,8 @@ cdef class Reader:
         return read_bytes(&self.c, True)
 
     def array_length(self):
-        """A count of elements, -1 for null. Elements take a byte at least, so a count above what is left is refused."""
+        """Read a count of elements, -1 for null. An element takes at least one byte, so a count above the remaining
+        bytes raises WireError."""
         cdef int32_t count = 0
         read_long_length(&self.c, False, &count)
         need(&self.c, count)
@@ -302,7 +303,7 @@ cdef dict LIMITS = {
 
 
 cdef class Writer:
-    """The mirror image of Reader: primitives are appended, ``finish()`` gives the bytes."""
+    """The counterpart of Reader: appends primitives; ``finish()`` returns the bytes."""
 
     cdef Out out
 

@@ -221,7 +221,8 @@ class MetadataLog:
             over_bytes = 0 <= retention_bytes < self._log.size_bytes + sum(sizes)
             if not over_bytes and not 0 <= retention_ms < now_ms - _snapshot_timestamp_ms(path):
                 return
-            # Delete the segments first, so that the snapshot that precedes them exists until they are gone.
+            # Delete the segments before the snapshot, so that after a crash in between the log does not start below its
+            # oldest snapshot.
             self._log.release_before(newer[0], now_ms)
             path.unlink()
             sizes.remove(size_bytes)
