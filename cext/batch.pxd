@@ -88,7 +88,7 @@ cdef class Batch:
     cdef readonly int magic
 
 
-# What a header says; its length, magic and CRC follow from it and from the records.
+# The fields of a header, without length, magic and CRC, which are computed.
 cdef struct Header:
     int64_t base_offset
     int32_t leader_epoch
@@ -110,8 +110,8 @@ cdef Verdict check_header(const uint8_t* p) noexcept nogil
 cdef bint crc_matches(const uint8_t* p, int64_t size_bytes) noexcept nogil
 # A Batch of a header whose bounds are proved.
 cdef Batch read_header(const uint8_t* p, int64_t position)
-# The opposite: what a batch that was read says, for another to be written.
+# The header fields of a batch that was read, to write another batch.
 cdef Header header_of(Batch batch)
-# The one writer of batches: header, CRC and the records as they will be stored (a buffer). ValueError when they are too
-# large for a batch.
+# The only writer of batches: writes header, CRC and the records as they are stored (a buffer). Raises ValueError if
+# they are too large for a batch.
 cdef bytearray write_batch(const Header* header, object records)

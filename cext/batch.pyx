@@ -1,4 +1,4 @@
-"""RecordBatch v2 headers: prove, read, write, stamp. batch.pxd draws the layout, batch.pyi explains the verdicts."""
+"""RecordBatch v2 headers: validate, read, write, stamp. batch.pxd has the layout, batch.pyi explains the verdicts."""
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer

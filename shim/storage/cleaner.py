@@ -215,7 +215,7 @@ class Cleaner:
         """Return the dirtiest partition that is due, or None. A partition that cannot be examined is paused."""
         best: Candidate | None = None
         monotonic_ms = self._home.clock.monotonic_ms()
-        # What is not closed is not cleaned.
+        # Only closed segments are cleaned, so a log needs at least two.
         for log in [log for log in self._logs.loaded() if len(log.segments) > 1]:
             if not log.config.compact or log in self._uncleanable:
                 continue

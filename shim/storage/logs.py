@@ -77,7 +77,7 @@ class Logs:
         # Those of `_unused` that could not be loaded at their last use, with the error.
         self._not_loaded: dict[Partition, OSError] = {}
         self._scheduler = Scheduler(clock)
-        # The recovery points and high watermarks that were written last, by directory.
+        # The recovery points and high watermarks that were last written, by directory.
         self._points_written: dict[DataDir, tuple[dict[Partition, int], dict[Partition, int]]] = {}
         self.cleaner = Cleaner(self, self.home)
 
@@ -575,15 +575,15 @@ class Logs:
         self._write_start_offsets(data_dir, sync=sync)
 
     def _checkpoint_aside(self) -> None:
-        """The checkpoints that may be long, in the flusher's thread, where they changed. Start offsets are written as
-        they change."""
+        """Write the recovery point and high watermark checkpoints that changed, in the flusher thread, because they may
+        be long. Log start offsets are written when they change."""
         for data_dir in self.dirs:
             points = self._points(data_dir)
             if self._points_written.get(data_dir) != points:
                 self.home.flusher.run(partial(self._write_points_aside, data_dir, points))
 
     def _write_points_aside(self, data_dir: DataDir, points: tuple[dict[Partition, int], dict[Partition, int]]) -> None:
-        # In the flusher's thread, which does one at a time.
+        # Runs in the flusher thread, which runs one task at a time.
         self._points_written.pop(data_dir, None)
         _write_points(data_dir, *points, sync=False)
         self._points_written[data_dir] = points
