@@ -75,6 +75,7 @@ def test_aiokafka_reads_what_it_wrote(either):
     assert asyncio.run(round_trip()) == VALUES
 
 
+@pytest.mark.alone
 def test_a_week_costs_nobody_a_connection_or_a_membership():
     """A virtual week once closed 150 connections of these three clients, and the consumer was no member any more."""
     with Broker(clock="virtual") as broker, contextlib.ExitStack() as clients:
