@@ -11,6 +11,7 @@ import asyncio
 import errno
 import logging
 import os
+from contextlib import suppress
 
 from kafka_shim.listeners import printable
 from kafka_shim.storage.open_files import (
@@ -113,6 +114,9 @@ class Acceptor:
     def start(self) -> None:
         """Start accepting connections."""
         self._retry = None
+        if self._spare < 0:
+            with suppress(OSError):
+                self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self._loop.add_reader(self._socket.fileno(), self._accept_some)
 
     def close(self) -> None:

@@ -296,6 +296,7 @@ class Connection(asyncio.BufferedProtocol):
             self._task = None
             raise
         self._task = None
+        self.last_active_ms = self._dispatcher.broker.clock.monotonic_ms()
         if self.is_closing:
             return
         if answer is not None:

@@ -96,6 +96,16 @@ def _free_bytes(place: Path) -> int:
 # --- the end of a process that embeds brokers
 
 
+def _forget() -> None:
+    """In a forked child: the directories and their locks belong to the parent, which outlives a child's SIGTERM."""
+    for owner in _owned.values():
+        os.close(owner)
+    _owned.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
 def remove_at_end() -> None:
     """Remove the directories of this process when it ends, also on a SIGTERM that the program does not handle."""
     atexit.register(_remove_all)

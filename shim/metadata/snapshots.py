@@ -82,6 +82,7 @@ class SnapshotGenerator:
         try:
             self._writer.start()
         except BaseException:
+            self._writer = None
             self._clock.end_work()
             raise
 

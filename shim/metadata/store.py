@@ -213,7 +213,11 @@ class MetadataStore:
         self.image.last_epoch = self._log.epoch
         self.image.last_timestamp_ms = now_ms
         if not self._replayer.in_transaction:
-            self._snapshots.committed(self.image, now_ms)
+            try:
+                self._snapshots.committed(self.image, now_ms)
+            except Exception:
+                # The records are written and applied: what follows from them must be done.
+                logger.exception("no metadata snapshot at offset %d, the next one will do", self.image.last_offset + 1)
         return self._log.flushing
 
     def await_snapshot(self) -> None:

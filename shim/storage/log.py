@@ -304,7 +304,9 @@ class PartitionLog:
         full = self.segments[-1]
         full.store_indexes()
         end_offset = self.log_end_offset
-        paths = full.sync_paths()
+        # Also the segments whose fsync failed for lack of a descriptor: the recovery point passes them all.
+        unsynced = self.segments[max(self.segment_at(self.recovery_point), 0) :]
+        paths = [path for segment in unsynced for path in segment.sync_paths()]
         snapshot = self.take_snapshot()
         if snapshot is not None:
             paths.append(snapshot)
@@ -464,9 +466,17 @@ class PartitionLog:
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"The specified offset {offset} is not within [0, {self.log_end_offset}] of {self.name}",
             )
-        if self.raise_start(target):
-            self._home.start_offset_raised(self)
-            logger.info("%s: log start offset is %d after DeleteRecords", self.name, target)
+        before = self.log_start_offset, self.epochs.entries
+        try:
+            if self.raise_start(target):
+                self._home.start_offset_raised(self)
+                logger.info("%s: log start offset is %d after DeleteRecords", self.name, target)
+        except (OSError, KafkaError) as err:
+            # Not stored, so not done: a retry must not succeed on what memory alone knows.
+            self.log_start_offset, self.epochs.entries = before
+            if isinstance(err, OSError):
+                raise self.fail(err) from err
+            raise
         return self.log_start_offset
 
     def raise_start(self, offset: int) -> bool:
@@ -520,7 +530,9 @@ class PartitionLog:
 
     def _flushed_to(self, offset: int) -> None:
         # Runs in the flusher thread. The requests are processed in order, so the recovery point only grows.
-        self.recovery_point = max(self.recovery_point, offset)
+        # After a failed fsync a later one succeeds without the lost pages: it proves nothing.
+        if self.sync_error is None:
+            self.recovery_point = max(self.recovery_point, offset)
 
     def _sync_failed(self, err: OSError) -> None:
         # Runs in the flusher thread. The next use of the partition takes it offline. If the process lacks descriptors
@@ -604,6 +616,8 @@ class PartitionLog:
     def close(self) -> list[str]:
         """Close the partition for a clean stop: store the indexes and a producer snapshot. Returns the paths of the
         files that still need an fsync. The caller syncs them and then calls `closed`. Raises OSError."""
+        if self.sync_error is not None and not self.is_offline:
+            self.fail(self.sync_error, torn=True)
         if self.is_closed or self.is_offline:
             return []
         snapshot = self.take_snapshot()

@@ -92,6 +92,8 @@ class LogDirs:
                 raise StorageError(
                     f"{data_dir.path} belongs to node {node_id}, this is node {own_id}: set node.id={node_id}"
                 )
+        # Only when all belong together: a refused start must not mark a new directory.
+        for data_dir, meta in metas:
             if "cluster.id" not in meta or not data_dir.directory_id:
                 self.usable_after(
                     data_dir, partial(data_dir.write_meta, cluster_id, self._config.node_id, self._random)

@@ -144,7 +144,8 @@ class Logs:
         stop a partition is loaded at its first use. After a crash every partition is recovered here."""
         self._lookup = lookup
         for data_dir in list(self.dirs):
-            self.log_dirs.usable_after(data_dir, partial(self._scan, data_dir, lookup))
+            if not self.log_dirs.usable_after(data_dir, partial(self._scan, data_dir, lookup)):
+                self._unused = {one: where for one, where in self._unused.items() if where is not data_dir}
         for data_dir in self.dirs:
             if not data_dir.was_clean and data_dir.partitions:
                 logger.info("%s: no clean stop, recovering %d partitions", data_dir.path, len(data_dir.partitions))
@@ -200,13 +201,14 @@ class Logs:
         path = data_dir.partition_path(*partition)
         log = PartitionLog(self.home, path, partition[0], facts[0], partition[1], facts[1])
         log.leader_epoch = facts[2]
-        start = recovery.Start(
-            clean=data_dir.was_clean,
-            start_offset=data_dir.start_offsets.get(partition, 0),
-            recovery_point=data_dir.recovery_points.get(partition, 0),
-        )
         try:
+            # First: the checkpoints of an older topic of this name do not hold for the new one.
             self._check_topic_id(data_dir, partition, facts[0])
+            start = recovery.Start(
+                clean=data_dir.was_clean,
+                start_offset=data_dir.start_offsets.get(partition, 0),
+                recovery_point=data_dir.recovery_points.get(partition, 0),
+            )
             recovery.load(log, self.home, start)
         except (OSError, ValueError) as err:
             for segment in log.segments:
@@ -230,7 +232,8 @@ class Logs:
         stored = read_topic_id(path)
         if stored is not None and stored != uuid_text(topic_id):
             self._set_aside(data_dir, partition, f"it belongs to the topic id {stored}")
-            data_dir.start_offsets.pop(partition, None)
+            for offsets in (data_dir.start_offsets, data_dir.recovery_points, data_dir.cleaner_offsets):
+                offsets.pop(partition, None)
             stored = None
         if stored is None:
             data_dir.make_partition(*partition, topic_id)
@@ -504,9 +507,15 @@ class Logs:
         """Try to reopen offline partitions after a pause. The pause doubles while a partition stays offline."""
 
         def look() -> None:
-            is_done = self.reopen_offline()
-            if not is_done:
-                self._reopen_soon(min(2 * pause_ms, reopening.LONGEST_PAUSE_MS))
+            # What fails again meanwhile must not ask for the first, short pause.
+            self.home.reopen_wanted = nothing
+            is_done = False
+            try:
+                is_done = self.reopen_offline()
+            finally:
+                self.home.reopen_wanted = self._reopen_soon
+                if not is_done:
+                    self._reopen_soon(min(2 * pause_ms, reopening.LONGEST_PAUSE_MS))
 
         if not self._scheduler.is_scheduled("reopen"):
             self._scheduler.after("reopen", pause_ms, look)
@@ -648,7 +657,7 @@ class Logs:
                 closed.append(log)
         synced = self._sync(unsynced)
         self.home.flusher.stop()
-        whole = {log for log in closed if not log.is_offline}
+        whole = {log for log in closed if not log.is_offline and log.sync_error is None}
         unclean = {self._dir_of.get(log, self.metadata_dir) for log in logs if log not in whole}
         # A partition that was not loaded is as clean as at the start, unless an attempt to load it failed.
         unclean.update(
@@ -656,7 +665,7 @@ class Logs:
             for partition, data_dir in self._unused.items()
             if not data_dir.was_clean or partition in self._not_loaded
         )
-        for log in closed if synced else ():
+        for log in whole if synced else ():
             log.closed()
         for data_dir in self.dirs:
             try:

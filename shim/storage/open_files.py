@@ -139,5 +139,9 @@ class OpenFiles:
             self.descriptors -= 1
 
     def _close_oldest(self, count: int) -> None:
-        for holder in list(self._holders)[: min(count, len(self._holders) - 1)]:
+        # A deleted segment that an answer under way still reads keeps its file: it does not count.
+        wanted = len(self._holders) - count
+        for holder in list(self._holders)[:-1]:
+            if len(self._holders) <= wanted:
+                return
             holder.close_file()

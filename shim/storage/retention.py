@@ -73,8 +73,9 @@ def _delete_while(log: PartitionLog, home: Home, now_ms: int, reason: str, may_g
     if count == len(segments):
         log.roll(now_ms)
     gone = segments[:count]
+    # May fail on a full disk, and then the segments stay listed: the next round deletes them, which frees the disk.
+    log.raise_start(segments[count].base_offset)
     del segments[:count]
-    log.raise_start(segments[0].base_offset)
     for segment in gone:
         logger.info("%s: segment %d goes: %s", log.name, segment.base_offset, reason)
         retire_segment(segment, home, log.config.file_delete_delay_ms)
