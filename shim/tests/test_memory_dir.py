@@ -92,3 +92,24 @@ def test_a_small_ram_disk_is_noticed_and_said(place, tmp_path_factory, monkeypat
     assert made.parent == other
     assert f"{place} has only 64 MB free, so data goes to {other}" in caplog.text
     memory_dir.remove(made)
+
+
+def test_a_forked_child_that_is_terminated_leaves_the_directory_of_its_parent(place):
+    code = """
+import os, signal, time
+directory = memory_dir.make()
+memory_dir.remove_at_end()
+told, tell = os.pipe()
+child = os.fork()
+if child == 0:
+    os.write(tell, b"x")
+    time.sleep(60)
+os.read(told, 1)
+os.kill(child, signal.SIGTERM)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGTERM
+assert directory.is_dir()
+print("ready", flush=True)
+"""
+    child = python(code, place)
+    assert child.wait(20) == 0
+    assert list(place.iterdir()) == []

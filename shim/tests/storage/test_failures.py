@@ -469,3 +469,72 @@ def test_wishes_of_one_group_sync_a_file_once(make_disk: Callable[..., Disk], tm
     flusher.stop()
     assert [future.result(timeout=10) for future in futures] == [None] * 5
     assert len(calls) == 1
+
+
+def full_disk_once(patch: pytest.MonkeyPatch, where: str) -> None:
+    """The next call of the function `where` meets a full disk."""
+    module, _, name = where.rpartition(".")
+    original = getattr(sys.modules[module], name)
+
+    def fail(*arguments: object, **options: object) -> None:
+        patch.setattr(where, original)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    patch.setattr(where, fail)
+
+
+def test_deleted_records_that_could_not_be_stored_are_deleted_by_the_retry(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk()
+    log = disk.open()
+    for value in (b"a", b"b", b"c"):
+        put(log, value)
+    full_disk_once(monkeypatch, "kafka_shim.storage.checkpoint.write_offsets")
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        log.delete_records_before(2)
+    assert log.log_start_offset == 0
+    assert log.delete_records_before(2) == 2
+    disk.crash()
+    assert disk.open().log_start_offset == 2
+
+
+def test_a_failed_sync_in_the_background_is_not_clean_at_the_stop(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    disk.faults.arm("log.before_fsync", "oserror", "EIO", nth=1)
+    failed, later = log.request_flush(), log.request_flush()
+    with pytest.raises(OSError, match="Input/output"):
+        failed.result(timeout=10)
+    with contextlib.suppress(OSError):
+        later.result(timeout=10)
+    assert log.recovery_point == 0
+    disk.stop()
+    assert not (disk.path / ".kafka_cleanshutdown").exists()
+
+
+def test_a_partition_that_cannot_be_loaded_is_tried_with_growing_pauses(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk()
+    put(disk.open(), b"a")
+    disk.stop()
+    tried_ms: list[int] = []
+
+    def broken(*_: object) -> None:
+        tried_ms.append(disk.clock.monotonic_ms())
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_shim.storage.recovery.load", broken)
+        with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+            disk.open()
+        assert disk.logs is not None
+        disk.logs.run_periodically()
+        began_ms = disk.clock.monotonic_ms()
+        del tried_ms[:]
+        disk.clock.advance(40_000)
+    assert [at - began_ms for at in tried_ms] == [1000, 3000, 7000, 15_000, 31_000]
+    disk.clock.advance(60_000)
+    assert records(disk.logs.get("t", 0)) == [(0, b"a")]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 
 import pytest
 
 from kafka_shim.config import TopicConfig
+from kafka_shim.storage.epochs import LeaderEpochs
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, put, records
 
@@ -57,6 +59,28 @@ def test_old_segments_go_by_size(make_disk: Callable[..., Disk]) -> None:
     assert disk.logs.retain(NOW_MS) == 1
     assert bases(log) == [10, 20]
     assert log.size_bytes >= 1_500_000
+
+
+def test_segments_that_could_not_go_on_a_full_disk_go_the_next_time(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk({"segment.bytes": "1048576", "retention.bytes": "0"})
+    log = disk.open()
+    while len(log.segments) < 4:
+        put(log, b"z" * 300_000)
+
+    def full(self: LeaderEpochs) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    assert disk.logs is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(LeaderEpochs, "save", full)
+        disk.logs.retain(disk.clock.now_ms())
+    assert log.segments[0].base_offset == 0
+    disk.logs.retain(disk.clock.now_ms())
+    assert len(log.segments) == 1
+    disk.clock.advance(120_000)
+    assert sum(name.endswith(".log") for name in disk.files()) == 1
 
 
 @pytest.mark.parametrize("policy", ["delete", "compact"])
