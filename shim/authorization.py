@@ -35,6 +35,8 @@ def is_authorized(context: Context, operation: AclOperation, resource_type: Reso
 
 def require(context: Context, operation: AclOperation, resource_type: ResourceType, name: str) -> None:
     """Raises the resource type's ..._AUTHORIZATION_FAILED if the client is not allowed the operation."""
+    if context.broker.authorizer is None:
+        return  # one call for most requests of a group or a transaction
     if not is_authorized(context, operation, resource_type, name):
         raise KafkaError(DENIED[resource_type])
 

@@ -41,7 +41,7 @@ def handle(context: Context, request: OffsetCommitRequest) -> OffsetCommitRespon
         for asked in request.topics:
             named = image.topics_by_id.get(bytes(asked.topic_id))
             asked.name = "" if named is None else named.name
-    names = dict.fromkeys(asked.name for asked in request.topics if asked.name or not by_id)
+    names = {asked.name: None for asked in request.topics if asked.name or not by_id}
     allowed = authorized(context, AclOperation.READ, ResourceType.TOPIC, names)
     refused, request.topics = _split(image, request.topics, by_id, allowed)
     if not request.topics:

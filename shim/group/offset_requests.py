@@ -47,12 +47,13 @@ class OffsetRequests:
         from kafka_shim.group import offset_rules
 
         runtime = self._runtime
-        groups = runtime.groups_of(request.group_id)
+        partition = runtime.partition_for(request.group_id)
+        groups = runtime.loader.groups(partition)
         now_ms = runtime.clock.now_ms()
         limit = runtime.config.offset_metadata_max_bytes
         changes, response, decision = offset_rules.commit(groups, request, version, limit, now_ms)
         flushes = runtime.write_offsets(groups, {request.group_id: changes}, now_ms)
-        flushes += runtime.decide(request.group_id, decision, now_ms).flushes
+        flushes += runtime.carry_out(partition, groups, decision, now_ms)
         return Outcome(response, flushes)
 
     def commit_transactional(
