@@ -119,7 +119,7 @@ class Server:
     def _listen(self) -> None:
         broker = self.broker
         config = broker.config
-        files = broker.logs.home.files
+        files = broker.logs.services.files
         budget = ConnectionBudget(broker, files, self._registry)
         logger.info("%s", budget_line(files, budget))
         sockets = []

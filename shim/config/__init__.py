@@ -76,7 +76,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from kafka_shim.config import dynamic, parse, table
 
-    home = next(module for module in (table, parse, dynamic) if hasattr(module, name))
-    found: object = getattr(home, name)
+    owner = next(module for module in (table, parse, dynamic) if hasattr(module, name))
+    found: object = getattr(owner, name)
     globals()[name] = found
     return found

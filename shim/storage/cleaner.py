@@ -18,9 +18,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.clock import Timer
     from kafka_shim.storage.data_dir import DataDir
-    from kafka_shim.storage.home import Home
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.storage.logs import Logs
+    from kafka_shim.storage.services import LogServices
 
 logger = logging.getLogger(__name__)
 
@@ -106,9 +106,9 @@ class Cleaner:
     """Cleans one partition at a time in a thread, and looks for work every `log.cleaner.backoff.ms`. Owned by `Logs`.
     Event-loop thread only."""
 
-    def __init__(self, logs: Logs, home: Home) -> None:
+    def __init__(self, logs: Logs, services: LogServices) -> None:
         self._logs = logs
-        self._home = home
+        self._services = services
         self._timer: Timer | None = None
         self._thread: threading.Thread | None = None
         self._throttle: Throttle | None = None
@@ -122,8 +122,8 @@ class Cleaner:
 
     def schedule(self) -> None:
         """Start the timer that looks for work every `log.cleaner.backoff.ms`. Needs a running event loop."""
-        if self._home.config.log_cleaner_enable and not self._stopping:
-            self._timer = self._home.clock.call_later(self._home.config.log_cleaner_backoff_ms, self._look)
+        if self._services.config.log_cleaner_enable and not self._stopping:
+            self._timer = self._services.clock.call_later(self._services.config.log_cleaner_backoff_ms, self._look)
 
     def stop(self) -> None:
         """Cancel the current round and wait for its thread."""
@@ -147,11 +147,11 @@ class Cleaner:
 
     def _start_round(self) -> bool:
         """Start a thread that cleans the dirtiest partition. Returns False if none is due or the start fails."""
-        candidate = self.choose(self._home.clock.now_ms())
+        candidate = self.choose(self._services.clock.now_ms())
         if candidate is None:
             return False
         loop = asyncio.get_running_loop()
-        clock = self._home.clock
+        clock = self._services.clock
         try:
             work = self.begin(candidate)
 
@@ -185,15 +185,15 @@ class Cleaner:
         except Exception as err:
             self._pause(work.log, err)
         # Look for more work at once, without the backoff.
-        self._timer = self._home.clock.call_later(0, self._look)
+        self._timer = self._services.clock.call_later(0, self._look)
 
     def _pause(self, log: PartitionLog, err: Exception) -> None:
         """Exclude the partition for a pause that doubles with each failure, so that it does not delay other
         partitions."""
         _, pause_ms = self._pauses.get(log, (0, 0))
-        pause_ms = min(max(2 * pause_ms, self._home.config.log_cleaner_backoff_ms, 1000), LONGEST_PAUSE_MS)
+        pause_ms = min(max(2 * pause_ms, self._services.config.log_cleaner_backoff_ms, 1000), LONGEST_PAUSE_MS)
         self._pauses = {other: pause for other, pause in self._pauses.items() if not other.is_closed}
-        self._pauses[log] = self._home.clock.monotonic_ms() + pause_ms, pause_ms
+        self._pauses[log] = self._services.clock.monotonic_ms() + pause_ms, pause_ms
         known = isinstance(err, OSError)
         logger.warning(
             "%s: compaction failed and is tried again in %d s: %s", log.name, pause_ms // 1000, err, exc_info=not known
@@ -202,7 +202,7 @@ class Cleaner:
     def clean_now(self, log: PartitionLog) -> Round:
         """Run one whole round in this thread, due or not (tests, the command line). Raises the errors of
         `Round.run`."""
-        work = self.begin(examine(log, self._checkpoint_of(log), self._home.clock.now_ms()))
+        work = self.begin(examine(log, self._checkpoint_of(log), self._services.clock.now_ms()))
         error = _attempt(work)
         self.finish(work, error)
         if error is not None:
@@ -214,7 +214,7 @@ class Cleaner:
     def choose(self, now_ms: int) -> Candidate | None:
         """Return the dirtiest partition that is due, or None. A partition that cannot be examined is paused."""
         best: Candidate | None = None
-        monotonic_ms = self._home.clock.monotonic_ms()
+        monotonic_ms = self._services.clock.monotonic_ms()
         # Only closed segments are cleaned, so a log needs at least two.
         for log in [log for log in self._logs.loaded() if len(log.segments) > 1]:
             if not log.config.compact or log in self._uncleanable:
@@ -235,14 +235,14 @@ class Cleaner:
 
     def begin(self, candidate: Candidate) -> Round:
         """Create the round of a candidate, to be run in a thread."""
-        config = self._home.config
-        self._throttle = Throttle(config.log_cleaner_io_max_bytes_per_second, self._home.clock)
+        config = self._services.config
+        self._throttle = Throttle(config.log_cleaner_io_max_bytes_per_second, self._services.clock)
         log = candidate.log
         return Round(
             log,
             candidate.first_dirty_offset,
             candidate.uncleanable_offset,
-            now_ms=self._home.clock.now_ms(),
+            now_ms=self._services.clock.now_ms(),
             map_bytes=config.log_cleaner_dedupe_buffer_size,
             load_factor=LOAD_FACTOR,
             throttle=self._throttle,
@@ -280,7 +280,7 @@ class Cleaner:
         group still has. After an OSError the files may be inconsistent until recovery."""
         log = work.log
         for group in work.groups:
-            if not swap(log, group, self._home):
+            if not swap(log, group, self._services):
                 logger.info("%s: compaction ends at offset %d, its segments changed", log.name, group.base_offset)
                 self._discard(work)
                 return group.base_offset
@@ -318,17 +318,17 @@ def _attempt(work: Round) -> Exception | None:
     return None
 
 
-def swap(log: PartitionLog, group: Group, home: Home) -> bool:
+def swap(log: PartitionLog, group: Group, services: LogServices) -> bool:
     """Replace the source segments of a group by its new segment. Returns False and changes nothing if a source segment
     was replaced or deleted. Crash-safe: see `recovery.finish_swaps`. Raises OSError."""
     first = log.segment_at(group.base_offset)
     old = log.segments[max(first, 0) : max(first, 0) + len(group.sources)]
     if old != [source.segment for source in group.sources]:
         return False
-    cleaned = Segment(log.directory, group.base_offset, home.files, home.clock.now_ms(), names.CLEANED)
+    cleaned = Segment(log.directory, group.base_offset, services.files, services.clock.now_ms(), names.CLEANED)
     cleaned.rename(names.SWAP)
     for segment in old:
-        retention.retire_segment(segment, home, log.config.file_delete_delay_ms)
+        retention.retire_segment(segment, services, log.config.file_delete_delay_ms)
         if segment.base_offset != group.base_offset:
             retention.retire_snapshot(log.directory, segment.base_offset)
     cleaned.rename("")

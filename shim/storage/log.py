@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.cext.batch import Batch
     from kafka_shim.config import TopicConfig
-    from kafka_shim.storage.home import Home
+    from kafka_shim.storage.services import LogServices
     from kafka_shim.storage.verification import Verification
 
 logger = logging.getLogger(__name__)
@@ -46,9 +46,9 @@ class PartitionLog:
     """
 
     __slots__ = (
-        "_home",
         "_lso_position",
         "_readers",
+        "_services",
         "config",
         "directory",
         "epochs",
@@ -69,10 +69,10 @@ class PartitionLog:
     )
 
     def __init__(
-        self, home: Home, directory: str, topic: str, topic_id: bytes, partition: int, config: TopicConfig
+        self, services: LogServices, directory: str, topic: str, topic_id: bytes, partition: int, config: TopicConfig
     ) -> None:
         # fixed
-        self._home = home
+        self._services = services
         self.topic = topic
         self.topic_id = topic_id
         self.partition = partition
@@ -213,12 +213,12 @@ class PartitionLog:
         if ended is not None and not commit:
             self._index_aborted(producer_id, ended[0], offset, ended[1])
         appended = self._advance(offset, offset, -1, len(batch), now_ms)
-        for hook in self._home.on_marker:
+        for hook in self._services.on_marker:
             hook(self, producer_id, producer_epoch, commit, offset)
         return appended
 
     def _check_producer(self, batch: Batch, verification: Verification | None, *, client: bool) -> None:
-        must_verify = client and self._home.config.transaction_partition_verification_enable
+        must_verify = client and self._services.config.transaction_partition_verification_enable
         try:
             self.producers.check_data(batch, verification, client=client, must_verify=must_verify)
         except ProducerRefusal as err:
@@ -239,7 +239,7 @@ class PartitionLog:
         """Write the stamped batch to the active segment, and roll first if the segment is full. After an I/O error the
         batch is not in the log; `fail` decides whether the partition goes offline."""
         config = self.config
-        faults = self._home.faults
+        faults = self._services.faults
         if size_bytes > config.segment_bytes:
             raise KafkaError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
@@ -275,7 +275,7 @@ class PartitionLog:
         flushed = None
         if self._owes_flush(last_offset):
             flushed = self.request_flush()
-        faults = self._home.faults
+        faults = self._services.faults
         if faults.armed:
             faults.reach("log.after_append", topic=self.topic, partition=self.partition)
         if self._readers is not None:
@@ -298,7 +298,7 @@ class PartitionLog:
 
     def roll(self, now_ms: int) -> Segment:
         """Close the active segment and create a new one at the log end offset. Raises OSError."""
-        faults = self._home.faults
+        faults = self._services.faults
         if faults.armed:
             faults.reach("log.before_roll", topic=self.topic, partition=self.partition)
         full = self.segments[-1]
@@ -310,10 +310,10 @@ class PartitionLog:
         snapshot = self.take_snapshot()
         if snapshot is not None:
             paths.append(snapshot)
-        segment = Segment(self.directory, end_offset, self._home.files, now_ms)
+        segment = Segment(self.directory, end_offset, self._services.files, now_ms)
         segment.fd  # noqa: B018  (creates the file: recovery takes the log end offset from the newest segment's name)
         self.segments.append(segment)
-        self._home.flusher.sync(paths, lambda: self._flushed_to(end_offset), self._sync_failed)
+        self._services.flusher.sync(paths, lambda: self._flushed_to(end_offset), self._sync_failed)
         if faults.armed:
             faults.reach("log.after_roll", topic=self.topic, partition=self.partition)
         logger.info("%s: new segment at offset %d", self.name, end_offset)
@@ -333,7 +333,7 @@ class PartitionLog:
         epoch."""
         if self.producers.is_open(producer_id, producer_epoch):
             return None
-        now_ms = self._home.clock.now_ms()
+        now_ms = self._services.clock.now_ms()
         return self.producers.verify(producer_id, base_sequence, producer_epoch, supports_epoch_bump, now_ms)
 
     def producer_statuses(self) -> list[ProducerStatus]:
@@ -469,7 +469,7 @@ class PartitionLog:
         before = self.log_start_offset, self.epochs.entries
         try:
             if self.raise_start(target):
-                self._home.start_offset_raised(self)
+                self._services.start_offset_raised(self)
                 logger.info("%s: log start offset is %d after DeleteRecords", self.name, target)
         except (OSError, KafkaError) as err:
             # Not stored, so not done: a retry must not succeed on what memory alone knows.
@@ -496,7 +496,7 @@ class PartitionLog:
         from kafka_shim.storage.retention import delete_old_segments
 
         self.raise_start(offset)
-        return delete_old_segments(self, self._home, now_ms)
+        return delete_old_segments(self, self._services, now_ms)
 
     def flush(self) -> None:
         """fsync everything up to the log end offset, and block until it is done (clean stop, metadata log). Raises
@@ -516,17 +516,17 @@ class PartitionLog:
     def want_flush(self) -> None:
         """Register for the periodic flush check if `flush.ms` is set and the log has unflushed data."""
         if self.config.flush_ms < NEVER and self.unflushed_since_ms >= 0:
-            self._home.wish_flush(self)
+            self._services.wish_flush(self)
 
     def request_flush(self) -> Future[None]:
         """Request an fsync of everything up to the log end offset. The future completes when the data is on the
         disk."""
         end_offset = self.log_end_offset
         self.unflushed_since_ms = -1
-        self._home.flush_wanted.discard(self)
+        self._services.flush_wanted.discard(self)
         first = max(self.segment_at(self.recovery_point), 0)
         paths = [segment.path(names.LOG) for segment in self.segments[first:]]
-        return self._home.flusher.sync(paths, lambda: self._flushed_to(end_offset), self._sync_failed)
+        return self._services.flusher.sync(paths, lambda: self._flushed_to(end_offset), self._sync_failed)
 
     def _flushed_to(self, offset: int) -> None:
         # Runs in the flusher thread. The requests are processed in order, so the recovery point only grows.
@@ -583,7 +583,7 @@ class PartitionLog:
         elif not self.is_offline:
             self.is_offline = True
             logger.error("%s is offline, to be opened again soon: %s (%s)", self.name, err, self.directory)
-            self._home.went_offline(self)
+            self._services.went_offline(self)
             for segment in self.segments:
                 segment.abandon()
             self._wake()
@@ -594,7 +594,7 @@ class PartitionLog:
         self.is_offline = False
         self.sync_error = None
         self._lso_position = None
-        self.unflushed_since_ms = self._home.clock.now_ms()
+        self.unflushed_since_ms = self._services.clock.now_ms()
         self.want_flush()
         self._wake()
 
@@ -608,7 +608,7 @@ class PartitionLog:
     def retire(self) -> None:
         """Close a deleted partition: store nothing more, close all files, wake waiting readers."""
         self.is_closed = True
-        self._home.flush_wanted.discard(self)
+        self._services.flush_wanted.discard(self)
         for segment in self.segments:
             segment.abandon()
         self._wake()

@@ -20,11 +20,11 @@ from kafka_shim.storage.data_dir import (
     DataDir,
     read_topic_id,
 )
-from kafka_shim.storage.home import Home, nothing
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.log_dirs import DirStatus, LogDirs
 from kafka_shim.storage.open_files import OUT_OF_RESOURCES
 from kafka_shim.storage.results import StorageError
+from kafka_shim.storage.services import LogServices, nothing
 from kafka_shim.uuids import uuid_text
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kafka_shim.config import BrokerConfig, TopicConfig
     from kafka_shim.faults import Faults
     from kafka_shim.storage.checkpoint import Partition
-    from kafka_shim.storage.home import MarkerHook
+    from kafka_shim.storage.services import MarkerHook
 
 logger = logging.getLogger(__name__)
 
@@ -55,8 +55,8 @@ class Logs:
         self.config = config
         self.clock = clock
         self.node_id = config.node_id
-        self.home = Home(config, clock, faults)
-        self.home.start_offset_raised = self._start_offset_raised
+        self.services = LogServices(config, clock, faults)
+        self.services.start_offset_raised = self._start_offset_raised
         # set during the start
         self.log_dirs = LogDirs(config, clock.random)
         self.cluster_id = ""
@@ -79,13 +79,13 @@ class Logs:
         self._scheduler = Scheduler(clock)
         # The recovery points and high watermarks that were last written, by directory.
         self._points_written: dict[DataDir, tuple[dict[Partition, int], dict[Partition, int]]] = {}
-        self.cleaner = Cleaner(self, self.home)
+        self.cleaner = Cleaner(self, self.services)
 
     @property
     def on_marker(self) -> list[MarkerHook]:
         """Hooks called with (log, producer_id, producer_epoch, commit, offset) after each transaction marker. The group
         coordinator uses one to complete transactional offset commits."""
-        return self.home.on_marker
+        return self.services.on_marker
 
     # --- start
 
@@ -117,11 +117,11 @@ class Logs:
         if not os.path.isdir(path):
             data_dir.make_partition(CLUSTER_METADATA_TOPIC, 0, CLUSTER_METADATA_TOPIC_ID)
         log = PartitionLog(
-            self.home, path, CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_TOPIC_ID, 0, self._metadata_config()
+            self.services, path, CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_TOPIC_ID, 0, self._metadata_config()
         )
         # There is no recovery point for this log, as in Kafka, so a crash means a full scan: the log is short, and the
         # whole state depends on its end.
-        recovery.load(log, self.home, recovery.Start(clean=data_dir.was_clean))
+        recovery.load(log, self.services, recovery.Start(clean=data_dir.was_clean))
         self.metadata_log = log
         return log
 
@@ -155,7 +155,7 @@ class Logs:
     def _scan(self, data_dir: DataDir, lookup: Lookup) -> None:
         live, deleted = data_dir.scan()
         for path in deleted:
-            self.home.flusher.run(partial(_remove_tree, path))
+            self.services.flusher.run(partial(_remove_tree, path))
         for partition in live:
             self._found(data_dir, partition, lookup)
 
@@ -199,7 +199,7 @@ class Logs:
         if failed is not None and failed.errno not in OUT_OF_RESOURCES:
             raise _not_loaded(partition, failed)
         path = data_dir.partition_path(*partition)
-        log = PartitionLog(self.home, path, partition[0], facts[0], partition[1], facts[1])
+        log = PartitionLog(self.services, path, partition[0], facts[0], partition[1], facts[1])
         log.leader_epoch = facts[2]
         try:
             # First: the checkpoints of an older topic of this name do not hold for the new one.
@@ -209,7 +209,7 @@ class Logs:
                 start_offset=data_dir.start_offsets.get(partition, 0),
                 recovery_point=data_dir.recovery_points.get(partition, 0),
             )
-            recovery.load(log, self.home, start)
+            recovery.load(log, self.services, start)
         except (OSError, ValueError) as err:
             for segment in log.segments:
                 segment.abandon()
@@ -218,7 +218,7 @@ class Logs:
                 logger.error("%s is offline, to be loaded again soon: %s (%s)", log.name, error, path)  # noqa: TRY400
             self._not_loaded[partition] = error
             if error.errno not in OUT_OF_RESOURCES:
-                self.home.reopen_wanted()
+                self.services.reopen_wanted()
             raise _not_loaded(partition, error) from err
         self._not_loaded.pop(partition, None)
         del self._unused[partition]
@@ -293,7 +293,7 @@ class Logs:
     @property
     def offline_count(self) -> int:
         """How many partitions are offline because of an I/O error or because their directory failed at the start."""
-        return len(self.home.offline) + len(self._absent) + self._unloadable_count
+        return len(self.services.offline) + len(self._absent) + self._unloadable_count
 
     @property
     def _unloadable_count(self) -> int:
@@ -349,7 +349,7 @@ class Logs:
             self._retire_directory(key)  # an older topic of this name
         data_dir = min(self.dirs, key=_partition_count)  # the first of equals
         path = data_dir.partition_path(topic, partition)
-        log = PartitionLog(self.home, path, topic, topic_id, partition, config)
+        log = PartitionLog(self.services, path, topic, topic_id, partition, config)
         log.leader_epoch = leader_epoch
         try:
             self._forget_older(key)
@@ -357,7 +357,7 @@ class Logs:
                 # A failed deletion left this directory; it contains data of another topic id.
                 self._set_aside(data_dir, key, "it was left over where a new partition begins")
             data_dir.make_partition(topic, partition, topic_id)
-            recovery.load(log, self.home, recovery.Start(clean=True))
+            recovery.load(log, self.services, recovery.Start(clean=True))
         except OSError as err:
             _remove_empty(path)
             error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.name} cannot be made: {err}")
@@ -430,14 +430,14 @@ class Logs:
         data_dir = self._dir_of.pop(log, None) if log is not None else self._unused.pop(key, None)
         if data_dir is None:
             return
-        faults = self.home.faults
+        faults = self.services.faults
         if faults.armed:
             faults.reach("log.before_delete", topic=topic, partition=partition)
         delay_ms = self.config.log_segment_delete_delay_ms
         if log is not None:
             delay_ms = log.config.file_delete_delay_ms
             log.retire()
-            self.home.offline.discard(log)
+            self.services.offline.discard(log)
         data_dir.partitions.discard(key)
         data_dir.start_offsets.pop(key, None)
         data_dir.recovery_points.pop(key, None)
@@ -460,7 +460,7 @@ class Logs:
             logger.warning("%s cannot be renamed for deletion: %s", path, err)
         if log is not None:
             log.moved(retired)
-        self.home.later(delay_ms, partial(_remove_tree, retired))
+        self.services.later(delay_ms, partial(_remove_tree, retired))
 
     def configure(self, topic: str, config: TopicConfig) -> None:
         """Apply a changed topic configuration to the loaded partitions of the topic."""
@@ -483,11 +483,11 @@ class Logs:
         every("retention", config.log_retention_check_interval_ms, self._retain_in_slices)
         every("checkpoint", config.log_flush_offset_checkpoint_interval_ms, self._checkpoint_aside)
         every("expiry", config.producer_id_expiration_check_interval_ms, self._expire_producers_now)
-        self.home.flush_wished = self._look_at_flushes
-        if self.home.flush_wanted:
+        self.services.flush_wished = self._look_at_flushes
+        if self.services.flush_wanted:
             self._look_at_flushes()
-        self.home.reopen_wanted = self._reopen_soon
-        if self.home.offline or self._unloadable_count:
+        self.services.reopen_wanted = self._reopen_soon
+        if self.services.offline or self._unloadable_count:
             self._reopen_soon()
         self.cleaner.schedule()
 
@@ -496,24 +496,24 @@ class Logs:
         for partition in [one for one, err in self._not_loaded.items() if err.errno not in OUT_OF_RESOURCES]:
             del self._not_loaded[partition]
             self.find(*partition)
-        for log in list(self.home.offline):
+        for log in list(self.services.offline):
             try:
-                reopening.reopen(log, self.home)
+                reopening.reopen(log, self.services)
             except (OSError, ValueError) as err:
                 logger.warning("%s stays offline: %s", log.name, err)
-        return not self.home.offline and not self._unloadable_count
+        return not self.services.offline and not self._unloadable_count
 
     def _reopen_soon(self, pause_ms: int = reopening.FIRST_PAUSE_MS) -> None:
         """Try to reopen offline partitions after a pause. The pause doubles while a partition stays offline."""
 
         def look() -> None:
             # What fails again meanwhile must not ask for the first, short pause.
-            self.home.reopen_wanted = nothing
+            self.services.reopen_wanted = nothing
             is_done = False
             try:
                 is_done = self.reopen_offline()
             finally:
-                self.home.reopen_wanted = self._reopen_soon
+                self.services.reopen_wanted = self._reopen_soon
                 if not is_done:
                     self._reopen_soon(min(2 * pause_ms, reopening.LONGEST_PAUSE_MS))
 
@@ -525,7 +525,7 @@ class Logs:
 
         def look() -> None:
             self.flush_due(self.clock.now_ms())
-            if self.home.flush_wanted:
+            if self.services.flush_wanted:
                 self._look_at_flushes()
 
         if not self._scheduler.is_scheduled("flush"):
@@ -539,7 +539,7 @@ class Logs:
         if log.is_closed or log.is_offline or (len(log.segments) == 1 and log.segments[0].size_bytes == 0):
             return 0
         try:
-            return retention.delete_old_segments(log, self.home, now_ms)
+            return retention.delete_old_segments(log, self.services, now_ms)
         except OSError as err:
             log.fail(err)
             return 0
@@ -557,7 +557,7 @@ class Logs:
 
     def flush_due(self, now_ms: int) -> int:
         """Request an fsync of the partitions whose `flush.ms` has passed. Returns how many."""
-        wanted = self.home.flush_wanted
+        wanted = self.services.flush_wanted
         due = [log for log in wanted if now_ms - log.unflushed_since_ms >= log.config.flush_ms]
         for log in due:
             log.request_flush()
@@ -589,7 +589,7 @@ class Logs:
         for data_dir in self.dirs:
             points = self._points(data_dir)
             if self._points_written.get(data_dir) != points:
-                self.home.flusher.run(partial(self._write_points_aside, data_dir, points))
+                self.services.flusher.run(partial(self._write_points_aside, data_dir, points))
 
     def _write_points_aside(self, data_dir: DataDir, points: tuple[dict[Partition, int], dict[Partition, int]]) -> None:
         # Runs in the flusher thread, which runs one task at a time.
@@ -605,8 +605,8 @@ class Logs:
             if self._dir_of[log] is data_dir:
                 recovery_points[partition] = log.recovery_point
                 high_watermarks[partition] = log.log_end_offset
-        for partition, home in self._unused.items():
-            if home is data_dir:
+        for partition, where in self._unused.items():
+            if where is data_dir:
                 # Not used since the last clean stop, when both were equal to the log end offset.
                 recovery_points[partition] = high_watermarks[partition] = data_dir.recovery_points.get(partition, 0)
         return recovery_points, high_watermarks
@@ -618,8 +618,8 @@ class Logs:
             for partition, log in self._logs.items()
             if self._dir_of[log] is data_dir and log.segments and log.log_start_offset > log.segments[0].base_offset
         }
-        for partition, home in self._unused.items():
-            if home is data_dir and partition in data_dir.start_offsets:
+        for partition, where in self._unused.items():
+            if where is data_dir and partition in data_dir.start_offsets:
                 offsets[partition] = data_dir.start_offsets[partition]
         data_dir.write_offsets(checkpoint.LOG_START_OFFSETS, offsets, sync=sync)
 
@@ -639,11 +639,11 @@ class Logs:
         """Stop cleanly: flush and close all partitions, write checkpoints, snapshots and the clean-shutdown file,
         unlock the directories. Blocks."""
         self._scheduler.stop()
-        self.home.flush_wished = self.home.reopen_wanted = nothing
+        self.services.flush_wished = self.services.reopen_wanted = nothing
         self.cleaner.stop()
         for partition in list(self._to_retire):
             self._retire_directory(partition)
-        self.home.cancel_removals()
+        self.services.cancel_removals()
         logs = [*self._logs.values()] if self.metadata_log is None else [*self._logs.values(), self.metadata_log]
         unsynced: list[str] = []
         closed: list[PartitionLog] = []
@@ -656,7 +656,7 @@ class Logs:
             else:
                 closed.append(log)
         synced = self._sync(unsynced)
-        self.home.flusher.stop()
+        self.services.flusher.stop()
         whole = {log for log in closed if not log.is_offline and log.sync_error is None}
         unclean = {self._dir_of.get(log, self.metadata_dir) for log in logs if log not in whole}
         # A partition that was not loaded is as clean as at the start, unless an attempt to load it failed.
@@ -682,7 +682,7 @@ class Logs:
         if not paths:
             return True
         try:
-            self.home.flusher.sync_all(paths, [data_dir.path for data_dir in self.dirs]).result()
+            self.services.flusher.sync_all(paths, [data_dir.path for data_dir in self.dirs]).result()
         except OSError:
             logger.exception("the data directories cannot be synced, the next start will recover them")
             return False

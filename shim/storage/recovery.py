@@ -21,8 +21,8 @@ from kafka_shim.storage.segments import Segment
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.cext.batch import Batch
-    from kafka_shim.storage.home import Home
     from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.storage.services import LogServices
 
 logger = logging.getLogger(__name__)
 
@@ -38,19 +38,19 @@ class Start:
         self.recovery_point = recovery_point
 
 
-def load(log: PartitionLog, home: Home, start: Start) -> None:
+def load(log: PartitionLog, services: LogServices, start: Start) -> None:
     """Load `log` from its directory. Raises OSError."""
-    _Loader(log, home, start).run()
+    _Loader(log, services, start).run()
 
 
 class _Loader:
     """The state of one `load` call."""
 
-    def __init__(self, log: PartitionLog, home: Home, start: Start) -> None:
+    def __init__(self, log: PartitionLog, services: LogServices, start: Start) -> None:
         self.log = log
-        self.home = home
+        self.services = services
         self.start = start
-        self.now_ms = home.clock.now_ms()
+        self.now_ms = services.clock.now_ms()
         # Offsets of the snapshot files. Invalid ones are removed.
         self.snapshots: list[int] = []
         # `log.producers` covers exactly the batches below this offset; -1: not built yet.
@@ -64,7 +64,7 @@ class _Loader:
         sizes = {names.offset_of(name): size for name, size in files.items() if name.endswith(names.LOG)}
         _remove_orphans(log.directory, files, sizes)
         for base_offset in sorted(sizes):
-            segment = Segment(log.directory, base_offset, self.home.files, self.now_ms)
+            segment = Segment(log.directory, base_offset, self.services.files, self.now_ms)
             segment.attach(sizes[base_offset])
             log.segments.append(segment)
         try:
@@ -146,7 +146,7 @@ class _Loader:
             log.epochs.clear()
             end_offset = start.start_offset
         if not log.segments:
-            log.segments.append(Segment(log.directory, end_offset, self.home.files, self.now_ms))
+            log.segments.append(Segment(log.directory, end_offset, self.services.files, self.now_ms))
         log.log_end_offset = end_offset
         log.log_start_offset = max(start.start_offset, log.segments[0].base_offset)
         log.epochs.truncate_from_end(end_offset)
@@ -181,7 +181,7 @@ class _Loader:
             producers.snapshot_offset = log.log_end_offset
             return
         self.producers_at(log.log_end_offset)
-        producers.expire(self.now_ms, self.home.config.producer_id_expiration_ms)
+        producers.expire(self.now_ms, self.services.config.producer_id_expiration_ms)
 
     def producers_at(self, offset: int) -> None:
         """Build the producer state of all batches below `offset` from the newest valid snapshot at or below it and the
@@ -198,7 +198,7 @@ class _Loader:
                 logger.warning("%s: producer snapshot %d is not used: %s", log.name, at, err)
                 self.remove_snapshot(at)
                 continue
-            producers.load(entries, at, self.now_ms, self.home.config.producer_id_expiration_ms)
+            producers.load(entries, at, self.now_ms, self.services.config.producer_id_expiration_ms)
             break
         _replay(log, offset)
         producers.next_offset = max(producers.next_offset, offset)

@@ -11,9 +11,9 @@ from kafka_shim.storage.producers import Producers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.storage.home import Home
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.storage.segments import Segment
+    from kafka_shim.storage.services import LogServices
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ LONGEST_PAUSE_MS = 60_000
 COPY_BYTES = 1 << 20
 
 
-def reopen(log: PartitionLog, home: Home) -> None:
+def reopen(log: PartitionLog, services: LogServices) -> None:
     """Reload an offline partition in place, so that references to `log` stay valid. Raises OSError, ValueError; the
     partition then stays offline as before."""
     segments, epochs, producers = log.segments, log.epochs, log.producers
@@ -36,7 +36,7 @@ def reopen(log: PartitionLog, home: Home) -> None:
         log.segments, log.epochs = [], LeaderEpochs(log.directory)
         log.producers = Producers(log.name)
         start = recovery.Start(clean=False, start_offset=start_offset, recovery_point=log.recovery_point)
-        recovery.load(log, home, start)
+        recovery.load(log, services, start)
     except BaseException:
         for segment in log.segments:
             segment.abandon()
@@ -52,7 +52,7 @@ def reopen(log: PartitionLog, home: Home) -> None:
             end_offset - 1,
         )
     log.came_back()
-    home.offline.discard(log)
+    services.offline.discard(log)
     logger.warning("%s is online again, from offset %d to %d", log.name, log.log_start_offset, log.log_end_offset)
 
 

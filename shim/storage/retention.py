@@ -10,9 +10,9 @@ from kafka_shim.storage import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.storage.home import Home
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.storage.segments import Segment
+    from kafka_shim.storage.services import LogServices
 
 logger = logging.getLogger(__name__)
 
@@ -20,19 +20,19 @@ logger = logging.getLogger(__name__)
 Condition = Callable[["Segment", "Segment | None"], bool]
 
 
-def delete_old_segments(log: PartitionLog, home: Home, now_ms: int) -> int:
+def delete_old_segments(log: PartitionLog, services: LogServices, now_ms: int) -> int:
     """Apply the topic's retention. Returns the number of deleted segments. Raises OSError.
 
     Segments are deleted from the oldest on, without gaps. If the active segment exceeds the time or size limit too, it
     is rolled first and then deleted. If the clock goes backwards, segments look younger and are deleted later, never
     too early. `retention.ms` or `retention.bytes` of -1 disables that limit. In a topic with only
     `cleanup.policy=compact`, only segments below the log start offset (DeleteRecords) are deleted."""
-    count = _delete_while(log, home, now_ms, "below the log start offset", _below_start(log))
+    count = _delete_while(log, services, now_ms, "below the log start offset", _below_start(log))
     if log.config.delete:
         if log.config.retention_bytes >= 0:
-            count += _delete_while(log, home, now_ms, "over retention.bytes", _over_size(log))
+            count += _delete_while(log, services, now_ms, "over retention.bytes", _over_size(log))
         if log.config.retention_ms >= 0:
-            count += _delete_while(log, home, now_ms, "over retention.ms", _over_time(log, now_ms))
+            count += _delete_while(log, services, now_ms, "over retention.ms", _over_time(log, now_ms))
     return count
 
 
@@ -60,7 +60,7 @@ def _over_time(log: PartitionLog, now_ms: int) -> Condition:
     return check
 
 
-def _delete_while(log: PartitionLog, home: Home, now_ms: int, reason: str, may_go: Condition) -> int:
+def _delete_while(log: PartitionLog, services: LogServices, now_ms: int, reason: str, may_go: Condition) -> int:
     segments = log.segments
     count = 0
     while count < len(segments):
@@ -78,19 +78,19 @@ def _delete_while(log: PartitionLog, home: Home, now_ms: int, reason: str, may_g
     del segments[:count]
     for segment in gone:
         logger.info("%s: segment %d goes: %s", log.name, segment.base_offset, reason)
-        retire_segment(segment, home, log.config.file_delete_delay_ms)
+        retire_segment(segment, services, log.config.file_delete_delay_ms)
         if segment.base_offset != segments[0].base_offset:
             retire_snapshot(log.directory, segment.base_offset)
     log.content_changed()
     return count
 
 
-def retire_segment(segment: Segment, home: Home, delay_ms: int) -> None:
+def retire_segment(segment: Segment, services: LogServices, delay_ms: int) -> None:
     """Rename a segment's files to `.deleted` and remove them after `delay_ms` (`file.delete.delay.ms`). Buffers that
     readers hold stay valid."""
     segment.abandon()
     segment.rename(names.DELETED)
-    home.later(delay_ms, segment.remove)
+    services.later(delay_ms, segment.remove)
 
 
 def retire_snapshot(directory: str, offset: int) -> None:

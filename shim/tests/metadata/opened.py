@@ -42,7 +42,7 @@ class Opened:
 
     def crash(self) -> None:
         """What SIGKILL leaves behind: the locks are gone, nothing else is done."""
-        self.logs.home.flusher.stop()
+        self.logs.services.flusher.stop()
         for data_dir in self.logs.dirs:
             data_dir.unlock()
 

@@ -52,8 +52,8 @@ class Disk:
     def crash(self) -> None:
         """What SIGKILL leaves: the files as they are; descriptors and locks go."""
         assert self.logs is not None
-        self.logs.home.cancel_removals()
-        self.logs.home.flusher.stop()
+        self.logs.services.cancel_removals()
+        self.logs.services.flusher.stop()
         for log in self.logs._logs.values():
             for segment in log.segments:
                 segment.abandon()

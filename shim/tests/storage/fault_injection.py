@@ -176,7 +176,7 @@ class Run:
     def crash(self) -> None:
         """What SIGKILL leaves."""
         logs = self.logs
-        logs.home.cancel_removals()
+        logs.services.cancel_removals()
         for log in [*logs._logs.values(), *([logs.metadata_log] if logs.metadata_log else [])]:
             for segment in log.segments:
                 segment.abandon()

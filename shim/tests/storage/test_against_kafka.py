@@ -233,7 +233,7 @@ def test_kafka_goes_on_after_the_shim_on_its_own_directory(tmp_path: Path, clean
         if clean:
             logs.stop()
         else:
-            logs.home.flusher.stop()
+            logs.services.flusher.stop()
             for segment in log.segments:
                 segment.abandon()
             for data_dir in logs.dirs:

@@ -300,7 +300,7 @@ def test_readers_keep_their_views_through_a_swap(make_disk: Callable[..., Disk])
     keyed(log, (b"a", b"y"))
     clean(disk, log)
     disk.clock.advance(DAY_MS)
-    disk.logs.home.flusher.stop()
+    disk.logs.services.flusher.stop()
     assert next(iterate(view)).value == b"x" * 6_000_000
 
 
@@ -349,7 +349,7 @@ def crash_states(disk: Disk, log: PartitionLog, tmp: Any) -> list[Any]:
     os.rename, os.unlink = spy_rename, spy_unlink  # type: ignore[assignment]
     try:
         for group in work.groups:
-            swap(log, group, disk.logs.home)
+            swap(log, group, disk.logs.services)
     finally:
         os.rename, os.unlink = real_rename, real_unlink
     return copies
@@ -640,13 +640,13 @@ def test_timer_cleans_in_a_thread(make_disk: Callable[..., Disk]) -> None:
     log.roll(NOW_MS)
 
     async def wait_for_it() -> None:
-        disk.logs.home.clock = RealClock()
+        disk.logs.services.clock = RealClock()
         disk.logs.cleaner.schedule()
         async with asyncio.timeout(20):
             while len(stored(log)) > 1:  # noqa: ASYNC110  (a swap wakes nobody)
                 await asyncio.sleep(0.005)
         disk.logs.cleaner.stop()
-        disk.logs.home.clock = disk.clock
+        disk.logs.services.clock = disk.clock
 
     asyncio.run(wait_for_it())
     assert stored(log) == [(19, b"a", b"19")]

@@ -421,7 +421,7 @@ def test_process_out_of_descriptors_keeps_its_partitions(make_disk: Callable[...
             while True:
                 taken.append(os.dup(0))
         put(others[-1], b"a")  # segments give descriptors up
-        for segment in list(disk.logs.home.files._holders):
+        for segment in list(disk.logs.services.files._holders):
             segment.close_file()
         with contextlib.suppress(OSError):
             while True:
@@ -443,7 +443,7 @@ def test_roll_syncs_the_closed_segment_off_the_loop(make_disk: Callable[..., Dis
     disk.faults.arm("log.before_fsync", lambda path: synced.append(os.path.basename(path)))
     for _ in range(11):
         put(log, b"z" * 100_000)
-    disk.logs.home.flusher.stop()
+    disk.logs.services.flusher.stop()
     assert f"{0:020d}.log" in synced
     assert f"{10:020d}.snapshot" in synced
     assert log.recovery_point == 10
@@ -452,7 +452,7 @@ def test_roll_syncs_the_closed_segment_off_the_loop(make_disk: Callable[..., Dis
 def test_wishes_of_one_group_sync_a_file_once(make_disk: Callable[..., Disk], tmp_path: Path) -> None:
     disk = make_disk()
     disk.open()
-    flusher = disk.logs.home.flusher
+    flusher = disk.logs.services.flusher
     (tmp_path / "f").write_text("x")
     calls: list[str] = []
     disk.faults.arm("log.before_fsync", lambda path: calls.append(path))  # noqa: PLW0108  (called by keyword)

@@ -228,7 +228,7 @@ def test_deleted_partition_frees_its_name_at_once_and_its_files_later(make_disk:
     retired = [name for name in os.listdir(disk.path) if name.endswith(names.DELETE_DIR)]
     assert len(retired) == 1
     disk.clock.advance(5000)
-    disk.logs.home.flusher.stop()
+    disk.logs.services.flusher.stop()
     assert not [name for name in os.listdir(disk.path) if name.endswith(names.DELETE_DIR)]
 
 
@@ -373,19 +373,19 @@ def test_many_partitions_start_lazily_and_cost_little(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert len(loaded) == 300
     assert used / 300 < 6 * 1024
-    assert len(logs.home.files) <= 1
+    assert len(logs.services.files) <= 1
     logs.stop()
 
 
 def test_open_files_are_bounded(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk({"segment.bytes": "1048576"})
     log = disk.open()
-    disk.logs.home.files.limit = 3
+    disk.logs.services.files.limit = 3
     for _ in range(100):
         put(log, b"z" * 200_000)
     assert len(log.segments) > 10
     assert len(records(log)) == 100
-    assert len(disk.logs.home.files) <= 3
+    assert len(disk.logs.services.files) <= 3
 
 
 def test_configuration_changes_reach_loaded_partitions(make_disk: Callable[..., Disk]) -> None:

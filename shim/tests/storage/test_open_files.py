@@ -51,7 +51,7 @@ def closed_segments(make_disk: Callable[..., Disk]) -> Disk:
 
 def test_reading_every_segment_once_leaves_no_more_than_the_budget_open(closed_segments: Disk) -> None:
     log = closed_segments.open()
-    files = closed_segments.logs.home.files
+    files = closed_segments.logs.services.files
     files.limit = 16
     assert len(records(log)) == log.log_end_offset
     assert log.offset_for_timestamp(NOW_MS).offset == 0
@@ -80,7 +80,7 @@ def test_retention_opens_nothing_for_good(closed_segments: Disk) -> None:
 def test_everything_given_back_is_no_longer_counted(closed_segments: Disk) -> None:
     log = closed_segments.open()
     records(log)
-    files = closed_segments.logs.home.files
+    files = closed_segments.logs.services.files
     assert files.descriptors > 0
     closed_segments.logs.delete("t", 0)
     assert (len(files), files.descriptors) == (0, 0)
@@ -97,7 +97,7 @@ def test_process_without_descriptors_reads_on_with_those_that_others_give_up(clo
 
 def test_walk_goes_on_while_others_want_descriptors(closed_segments: Disk) -> None:
     log = closed_segments.open()
-    closed_segments.logs.home.files.limit = 16
+    closed_segments.logs.services.files.limit = 16
     for segment in log.segments[:16]:
         segment.fd  # noqa: B018
     walk = log.segments[0].walk()  # of the one that was opened first
@@ -172,7 +172,7 @@ def test_mapping_of_nothing_is_refused(tmp_path: Path, position: int, size_bytes
 def test_many_partitions_stay_within_the_budget(tmp_path: Path) -> None:
     config = BrokerConfig(log_dirs=(str(tmp_path),))
     logs = Logs(config, VirtualClock(NOW_MS), Faults())
-    logs.home.files = OpenFiles(16)
+    logs.services.files = OpenFiles(16)
     logs.open_dirs()
     logs.start(lambda topic, partition: (TOPIC_ID, TopicConfig(config), 0))
     every = [logs.create("t", TOPIC_ID, number, TopicConfig(config)) for number in range(200)]

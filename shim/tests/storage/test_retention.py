@@ -137,7 +137,7 @@ def test_files_are_renamed_first_and_removed_after_the_delay(make_disk: Callable
     assert f"{0:020d}.log.deleted" in disk.files()
     assert f"{0:020d}.log" not in disk.files()
     disk.clock.advance(1000)
-    disk.logs.home.flusher.stop()
+    disk.logs.services.flusher.stop()
     assert not [name for name in disk.files() if name.endswith(".deleted")]
     assert len(bytes(view)) > 100_000
 
@@ -148,10 +148,10 @@ def test_timers_run_retention_flush_and_checkpoints(make_disk: Callable[..., Dis
     fill(log)
     disk.logs.run_periodically()
     disk.clock.advance(6000)
-    disk.logs.home.flusher.stop()
+    disk.logs.services.flusher.stop()
     assert log.recovery_point == 30
     disk.clock.advance(60_000)
-    disk.logs.home.flusher.stop()
+    disk.logs.services.flusher.stop()
     assert (disk.path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 30\n"
     disk.clock.advance(2 * HOUR_MS)
     assert bases(log) == [30]

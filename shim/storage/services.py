@@ -1,4 +1,7 @@
-"""The services that all partitions of a broker share: clock, configuration, faults, open files, flusher, hooks."""
+"""The services that all partitions of a broker share: clock, configuration, faults, open files, flusher, hooks.
+
+Kafka passes them to each UnifiedLog one by one (Scheduler, Time, LogDirFailureChannel).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 MarkerHook = Callable[["PartitionLog", int, int, bool, int], None]
 
 
-class Home:
+class LogServices:
     """The shared services. `Logs` (or a test) creates one and passes it to every `PartitionLog`. Event-loop thread
     only."""
 
