@@ -1,14 +1,27 @@
 """Request headers: one call reads the fields of a frame that dispatch needs."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int16_t, int32_t, uint8_t, uint32_t
 
-from kafka_shim.cext.wire cimport Cursor, need, read_i16, read_i32, read_string, read_uvarint
+from kafka_shim.cext.wire cimport Cursor, need, read_i16, read_i32, read_short_length, read_uvarint
 
 from kafka_shim.cext.wire import WireError
 
 cdef enum:
     HEADER_KEYS = 256
+
+
+cdef object read_client_id(Cursor* c):
+    """Kafka replaces what is not UTF-8 (``new String(bytes, UTF_8)``) and serves such a client."""
+    cdef int32_t length = 0
+    read_short_length(c, False, &length)
+    if length < 0:
+        return None
+    need(c, length)
+    client_id = PyUnicode_DecodeUTF8(<const char*>c.at, length, "replace")
+    c.at += length
+    return client_id
 
 
 cdef class RequestHeaderParser:
@@ -48,7 +61,7 @@ cdef class RequestHeaderParser:
             if api_key < 0 or api_key >= HEADER_KEYS or self.flexible_from[api_key] < 0:
                 raise WireError(f"no request has the api key {api_key}")
             read_i32(&c, &correlation_id)
-            client_id = read_string(&c, False)
+            client_id = read_client_id(&c)
             if api_version >= self.flexible_from[api_key]:
                 read_uvarint(&c, &count)
                 while count > 0:
