@@ -116,12 +116,12 @@ def seeds(cls: type[Message], version: int, pick: random.Random) -> bytes:
     return encode(message, version)
 
 
-def corpus() -> Iterator[tuple[str, int, bytes]]:
-    """(message name, version, bytes) of inputs that are worth a run each time."""
+def corpus() -> Iterator[tuple[str, int, bytes, bool]]:
+    """(message name, version, bytes, whether it is read) of inputs that are worth a run each time."""
     for line in CORPUS.read_text().splitlines():
         if line and not line.startswith("#"):
-            name, version, data = line.split()[:3]
-            yield name, int(version), bytes.fromhex(data.strip("."))
+            name, version, data, verdict, _ = line.split(maxsplit=4)
+            yield name, int(version), bytes.fromhex(data.strip(".")), {"read": True, "refused": False}[verdict]
 
 
 def fuzz(seed: int, seconds: float) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kafka_shim.cext.batch import scan_all
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -83,12 +84,17 @@ def test_nobody_needs_an_election_or_is_moved(client):
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_the_quorum_is_this_broker(client, version):
+def test_the_quorum_is_this_broker(tmp_path, version):
     wanted = TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])
-    answer = client.request(DescribeQuorumRequest(topics=[wanted]), version)
+    with Broker(data_dir=tmp_path, clock="virtual") as broker, Connection(broker.bootstrap_servers) as client:
+        create(client, new_topic("t", 3))
+        answer = client.request(DescribeQuorumRequest(topics=[wanted]), version)
+        stored = (tmp_path / "__cluster_metadata-0" / f"{0:020d}.log").read_bytes()
     (partition,) = answer.topics[0].partitions
     assert (partition.error_code, partition.leader_id, partition.leader_epoch) == (0, 1, 1)
-    assert [(one.replica_id, one.log_end_offset) for one in partition.current_voters] == [(1, partition.high_watermark)]
+    *_, last = scan_all(stored)
+    assert partition.high_watermark == last.next_offset > 4
+    assert [(one.replica_id, one.log_end_offset) for one in partition.current_voters] == [(1, last.next_offset)]
 
 
 def finalised(client):
@@ -106,8 +112,20 @@ def test_a_feature_goes_down_and_up_again(client, version):
         else:
             key.upgrade_type = kind
         answer = client.request(UpdateFeaturesRequest(feature_updates=[key]), version)
-        assert answer.error_code == 0
+        results = [(one.feature, one.error_code, one.error_message) for one in answer.results]
+        assert (answer.error_code, results) == (0, [("transaction.version", 0, "NONE")] if version < 2 else [])
         assert finalised(client)["transaction.version"] == level
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_feature_that_is_only_tried_stays_as_it_is(client, version):
+    key = FeatureUpdateKey(feature="transaction.version", max_version_level=1, upgrade_type=2)
+    answer = client.request(UpdateFeaturesRequest(feature_updates=[key], validate_only=True), version)
+    assert (answer.error_code, len(answer.results)) == (0, 1 if version < 2 else 0)
+    assert finalised(client)["transaction.version"] == 2
+    bad = FeatureUpdateKey(feature="transaction.version", max_version_level=9, upgrade_type=1)
+    answer = client.request(UpdateFeaturesRequest(feature_updates=[bad], validate_only=True), version)
+    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
 
 
 def test_a_level_that_cannot_be_changes_nothing(client):

@@ -129,6 +129,27 @@ def test_pages_go_through_topics_by_name_and_break_inside_them(client):
     assert pages(client, 0, "a") == [[("a", [0])], [("a", [1])]]
 
 
+def test_internal_topics_are_marked_whether_they_exist_or_not(client):
+    make_topic(client, "t")
+    names = ("t", "__consumer_offsets", "__transaction_state", "unknown")
+    request = DescribeTopicPartitionsRequest(
+        topics=[TopicRequest(name=name) for name in names], response_partition_limit=9
+    )
+    missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert {one.name: (one.error_code, one.is_internal) for one in client.request(request, 0).topics} == {
+        "t": (0, False),
+        "__consumer_offsets": (missing, True),
+        "__transaction_state": (missing, True),
+        "unknown": (missing, False),
+    }
+    for kind, name in enumerate(("__consumer_offsets", "__transaction_state")):
+        client.request(FindCoordinatorRequest(key="k", key_type=kind), 3)
+        (told,) = client.request(
+            DescribeTopicPartitionsRequest(topics=[TopicRequest(name=name)], response_partition_limit=1), 0
+        ).topics
+        assert (told.error_code, told.is_internal) == (0, True)
+
+
 def test_wrong_cursors_and_unknown_topics_have_errors(client):
     make_topic(client, "t")
     request = DescribeTopicPartitionsRequest(

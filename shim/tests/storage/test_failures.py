@@ -236,8 +236,12 @@ def run_limited(path: Path, *limit: str) -> tuple[int, str]:
 
 def test_partial_write_at_a_size_limit_is_cut_back(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk()
-    count, code = run_limited(disk.path, "1000000")
-    assert (count, code) == (1000000 // len(batch(b"0" + b"z" * 9000)), "KAFKA_STORAGE_ERROR") or count > 100
+    limit = 1_000_000
+    count, code = run_limited(disk.path, str(limit))
+    sizes = [len(batch(b"%d" % number + b"z" * 9000, pid=1, seq=number)) for number in range(count + 1)]
+    assert sum(sizes[:-1]) <= limit < sum(sizes), "the last write is the first that does not fit"
+    assert code == "KAFKA_STORAGE_ERROR"
+    assert (disk.partition / f"{0:020d}.log").stat().st_size == sum(sizes[:-1]), "cut back before it is answered"
     log = disk.open()
     assert log.log_end_offset == count
     assert [int((value or b"").split(b"z")[0]) for _, value in records(log)] == list(range(count))

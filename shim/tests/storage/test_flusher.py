@@ -13,7 +13,7 @@ import pytest
 
 from kafka_shim.clock import RealClock
 from kafka_shim.faults import Faults
-from kafka_shim.storage.flusher import Flusher
+from kafka_shim.storage.flusher import WHOLE_FROM_FILES, Flusher, sync_file_system
 
 
 @pytest.fixture
@@ -112,3 +112,37 @@ def test_thread_that_died_is_replaced(flusher: Flusher, file: str) -> None:
     thread.join(20)
     assert flusher.sync([file]).result(20) is None
     assert flusher._thread is not thread
+
+
+def test_few_files_are_synced_one_by_one(faults: Faults, flusher: Flusher, file: str, tmp_path: Path) -> None:
+    synced: list[str] = []
+    faults.arm("log.before_fsync", lambda path, **_: synced.append(path))
+    paths = [file, str(tmp_path / "deleted meanwhile")]
+    assert flusher.sync_all(paths, ["/no such directory"]).result(20) is None
+    assert synced == paths
+
+
+def test_many_files_are_synced_by_one_call_for_each_directory(
+    faults: Faults, flusher: Flusher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really, synced = sync_file_system, []
+
+    def watched(directory: str) -> None:
+        synced.append(directory)
+        really(directory)
+
+    monkeypatch.setattr("kafka_shim.storage.flusher.sync_file_system", watched)
+    faults.arm("log.before_fsync", lambda **_: pytest.fail("synced one by one"))
+    directories = [str(tmp_path), str(tmp_path / "second")]
+    (tmp_path / "second").mkdir()
+    paths = [str(tmp_path / f"{number}") for number in range(WHOLE_FROM_FILES)]
+    assert flusher.sync_all(paths, directories).result(20) is None
+    assert synced == directories
+
+
+def test_directory_that_cannot_be_synced_fails_the_sync_of_many_files(flusher: Flusher, tmp_path: Path) -> None:
+    paths = [str(tmp_path / f"{number}") for number in range(WHOLE_FROM_FILES)]
+    gone = str(tmp_path / "gone")
+    error = flusher.sync_all(paths, [str(tmp_path), gone]).exception(20)
+    assert isinstance(error, OSError)
+    assert (error.errno, error.filename) == (errno.ENOENT, gone)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kafka_shim.cext.batch import scan
+from kafka_shim.cext.records import iterate
 from kafka_shim.clock import VirtualClock
 from kafka_shim.config import BrokerConfig, TopicConfig
 from kafka_shim.faults import Faults
@@ -100,13 +101,17 @@ def test_looking_up_every_offset_and_time_agrees_with_a_walk(start: Callable[[],
         fetched = log.read(header.last_offset, 1)
         assert scan(fetched.records[0]).base_offset == header.base_offset
         assert bytes(fetched.records[0])[: header.size_bytes] == bytes(buffer)
-    times: dict[int, int] = {}
-    for _, header in log.batches():
-        times.setdefault(header.max_timestamp, header.last_offset)
-    for timestamp, last_offset in list(times.items())[::7]:
-        found = log.offset_for_timestamp(timestamp)
-        assert found.timestamp_ms >= timestamp or found.offset <= last_offset
-        assert found.offset <= last_offset
+    times = [
+        (record.timestamp, record.offset)
+        for buffer, header in log.batches()
+        for record in iterate(buffer, 0, header.size_bytes)
+    ]
+    looked_up = sorted({timestamp + more for timestamp, _ in times[::70] for more in (0, 1)})
+    assert len(looked_up) > 20
+    for wanted in looked_up:
+        found = log.offset_for_timestamp(wanted)
+        first = next(((timestamp, offset) for timestamp, offset in times if timestamp >= wanted), (-1, -1))
+        assert (found.timestamp_ms, found.offset) == first
 
 
 def test_going_on_where_kafka_stopped(start: Callable[[], Logs]) -> None:
