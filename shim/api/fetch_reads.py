@@ -95,7 +95,14 @@ def read_partitions(context: Context, request: FetchRequest, fetch: FetchContext
 
 
 def _limit_bytes(context: Context, request: FetchRequest) -> int:
-    return max(0, min(request.max_bytes, context.broker.config.fetch_max_bytes))
+    return _at_most(request.max_bytes, context.broker.config.fetch_max_bytes)
+
+
+def _at_most(wanted_bytes: int, limit_bytes: int) -> int:
+    """Returns what is wanted, within [0, limit_bytes]. Comparisons cost a fraction of nested calls of `min` and `max`,
+    and this runs for every partition of every fetch."""
+    least_bytes = wanted_bytes if wanted_bytes < limit_bytes else limit_bytes
+    return least_bytes if least_bytes > 0 else 0
 
 
 def _read_entry(
@@ -131,7 +138,7 @@ def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, rea
         return 0
     fetched = log.read(
         asked.fetch_offset,
-        max(0, min(asked.max_bytes, left_bytes)),
+        _at_most(asked.max_bytes, left_bytes),
         isolation_level=request.isolation_level,
         at_least_one=not reads.size_bytes,
         copy_bytes=COPY_BYTES - reads.size_bytes,

@@ -41,8 +41,9 @@ def handle(context: Context, request: FetchRequest) -> FetchResponse | Coroutine
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
     reads = read_partitions(context, request, fetch)
     if (
-        reads.size_bytes >= min(request.min_bytes, request.max_bytes)
-        or reads.has_news
+        reads.has_news
+        or reads.size_bytes >= request.min_bytes
+        or reads.size_bytes >= request.max_bytes
         or request.max_wait_ms <= 0
         or not reads.entries
         or broker.stopping

@@ -45,7 +45,8 @@ def read(
         return fetched
     # (base offset of the segment, position) of the last stable offset; read_committed ends there.
     bound = log.lso_position() if isolation_level and stable_offset < end_offset else None
-    number = max(log.segment_at(fetch_offset), 0)
+    found_at = log.segment_at(fetch_offset)
+    number = found_at if found_at >= 0 else 0
     while number < len(log.segments):
         segment = log.segments[number]
         found = segment.find(fetch_offset) if segment.size_bytes else None

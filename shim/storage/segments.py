@@ -335,8 +335,8 @@ class Segment:
     def find(self, offset: int, from_position: int = 0) -> tuple[int, int, int, int] | None:
         """Return (position, size, base offset, last offset) of the first batch whose last offset is >= `offset`, or
         None."""
-        _, position = self.offset_index.lookup(offset - self.base_offset) if offset > self.base_offset else (0, 0)
-        return find_batch(self.fd, max(position, from_position), self.size_bytes, offset)
+        position = self.offset_index.lookup(offset - self.base_offset)[1] if offset > self.base_offset else 0
+        return find_batch(self.fd, from_position if from_position > position else position, self.size_bytes, offset)
 
     def read(self, position: int, size_bytes: int) -> bytes:
         """Return a copy of the stored bytes, fewer only at the end of the file. Raises OSError."""
