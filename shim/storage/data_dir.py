@@ -233,3 +233,11 @@ def read_topic_id(directory: str) -> str | None:
         if key == "topic_id":
             return value.strip()
     return None
+
+
+def remove_tree(path: str) -> None:
+    """Remove a directory with all that is in it, as far as it can be removed."""
+    # Imported late: it loads archive formats, which would cost milliseconds at every start.
+    import shutil
+
+    shutil.rmtree(path, ignore_errors=True)

@@ -6,104 +6,36 @@ from __future__ import annotations
 
 import errno
 import logging
-from bisect import bisect_right
 
 from kafka_shim.cext.batch import scan, stamp
 from kafka_shim.cext.records import build_marker, recompress
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.storage import lookup, names, producer_snapshot, validation
-from kafka_shim.storage.epochs import LeaderEpochs
-from kafka_shim.storage.open_files import OUT_OF_RESOURCES
-from kafka_shim.storage.producers import Marker, ProducerEntry, ProducerRefusal, Producers
+from kafka_shim.storage import lookup, validation
+from kafka_shim.storage.local_log import LocalLog
+from kafka_shim.storage.producers import Marker, ProducerRefusal
 from kafka_shim.storage.results import Appended, Buffer, Fetched, FoundOffset, ProducerStatus
-from kafka_shim.storage.segments import Segment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from concurrent.futures import Future
-    from pathlib import Path
+    from collections.abc import Iterator
     from typing import Any
 
     from kafka_shim.cext.batch import Batch
-    from kafka_shim.config import TopicConfig
-    from kafka_shim.storage.services import LogServices
     from kafka_shim.storage.verification import Verification
 
 logger = logging.getLogger(__name__)
 
 LOG_APPEND_TIME = "LogAppendTime"
-NEVER = 0x7FFFFFFFFFFFFFFF
 ALL_BYTES = 0x7FFFFFFFFFFFFFFF
-# Errors after which the files are intact: the request fails and the partition stays online.
-REFUSALS = (*OUT_OF_RESOURCES, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-class PartitionLog:
+class PartitionLog(LocalLog):
     """One partition: segments, indexes, producer state. `Logs` owns and closes it. Event-loop thread only.
 
     Offsets named ``end`` or ``next`` are exclusive. There are no followers, so high_watermark == log_end_offset.
     """
 
-    __slots__ = (
-        "_lso_position",
-        "_readers",
-        "_services",
-        "config",
-        "directory",
-        "epochs",
-        "is_closed",
-        "is_offline",
-        "leader_epoch",
-        "log_end_offset",
-        "log_start_offset",
-        "name",
-        "partition",
-        "producers",
-        "recovery_point",
-        "segments",
-        "sync_error",
-        "topic",
-        "topic_id",
-        "unflushed_since_ms",
-    )
-
-    def __init__(
-        self, services: LogServices, directory: str, topic: str, topic_id: bytes, partition: int, config: TopicConfig
-    ) -> None:
-        # fixed
-        self._services = services
-        self.topic = topic
-        self.topic_id = topic_id
-        self.partition = partition
-        self.name = f"{topic}-{partition}"
-        # changed from outside
-        self.directory = directory
-        self.config = config
-        self.leader_epoch = 0
-        # the contents, loaded by `recovery`
-        self.segments: list[Segment] = []
-        self.log_start_offset = 0
-        self.log_end_offset = 0
-        self.epochs = LeaderEpochs(directory)
-        self.producers = Producers(self.name)
-        # All offsets below `recovery_point` are on the disk. `unflushed_since_ms` is -1 when nothing waits for fsync.
-        self.recovery_point = 0
-        self.unflushed_since_ms = -1
-        # Cached lookup: (first unstable offset, base offset of its segment, position in that segment).
-        self._lso_position: tuple[int, int, int] | None = None
-        self._readers: list[Callable[[], None]] | None = None
-        # Set by the flusher thread. It is kept because the kernel reports lost pages to only one fsync.
-        self.sync_error: OSError | None = None
-        self.is_offline = False
-        self.is_closed = False
-
-    @property
-    def path(self) -> Path:
-        """The partition's directory."""
-        from pathlib import Path  # imported late: it costs milliseconds, and a start needs no Path
-
-        return Path(self.directory)
+    __slots__ = ()
 
     @property
     def high_watermark(self) -> int:
@@ -116,16 +48,6 @@ class PartitionLog:
         (B14)."""
         first_open = self.producers.first_open_offset
         return self.log_end_offset if first_open < 0 else max(first_open, self.log_start_offset)
-
-    @property
-    def size_bytes(self) -> int:
-        """The total size of all .log files in bytes."""
-        return sum(segment.size_bytes for segment in self.segments)
-
-    @property
-    def active(self) -> Segment:
-        """The active segment, which takes the appends."""
-        return self.segments[-1]
 
     # --- append
 
@@ -296,29 +218,6 @@ class PartitionLog:
             self.log_end_offset = self.producers.next_offset = last_offset + 1
             raise self.fail(OSError(errno.EIO, f"the aborted transaction cannot be indexed: {err}")) from err
 
-    def roll(self, now_ms: int) -> Segment:
-        """Close the active segment and create a new one at the log end offset. Raises OSError."""
-        faults = self._services.faults
-        if faults.armed:
-            faults.reach("log.before_roll", topic=self.topic, partition=self.partition)
-        full = self.segments[-1]
-        full.store_indexes()
-        end_offset = self.log_end_offset
-        # Also the segments whose fsync failed for lack of a descriptor: the recovery point passes them all.
-        unsynced = self.segments[max(self.segment_at(self.recovery_point), 0) :]
-        paths = [path for segment in unsynced for path in segment.sync_paths()]
-        snapshot = self.take_snapshot()
-        if snapshot is not None:
-            paths.append(snapshot)
-        segment = Segment(self.directory, end_offset, self._services.files, now_ms)
-        segment.fd  # noqa: B018  (creates the file: recovery takes the log end offset from the newest segment's name)
-        self.segments.append(segment)
-        self._services.flusher.sync(paths, lambda: self._flushed_to(end_offset), self._sync_failed)
-        if faults.armed:
-            faults.reach("log.after_roll", topic=self.topic, partition=self.partition)
-        logger.info("%s: new segment at offset %d", self.name, end_offset)
-        return segment
-
     # --- transactions
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
@@ -349,17 +248,6 @@ class PartitionLog:
             )
             for entry in self.producers.entries.values()
         ]
-
-    def take_snapshot(self) -> str | None:
-        """Write a producer snapshot at the log end offset. Returns its path, or None if one exists. Raises OSError."""
-        offset = self.producers.next_offset
-        if offset <= self.producers.snapshot_offset:
-            return None
-        path = f"{self.directory}/{names.file_name(offset, names.SNAPSHOT)}"
-        entries: list[ProducerEntry] = list(self.producers.entries.values())
-        producer_snapshot.write(path, entries, sync=False)
-        self.producers.snapshot_offset = offset
-        return path
 
     # --- read
 
@@ -426,13 +314,6 @@ class PartitionLog:
         offset = self.log_start_offset if start_offset is None else max(start_offset, self.log_start_offset)
         return lookup.batches(self, offset)
 
-    def segment_at(self, offset: int) -> int:
-        """Return the index in `segments` of the segment that contains `offset`, or -1 if it is below the first."""
-        segments = self.segments
-        if offset >= segments[-1].base_offset:
-            return len(segments) - 1
-        return bisect_right(segments, offset, key=_base_offset) - 1
-
     def lso_position(self) -> tuple[int, int]:
         """Return (base offset of the segment, position) of the batch at the last stable offset. The caller makes sure
         that the last stable offset is below the log end offset."""
@@ -444,10 +325,6 @@ class PartitionLog:
             position = found[0] if found is not None else segment.size_bytes
             known = self._lso_position = (offset, segment.base_offset, position)
         return known[1], known[2]
-
-    def content_changed(self) -> None:
-        """Discard the cached file position, because compaction or retention changed the segments."""
-        self._lso_position = None
 
     # --- change
 
@@ -497,148 +374,6 @@ class PartitionLog:
 
         self.raise_start(offset)
         return delete_old_segments(self, self._services, now_ms)
-
-    def flush(self) -> None:
-        """fsync everything up to the log end offset, and block until it is done (clean stop, metadata log). Raises
-        KafkaError KAFKA_STORAGE_ERROR."""
-        self._require_online()
-        future = self.request_flush()
-        try:
-            future.result()
-        except OSError as err:
-            raise self.fail(err) from err
-
-    def configure(self, config: TopicConfig) -> None:
-        """Apply a changed topic configuration."""
-        self.config = config
-        self.want_flush()
-
-    def want_flush(self) -> None:
-        """Register for the periodic flush check if `flush.ms` is set and the log has unflushed data."""
-        if self.config.flush_ms < NEVER and self.unflushed_since_ms >= 0:
-            self._services.wish_flush(self)
-
-    def request_flush(self) -> Future[None]:
-        """Request an fsync of everything up to the log end offset. The future completes when the data is on the
-        disk."""
-        end_offset = self.log_end_offset
-        self.unflushed_since_ms = -1
-        self._services.flush_wanted.discard(self)
-        first = max(self.segment_at(self.recovery_point), 0)
-        paths = [segment.path(names.LOG) for segment in self.segments[first:]]
-        return self._services.flusher.sync(paths, lambda: self._flushed_to(end_offset), self._sync_failed)
-
-    def _flushed_to(self, offset: int) -> None:
-        # Runs in the flusher thread. The requests are processed in order, so the recovery point only grows.
-        # After a failed fsync a later one succeeds without the lost pages: it proves nothing.
-        if self.sync_error is None:
-            self.recovery_point = max(self.recovery_point, offset)
-
-    def _sync_failed(self, err: OSError) -> None:
-        # Runs in the flusher thread. The next use of the partition takes it offline. If the process lacks descriptors
-        # or memory, nothing was synced and nothing was lost: the waiting requests fail, and the next fsync starts at
-        # the same recovery point.
-        if err.errno not in OUT_OF_RESOURCES:
-            self.sync_error = err
-
-    # --- waiting readers
-
-    def subscribe(self, callback: Callable[[], None]) -> None:
-        """Call `callback()` after each append, marker, raised log start offset, failure and deletion, until
-        `unsubscribe`."""
-        if self._readers is None:
-            self._readers = [callback]
-        else:
-            self._readers.append(callback)
-
-    def unsubscribe(self, callback: Callable[[], None]) -> None:
-        """Remove a callback added by `subscribe`. Does nothing if it is not subscribed."""
-        if self._readers is not None and callback in self._readers:
-            self._readers.remove(callback)
-            if not self._readers:
-                self._readers = None
-
-    def _wake(self) -> None:
-        if self._readers is not None:
-            for callback in tuple(self._readers):
-                callback()
-
-    # --- life
-
-    def _require_online(self) -> None:
-        if self.sync_error is not None and not self.is_offline:
-            self.fail(self.sync_error, torn=True)
-        if self.is_offline:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} is offline after an I/O error")
-        if self.is_closed:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{self.name} was deleted or closed")
-
-    def fail(self, err: OSError, *, torn: bool = False) -> KafkaError:
-        """Take the partition offline after an I/O error and return the KAFKA_STORAGE_ERROR to raise. The files stay as
-        they are until `reopening` or the next start recovers them. If the system only lacks descriptors, memory or disk
-        space (`REFUSALS`), the request fails and the partition stays online, unless `torn` says that the files are
-        inconsistent."""
-        if err.errno in REFUSALS and not torn:
-            logger.warning("%s: %s", self.name, err)
-        elif not self.is_offline:
-            self.is_offline = True
-            logger.error("%s is offline, to be opened again soon: %s (%s)", self.name, err, self.directory)
-            self._services.went_offline(self)
-            for segment in self.segments:
-                segment.abandon()
-            self._wake()
-        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name}: {err}")
-
-    def came_back(self) -> None:
-        """Go online again after `reopening` has reloaded the partition."""
-        self.is_offline = False
-        self.sync_error = None
-        self._lso_position = None
-        self.unflushed_since_ms = self._services.clock.now_ms()
-        self.want_flush()
-        self._wake()
-
-    def moved(self, directory: str) -> None:
-        """Update the paths after the caller renamed the directory."""
-        self.directory = directory
-        self.epochs.moved(directory)
-        for segment in self.segments:
-            segment.moved(directory)
-
-    def retire(self) -> None:
-        """Close a deleted partition: store nothing more, close all files, wake waiting readers."""
-        self.is_closed = True
-        self._services.flush_wanted.discard(self)
-        for segment in self.segments:
-            segment.abandon()
-        self._wake()
-
-    def close(self) -> list[str]:
-        """Close the partition for a clean stop: store the indexes and a producer snapshot. Returns the paths of the
-        files that still need an fsync. The caller syncs them and then calls `closed`. Raises OSError."""
-        if self.sync_error is not None and not self.is_offline:
-            self.fail(self.sync_error, torn=True)
-        if self.is_closed or self.is_offline:
-            return []
-        snapshot = self.take_snapshot()
-        first = max(self.segment_at(self.recovery_point), 0)
-        for segment in self.segments:
-            segment.close()
-        self.is_closed = True
-        self._wake()
-        if self.log_end_offset <= self.recovery_point:
-            return []
-        paths = [path for segment in self.segments[first:] for path in segment.sync_paths()]
-        return [*paths, snapshot] if snapshot else paths
-
-    def closed(self) -> None:
-        """Advance the recovery point: the files that `close` returned are on the disk."""
-        if not self.is_offline:
-            self.recovery_point = self.log_end_offset
-
-
-def _base_offset(segment: Segment) -> int:
-    return segment.base_offset
 
 
 def _writable(records: Buffer, size_bytes: int) -> Buffer:

@@ -1,4 +1,4 @@
-"""Load a `PartitionLog` from its files (Kafka: LogLoader).
+"""Load a `LocalLog` from its files (Kafka: LogLoader).
 
 After a clean stop as little as possible is read. After a crash everything from the recovery point on is scanned.
 
@@ -21,7 +21,7 @@ from kafka_shim.storage.segments import Segment
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.cext.batch import Batch
-    from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.storage.local_log import LocalLog
     from kafka_shim.storage.services import LogServices
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Start:
         self.recovery_point = recovery_point
 
 
-def load(log: PartitionLog, services: LogServices, start: Start) -> None:
+def load(log: LocalLog, services: LogServices, start: Start) -> None:
     """Load `log` from its directory. Raises OSError."""
     _Loader(log, services, start).run()
 
@@ -46,7 +46,7 @@ def load(log: PartitionLog, services: LogServices, start: Start) -> None:
 class _Loader:
     """The state of one `load` call."""
 
-    def __init__(self, log: PartitionLog, services: LogServices, start: Start) -> None:
+    def __init__(self, log: LocalLog, services: LogServices, start: Start) -> None:
         self.log = log
         self.services = services
         self.start = start
@@ -212,7 +212,7 @@ class _Loader:
             return
 
 
-def _replay(log: PartitionLog, end_offset: int) -> None:
+def _replay(log: LocalLog, end_offset: int) -> None:
     first = log.producers.next_offset
     if first >= end_offset:
         return
@@ -230,7 +230,7 @@ def _replay(log: PartitionLog, end_offset: int) -> None:
                 replay_batch(log, segment, batch, index=False)
 
 
-def replay_batch(log: PartitionLog, segment: Segment, batch: Batch, *, index: bool = True) -> None:
+def replay_batch(log: LocalLog, segment: Segment, batch: Batch, *, index: bool = True) -> None:
     """Apply a stored batch to the producer state. With `index`, an abort marker is also added to the `.txnindex`."""
     producers = log.producers
     if batch.producer_id >= 0:

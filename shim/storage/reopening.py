@@ -11,7 +11,7 @@ from kafka_shim.storage.producers import Producers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.storage.local_log import LocalLog
     from kafka_shim.storage.segments import Segment
     from kafka_shim.storage.services import LogServices
 
@@ -22,7 +22,7 @@ LONGEST_PAUSE_MS = 60_000
 COPY_BYTES = 1 << 20
 
 
-def reopen(log: PartitionLog, services: LogServices) -> None:
+def reopen(log: LocalLog, services: LogServices) -> None:
     """Reload an offline partition in place, so that references to `log` stay valid. Raises OSError, ValueError; the
     partition then stays offline as before."""
     segments, epochs, producers = log.segments, log.epochs, log.producers

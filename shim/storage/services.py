@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kafka_shim.clock import Clock, Timer
     from kafka_shim.config import BrokerConfig
     from kafka_shim.faults import Faults
+    from kafka_shim.storage.local_log import LocalLog
     from kafka_shim.storage.log import PartitionLog
 
 MarkerHook = Callable[["PartitionLog", int, int, bool, int], None]
@@ -47,11 +48,11 @@ class LogServices:
         self.flusher = Flusher(faults, clock)
         # Called with (log, producer_id, producer_epoch, commit, offset) after each transaction marker.
         self.on_marker: list[MarkerHook] = []
-        self.offline: set[PartitionLog] = set()
+        self.offline: set[LocalLog] = set()
         # Called when a partition is added to `offline` or could not be loaded, to schedule the next attempt.
         self.reopen_wanted: Callable[[], None] = nothing
         # Partitions that have `flush.ms` set and unflushed data.
-        self.flush_wanted: set[PartitionLog] = set()
+        self.flush_wanted: set[LocalLog] = set()
         # Called when a partition is added to `flush_wanted`, to start the periodic check.
         self.flush_wished: Callable[[], None] = nothing
         # Pending removals of deleted files (`file.delete.delay.ms`) and their timers.
@@ -74,12 +75,12 @@ class LogServices:
             timer.cancel()
         self._removals.clear()
 
-    def wish_flush(self, log: PartitionLog) -> None:
+    def wish_flush(self, log: LocalLog) -> None:
         """Register a log that has `flush.ms` set and unflushed data."""
         self.flush_wanted.add(log)
         self.flush_wished()
 
-    def went_offline(self, log: PartitionLog) -> None:
+    def went_offline(self, log: LocalLog) -> None:
         """Register a log that went offline after an I/O error. Its directory gets no clean-shutdown file."""
         self.offline.add(log)
         self.flush_wanted.discard(log)

@@ -50,6 +50,8 @@ TYPES_ALONE = {
     ("group.assignor_mixed", "group.assignors"): "a part of the assignors, loaded when a group needs it",
     ("group.decision", "group.classic"): "a decision may carry the group that takes another's place",
     ("storage.cleaner", "storage.logs"): "belongs to the logs, whose partitions it chooses from",
+    ("storage.scheduled_tasks", "storage.logs"): "belongs to the logs, on which it does the periodic work",
+    ("storage.services", "storage.local_log"): "knows the logs that wait for something",
     ("storage.services", "storage.log"): "hooks get the log that calls them",
     ("storage.lookup", "storage.log"): "the reading half of a log",
     ("storage.retention", "storage.log"): "asks and rolls the log that calls it",

@@ -13,7 +13,7 @@ from kafka_shim.cext.batch import BatchError
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC
 from kafka_shim.java_hash import internal_partition
-from kafka_shim.storage.log import NEVER
+from kafka_shim.storage.local_log import NEVER
 from kafka_shim.storage.results import StorageError
 from kafka_shim.txn import records
 from kafka_shim.txn.state import ONGOING, PREPARE_ABORT, PREPARE_COMMIT, TV1, TV2

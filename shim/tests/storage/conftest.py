@@ -54,7 +54,7 @@ class Disk:
         assert self.logs is not None
         self.logs.services.cancel_removals()
         self.logs.services.flusher.stop()
-        for log in self.logs._logs.values():
+        for log in self.logs.partitions.loaded.values():
             for segment in log.segments:
                 segment.abandon()
         for data_dir in self.logs.dirs:

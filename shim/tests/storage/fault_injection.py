@@ -177,7 +177,7 @@ class Run:
         """What SIGKILL leaves."""
         logs = self.logs
         logs.services.cancel_removals()
-        for log in [*logs._logs.values(), *([logs.metadata_log] if logs.metadata_log else [])]:
+        for log in [*logs.partitions.loaded.values(), *([logs.metadata_log] if logs.metadata_log else [])]:
             for segment in log.segments:
                 segment.abandon()
         for data_dir in logs.dirs:

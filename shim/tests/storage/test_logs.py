@@ -21,7 +21,8 @@ from kafka_shim.faults import Faults
 from kafka_shim.randomness import Randomness
 from kafka_shim.storage import checkpoint, names
 from kafka_shim.storage.data_dir import DataDir, read_topic_id
-from kafka_shim.storage.logs import SLICE, Logs
+from kafka_shim.storage.logs import Logs
+from kafka_shim.storage.partitions import SLICE
 from kafka_shim.storage.results import StorageError
 from kafka_shim.tests import descriptors
 from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, put, records, refused
@@ -364,9 +365,9 @@ def test_many_partitions_start_lazily_and_cost_little(tmp_path: Path) -> None:
     logs.stop()
     logs, config = make_logs(tmp_path)
     start(logs, config)
-    assert len(logs._logs) == 0
+    assert len(logs.partitions.loaded) == 0
     assert logs.get("t", 7).log_end_offset == 1
-    assert len(logs._logs) == 1
+    assert len(logs.partitions.loaded) == 1
     tracemalloc.start()
     loaded = list(logs.all())
     used = tracemalloc.get_traced_memory()[0]

@@ -163,16 +163,16 @@ def test_flushes_are_looked_at_only_while_something_waits_for_one(make_disk: Cal
     logs = disk.logs
     assert logs is not None
     logs.run_periodically()
-    assert not logs._scheduler.is_scheduled("flush")
+    assert not logs.tasks.scheduler.is_scheduled("flush")
     put(log, b"a")
-    assert logs._scheduler.is_scheduled("flush")
+    assert logs.tasks.scheduler.is_scheduled("flush")
     disk.clock.advance(4000)
     assert log.unflushed_since_ms >= 0
     disk.clock.advance(2000)
     assert log.unflushed_since_ms == -1
-    assert not logs._scheduler.is_scheduled("flush")
+    assert not logs.tasks.scheduler.is_scheduled("flush")
     put(log, b"b")
-    assert logs._scheduler.is_scheduled("flush")
+    assert logs.tasks.scheduler.is_scheduled("flush")
 
 
 @pytest.mark.parametrize("ends", ["before", "after"])

@@ -1,0 +1,58 @@
+"""The clean stop of all partitions: everything is flushed and closed, and each directory without a doubt is marked as
+clean (Kafka: LogManager.shutdown)."""
+
+from __future__ import annotations
+
+import logging
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.storage.data_dir import DataDir
+    from kafka_shim.storage.flusher import Flusher
+    from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.storage.log_dirs import LogDirs
+    from kafka_shim.storage.partitions import Partitions
+
+logger = logging.getLogger(__name__)
+
+
+def close_all(
+    partitions: Partitions, metadata_log: PartitionLog | None, log_dirs: LogDirs, flusher: Flusher
+) -> set[DataDir]:
+    """Flush and close every partition, and stop the flusher. Blocks. Returns the directories that may be marked as
+    clean."""
+    logs = [*partitions.loaded.values()] if metadata_log is None else [*partitions.loaded.values(), metadata_log]
+    unsynced: list[str] = []
+    closed: list[PartitionLog] = []
+    for log in logs:
+        try:
+            unsynced += log.close()
+        except OSError as err:
+            logger.error("%s cannot be closed, the next start recovers it: %s", log.name, err)  # noqa: TRY400
+            log.retire()
+        else:
+            closed.append(log)
+    synced = _sync(unsynced, log_dirs, flusher)
+    flusher.stop()
+    whole = {log for log in closed if not log.is_offline and log.sync_error is None}
+    unclean = {partitions.dir_of.get(log, log_dirs.metadata_dir) for log in logs if log not in whole}
+    # A partition that was not loaded is as clean as at the start, unless an attempt to load it failed.
+    unclean.update(
+        data_dir
+        for partition, data_dir in partitions.unused.items()
+        if not data_dir.was_clean or partition in partitions.not_loaded
+    )
+    for log in whole if synced else ():
+        log.closed()
+    return set(log_dirs.live) - unclean if synced else set()
+
+
+def _sync(paths: list[str], log_dirs: LogDirs, flusher: Flusher) -> bool:
+    if not paths:
+        return True
+    try:
+        flusher.sync_all(paths, [data_dir.path for data_dir in log_dirs.live]).result()
+    except OSError:
+        logger.exception("the data directories cannot be synced, the next start will recover them")
+        return False
+    return True

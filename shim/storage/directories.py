@@ -1,0 +1,184 @@
+"""Partition directories that requests create and delete, at once or in slices (Kafka: LogManager.getOrCreateLog,
+asyncDelete)."""
+
+from __future__ import annotations
+
+import logging
+import os
+from contextlib import suppress
+from functools import partial
+
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.storage import names, recovery
+from kafka_shim.storage.data_dir import PARTITION_METADATA, read_topic_id, remove_tree
+from kafka_shim.storage.log import PartitionLog
+from kafka_shim.storage.partitions import SLICE
+from kafka_shim.uuids import uuid_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from kafka_shim.config import TopicConfig
+    from kafka_shim.storage.checkpoint import Partition
+    from kafka_shim.storage.data_dir import DataDir
+    from kafka_shim.storage.loader import Loader
+    from kafka_shim.storage.log_dirs import LogDirs
+    from kafka_shim.storage.offset_checkpoints import OffsetCheckpoints
+    from kafka_shim.storage.partitions import Partitions
+    from kafka_shim.storage.services import LogServices
+
+logger = logging.getLogger(__name__)
+
+
+class PartitionDirectories:
+    """Creates and deletes partitions and their directories. Owned by `Logs`."""
+
+    def __init__(
+        self,
+        partitions: Partitions,
+        log_dirs: LogDirs,
+        services: LogServices,
+        loader: Loader,
+        checkpoints: OffsetCheckpoints,
+    ) -> None:
+        self._partitions = partitions
+        self._log_dirs = log_dirs
+        self._services = services
+        self._loader = loader
+        self._checkpoints = checkpoints
+
+    # --- create
+
+    def create(self, key: Partition, topic_id: bytes, config: TopicConfig, leader_epoch: int) -> PartitionLog:
+        """Create the partition in the directory with the fewest partitions. Raises KafkaError KAFKA_STORAGE_ERROR; the
+        next use then tries again."""
+        partitions = self._partitions
+        topic, partition = key
+        if key in partitions.to_retire:
+            self.retire(key)  # an older topic of this name
+        data_dir = min(self._log_dirs.live, key=_partition_count)  # the first of equals
+        path = data_dir.partition_path(topic, partition)
+        log = PartitionLog(self._services, path, topic, topic_id, partition, config)
+        log.leader_epoch = leader_epoch
+        try:
+            self._checkpoints.forget_older(key)
+            if os.path.isdir(path) and read_topic_id(path) != uuid_text(topic_id):
+                # A failed deletion left this directory; it contains data of another topic id.
+                self._loader.set_aside(data_dir, key, "it was left over where a new partition begins")
+            data_dir.make_partition(topic, partition, topic_id)
+            recovery.load(log, self._services, recovery.Start(clean=True))
+        except OSError as err:
+            _remove_empty(path)
+            error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.name} cannot be made: {err}")
+            if partitions.to_create.get(key) is None:  # one line, whatever the number of requests
+                logger.warning("%s; its next use tries again", error.message)
+            partitions.to_create[key] = error
+            raise error from err
+        partitions.to_create.pop(key, None)
+        data_dir.partitions.add(key)
+        partitions.loaded[key] = log
+        partitions.dir_of[log] = data_dir
+        return log
+
+    def create_later(self, keys: Iterable[Partition]) -> None:
+        """Register new partitions. Their directories are created at the first use or by `finish_changes`. After a crash
+        before that, the next start creates the missing directories."""
+        self._partitions.to_create.update(dict.fromkeys(keys))
+
+    def create_now(self, key: Partition) -> PartitionLog | None:
+        """Create a partition that `create_later` registered; None if the metadata does not know it any more. Raises as
+        `create` does."""
+        partitions = self._partitions
+        if key not in partitions.to_create:  # it was used or deleted in the meantime
+            return partitions.loaded.get(key)
+        facts = partitions.lookup(*key) if partitions.lookup is not None else None
+        if facts is None:
+            del partitions.to_create[key]
+            return None
+        return self.create(key, *facts)
+
+    async def finish_changes(self) -> None:
+        """Create the directories of partitions registered by `create_later` and rename those of deleted partitions.
+        Yields to the event loop after every `SLICE` partitions. Raises KafkaError KAFKA_STORAGE_ERROR if a directory
+        could not be created; the next use of that partition then tries again."""
+        from asyncio import sleep
+
+        failure: KafkaError | None = None
+        work: list[tuple[Callable[[Partition], object], Partition]] = [
+            (self.retire, one) for one in self._partitions.to_retire
+        ]
+        work += [(self.create_now, one) for one, failed in self._partitions.to_create.items() if failed is None]
+        for at in range(0, len(work), SLICE):
+            for step, partition in work[at : at + SLICE]:
+                try:
+                    step(partition)
+                except KafkaError as err:
+                    failure = failure or err
+            await sleep(0)
+        if failure is not None:
+            raise failure
+
+    # --- delete
+
+    def delete(self, key: Partition, delay_ms: int, *, later: bool) -> None:
+        """Delete a partition: close the log, wake its readers, rename its directory to `-delete`. With `later`,
+        `finish_changes` renames it. The files are removed after `delay_ms`, or the topic's `file.delete.delay.ms` if
+        the partition is loaded. The name can be reused at once. Does nothing if the partition does not exist."""
+        partitions = self._partitions
+        partitions.absent.discard(key)
+        partitions.to_create.pop(key, None)
+        partitions.not_loaded.pop(key, None)
+        log = partitions.loaded.pop(key, None)
+        data_dir = partitions.dir_of.pop(log, None) if log is not None else partitions.unused.pop(key, None)
+        if data_dir is None:
+            return
+        faults = self._services.faults
+        if faults.armed:
+            faults.reach("log.before_delete", topic=key[0], partition=key[1])
+        if log is not None:
+            delay_ms = log.config.file_delete_delay_ms
+            log.retire()
+            self._services.offline.discard(log)
+        data_dir.partitions.discard(key)
+        data_dir.start_offsets.pop(key, None)
+        data_dir.recovery_points.pop(key, None)
+        data_dir.cleaner_offsets.pop(key, None)
+        partitions.to_retire[key] = data_dir, log, delay_ms
+        if not later:
+            self.retire(key)
+
+    def retire(self, key: Partition) -> None:
+        """Rename the directory of a deleted partition and schedule its removal."""
+        deleted = self._partitions.to_retire.pop(key, None)
+        if deleted is None:  # already done, because a new topic took this name
+            return
+        data_dir, log, delay_ms = deleted
+        path = data_dir.partition_path(*key)
+        retired = f"{data_dir.path}/{names.retired_name(*key, names.DELETE_DIR, self._services.clock.random)}"
+        try:
+            os.rename(path, retired)
+        except OSError as err:
+            logger.warning("%s cannot be renamed for deletion: %s", path, err)
+        if log is not None:
+            log.moved(retired)
+        self._services.later(delay_ms, partial(remove_tree, retired))
+
+    def retire_all(self) -> None:
+        """Rename the directories of all deleted partitions, at a stop."""
+        for key in list(self._partitions.to_retire):
+            self.retire(key)
+
+
+def _partition_count(data_dir: DataDir) -> int:
+    return len(data_dir.partitions)
+
+
+def _remove_empty(path: str) -> None:
+    """Remove the directory of a partition that could not be created. A directory with other files stays. Needs no file
+    descriptor."""
+    for name in (PARTITION_METADATA, f"{PARTITION_METADATA}.tmp"):
+        with suppress(OSError):
+            os.unlink(f"{path}/{name}")
+    with suppress(OSError):
+        os.rmdir(path)

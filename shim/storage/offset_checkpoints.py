@@ -1,0 +1,119 @@
+"""The offset checkpoints of all data directories: what they hold and when they are written (Kafka: LogManager). Their
+format is in `checkpoint`."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+from kafka_shim.storage import checkpoint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.storage.checkpoint import Partition
+    from kafka_shim.storage.data_dir import DataDir
+    from kafka_shim.storage.flusher import Flusher
+    from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.storage.log_dirs import LogDirs
+    from kafka_shim.storage.partitions import Partitions
+
+logger = logging.getLogger(__name__)
+
+Points = tuple[dict["Partition", int], dict["Partition", int]]
+
+
+class OffsetCheckpoints:
+    """Recovery points, high watermarks and log start offsets of all partitions. Owned by `Logs`."""
+
+    def __init__(self, partitions: Partitions, log_dirs: LogDirs, flusher: Flusher) -> None:
+        self._partitions = partitions
+        self._log_dirs = log_dirs
+        self._flusher = flusher
+        # The recovery points and high watermarks that were last written, by directory.
+        self._written: dict[DataDir, Points] = {}
+
+    def write_all(self, *, sync: bool) -> None:
+        """Write the checkpoints of all directories. Logs I/O errors."""
+        for data_dir in self._log_dirs.live:
+            try:
+                self.write(data_dir, sync=sync)
+            except OSError as err:
+                logger.warning("the checkpoints of %s cannot be written: %s", data_dir.path, err)
+
+    def write(self, data_dir: DataDir, *, sync: bool) -> None:
+        """Write the checkpoints of one directory. Raises OSError."""
+        _write_points(data_dir, self._points(data_dir), sync=sync)
+        self._write_start_offsets(data_dir, sync=sync)
+
+    def write_aside(self) -> None:
+        """Write the recovery point and high watermark checkpoints that changed, in the flusher thread, because they may
+        be long. Log start offsets are written when they change."""
+        for data_dir in self._log_dirs.live:
+            points = self._points(data_dir)
+            if self._written.get(data_dir) != points:
+                self._flusher.run(partial(self._write_points_aside, data_dir, points))
+
+    def _write_points_aside(self, data_dir: DataDir, points: Points) -> None:
+        # Runs in the flusher thread, which runs one task at a time.
+        self._written.pop(data_dir, None)
+        _write_points(data_dir, points, sync=False)
+        self._written[data_dir] = points
+
+    def _points(self, data_dir: DataDir) -> Points:
+        """Return the recovery points and the high watermarks of all partitions in a directory."""
+        partitions = self._partitions
+        recovery_points: dict[Partition, int] = {}
+        high_watermarks: dict[Partition, int] = {}
+        for partition, log in partitions.loaded.items():
+            if partitions.dir_of[log] is data_dir:
+                recovery_points[partition] = log.recovery_point
+                high_watermarks[partition] = log.log_end_offset
+        for partition, where in partitions.unused.items():
+            if where is data_dir:
+                # Not used since the last clean stop, when both were equal to the log end offset.
+                recovery_points[partition] = high_watermarks[partition] = data_dir.recovery_points.get(partition, 0)
+        return recovery_points, high_watermarks
+
+    def _write_start_offsets(self, data_dir: DataDir, *, sync: bool) -> None:
+        # As in Kafka, an entry is written only if the start offset is above the first segment's base offset.
+        partitions = self._partitions
+        offsets = {
+            partition: log.log_start_offset
+            for partition, log in partitions.loaded.items()
+            if partitions.dir_of[log] is data_dir
+            and log.segments
+            and log.log_start_offset > log.segments[0].base_offset
+        }
+        for partition, where in partitions.unused.items():
+            if where is data_dir and partition in data_dir.start_offsets:
+                offsets[partition] = data_dir.start_offsets[partition]
+        data_dir.write_offsets(checkpoint.LOG_START_OFFSETS, offsets, sync=sync)
+
+    def start_offset_raised(self, log: PartitionLog) -> None:
+        """Write the checkpoint of log start offsets after DeleteRecords. Raises KafkaError KAFKA_STORAGE_ERROR."""
+        # Kafka writes this checkpoint once a minute and may lose an acknowledged DeleteRecords in a crash. Here it is
+        # written before the response.
+        data_dir = self._partitions.dir_of.get(log)
+        if data_dir is not None:
+            try:
+                self._write_start_offsets(data_dir, sync=False)
+            except OSError as err:
+                raise log.fail(err) from err
+
+    def forget_older(self, key: Partition) -> None:
+        """Remove the checkpoint entries of an older topic with this name before the new directory is created.
+        Otherwise, after a crash, they would be read as the new partition's start offset or cleaner offset. (A recovery
+        point that is too high only makes recovery skip the scan of closed segments.) Raises OSError."""
+        for data_dir in self._log_dirs.live:
+            if data_dir.has_entry(checkpoint.LOG_START_OFFSETS, key):
+                data_dir.start_offsets.pop(key, None)
+                self._write_start_offsets(data_dir, sync=True)
+            if data_dir.has_entry(checkpoint.CLEANER_OFFSETS, key):
+                data_dir.cleaner_offsets.pop(key, None)
+                data_dir.write_offsets(checkpoint.CLEANER_OFFSETS, data_dir.cleaner_offsets, sync=True)
+
+
+def _write_points(data_dir: DataDir, points: Points, *, sync: bool) -> None:
+    recovery_points, high_watermarks = points
+    data_dir.write_offsets(checkpoint.RECOVERY_POINTS, recovery_points, sync=sync)
+    data_dir.write_offsets(checkpoint.HIGH_WATERMARKS, high_watermarks, sync=sync)

@@ -1,0 +1,70 @@
+"""The table of a broker's partitions: which are loaded, which are only known by their directory, which are offline."""
+
+from __future__ import annotations
+
+from kafka_shim.storage.open_files import OUT_OF_RESOURCES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kafka_shim.config import TopicConfig
+    from kafka_shim.errors import KafkaError
+    from kafka_shim.storage.checkpoint import Partition
+    from kafka_shim.storage.data_dir import DataDir
+    from kafka_shim.storage.log import PartitionLog
+
+    Lookup = Callable[[str, int], tuple[bytes, TopicConfig, int] | None]
+
+# How many partitions a periodic task handles before it yields to the event loop.
+SLICE = 20
+
+
+class Partitions:
+    """The partitions by (topic, partition). `Logs` owns it; its parts read and change it. Event-loop thread only."""
+
+    __slots__ = ("absent", "dir_of", "loaded", "lookup", "not_loaded", "to_create", "to_retire", "unused")
+
+    def __init__(self) -> None:
+        # Returns (topic id, config, leader epoch) of a partition in the metadata; None until the start.
+        self.lookup: Lookup | None = None
+        # Loaded partitions, online or not, and the directory of each.
+        self.loaded: dict[Partition, PartitionLog] = {}
+        self.dir_of: dict[PartitionLog, DataDir] = {}
+        # Partitions that were not used since the start, with their directory.
+        self.unused: dict[Partition, DataDir] = {}
+        # Those of `unused` that could not be loaded at their last use, with the error.
+        self.not_loaded: dict[Partition, OSError] = {}
+        # Partitions whose directory is created later. The value is the error of the last attempt to create it, or None
+        # before the first attempt.
+        self.to_create: dict[Partition, KafkaError | None] = {}
+        # Deleted partitions whose directory is renamed later: (data directory, log, delay of the removal in ms).
+        self.to_retire: dict[Partition, tuple[DataDir, PartitionLog | None, int]] = {}
+        # Partitions that exist in the metadata but in none of the usable directories.
+        self.absent: set[Partition] = set()
+
+    def names(self) -> list[Partition]:
+        """Return every partition in the usable directories, online or not."""
+        return [*self.loaded, *self.unused, *self.to_create]
+
+    def has(self, key: Partition) -> bool:
+        """Whether the partition exists, online or not, or in a failed directory."""
+        return key in self.loaded or key in self.unused or key in self.to_create or key in self.absent
+
+    @property
+    def unloadable_count(self) -> int:
+        """How many partitions could not be loaded because of an I/O error."""
+        return sum(err.errno not in OUT_OF_RESOURCES for err in self.not_loaded.values())
+
+    def is_offline(self, key: Partition) -> bool:
+        """Whether the partition is offline because of an I/O error or because its directory failed at the start."""
+        log = self.loaded.get(key)
+        if log is not None:
+            return log.is_offline
+        failed = self.not_loaded.get(key)
+        return key in self.absent or (failed is not None and failed.errno not in OUT_OF_RESOURCES)
+
+    def is_unread(self, key: Partition) -> bool:
+        """Whether the last attempt to load the partition failed because the process lacked descriptors or memory."""
+        failed = self.not_loaded.get(key)
+        return failed is not None and failed.errno in OUT_OF_RESOURCES

@@ -1,0 +1,147 @@
+"""The periodic work on all partitions: retention, `flush.ms`, checkpoints, producer expiry, reopening (Kafka:
+LogManager.startupWithConfigOverrides)."""
+
+from __future__ import annotations
+
+import logging
+
+from kafka_shim.scheduler import Scheduler
+from kafka_shim.storage import reopening, retention
+from kafka_shim.storage.open_files import OUT_OF_RESOURCES
+from kafka_shim.storage.partitions import SLICE
+from kafka_shim.storage.services import nothing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kafka_shim.config import BrokerConfig
+    from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.storage.logs import Logs
+    from kafka_shim.storage.offset_checkpoints import OffsetCheckpoints
+    from kafka_shim.storage.partitions import Partitions
+    from kafka_shim.storage.services import LogServices
+
+logger = logging.getLogger(__name__)
+
+FLUSH_CHECK_MS = 1000
+
+
+class ScheduledTasks:
+    """The timers and what they do. Owned by `Logs`. Event-loop thread only."""
+
+    def __init__(
+        self, logs: Logs, partitions: Partitions, services: LogServices, checkpoints: OffsetCheckpoints
+    ) -> None:
+        self._logs = logs
+        self._partitions = partitions
+        self._services = services
+        self._checkpoints = checkpoints
+        self._clock = services.clock
+        self.scheduler = Scheduler(services.clock)
+
+    def start(self, config: BrokerConfig) -> None:
+        """Start the timers. With the real clock it needs a running event loop."""
+        every = self.scheduler.every
+        every("retention", config.log_retention_check_interval_ms, self._retain_in_slices)
+        every("checkpoint", config.log_flush_offset_checkpoint_interval_ms, self._checkpoints.write_aside)
+        every("expiry", config.producer_id_expiration_check_interval_ms, self._expire_producers_now)
+        services = self._services
+        services.flush_wished = self._look_at_flushes
+        if services.flush_wanted:
+            self._look_at_flushes()
+        services.reopen_wanted = self._reopen_soon
+        if services.offline or self._partitions.unloadable_count:
+            self._reopen_soon()
+
+    def stop(self) -> None:
+        """Cancel all timers."""
+        self.scheduler.stop()
+        self._services.flush_wished = self._services.reopen_wanted = nothing
+
+    # --- partitions that are offline
+
+    def reopen_offline(self) -> bool:
+        """Reload the partitions that are offline or could not be loaded. Returns True if none is left."""
+        not_loaded = self._partitions.not_loaded
+        for partition in [one for one, err in not_loaded.items() if err.errno not in OUT_OF_RESOURCES]:
+            del not_loaded[partition]
+            self._logs.find(*partition)
+        for log in list(self._services.offline):
+            try:
+                reopening.reopen(log, self._services)
+            except (OSError, ValueError) as err:
+                logger.warning("%s stays offline: %s", log.name, err)
+        return not self._services.offline and not self._partitions.unloadable_count
+
+    def _reopen_soon(self, pause_ms: int = reopening.FIRST_PAUSE_MS) -> None:
+        """Try to reopen offline partitions after a pause. The pause doubles while a partition stays offline."""
+
+        def look() -> None:
+            # What fails again meanwhile must not ask for the first, short pause.
+            self._services.reopen_wanted = nothing
+            is_done = False
+            try:
+                is_done = self.reopen_offline()
+            finally:
+                self._services.reopen_wanted = self._reopen_soon
+                if not is_done:
+                    self._reopen_soon(min(2 * pause_ms, reopening.LONGEST_PAUSE_MS))
+
+        if not self.scheduler.is_scheduled("reopen"):
+            self.scheduler.after("reopen", pause_ms, look)
+
+    # --- flush.ms
+
+    def _look_at_flushes(self) -> None:
+        """Check `flush.ms` every second while a partition has unflushed data."""
+
+        def look() -> None:
+            self.flush_due(self._clock.now_ms())
+            if self._services.flush_wanted:
+                self._look_at_flushes()
+
+        if not self.scheduler.is_scheduled("flush"):
+            self.scheduler.after("flush", FLUSH_CHECK_MS, look)
+
+    def flush_due(self, now_ms: int) -> int:
+        """Request an fsync of the partitions whose `flush.ms` has passed. Returns how many."""
+        wanted = self._services.flush_wanted
+        due = [log for log in wanted if now_ms - log.unflushed_since_ms >= log.config.flush_ms]
+        for log in due:
+            log.request_flush()
+        return len(due)
+
+    # --- retention and producers
+
+    def retain(self, now_ms: int) -> int:
+        """Apply retention to all partitions. Returns the number of deleted segments."""
+        return sum(self._retain_one(log, now_ms) for log in self._logs.all())
+
+    def _retain_one(self, log: PartitionLog, now_ms: int) -> int:
+        if log.is_closed or log.is_offline or (len(log.segments) == 1 and log.segments[0].size_bytes == 0):
+            return 0
+        try:
+            return retention.delete_old_segments(log, self._services, now_ms)
+        except OSError as err:
+            log.fail(err)
+            return 0
+
+    def _retain_in_slices(self) -> None:
+        """Apply retention as `retain` does, but yield to the event loop after every `SLICE` partitions."""
+        self.scheduler.in_slices("slices of retention", self._slices_of_retention(), pause_ms=1)
+
+    def _slices_of_retention(self) -> Iterator[None]:
+        now_ms = self._clock.now_ms()
+        for number, log in enumerate(self._logs.all(), 1):
+            self._retain_one(log, now_ms)
+            if number % SLICE == 0:
+                yield
+
+    def expire_producers(self, now_ms: int) -> int:
+        """Remove producers that were inactive for `producer.id.expiration.ms`. Returns how many."""
+        expiration_ms = self._services.config.producer_id_expiration_ms
+        return sum(log.producers.expire(now_ms, expiration_ms) for log in self._partitions.loaded.values())
+
+    def _expire_producers_now(self) -> None:
+        self.expire_producers(self._clock.now_ms())
