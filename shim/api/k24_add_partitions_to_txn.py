@@ -23,7 +23,7 @@ from kafka_shim.protocol.messages.add_partitions_to_txn_response import (
     AddPartitionsToTxnTopicResult,
 )
 from kafka_shim.security.acl import AclOperation, ResourceType
-from kafka_shim.txn.state import TV0, TV2
+from kafka_shim.txn.transaction import TV0, TV2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.context import Context
     from kafka_shim.outcome import Flush
-    from kafka_shim.txn.state import TopicPartition
+    from kafka_shim.txn.transaction import TopicPartition
 
 KEY, MIN, MAX = 24, 0, 5
 REQUEST, RESPONSE = AddPartitionsToTxnRequest, AddPartitionsToTxnResponse

@@ -14,7 +14,7 @@ from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from kafka_shim.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
 from kafka_shim.security.acl import AclOperation, ResourceType
-from kafka_shim.txn.state import TV0
+from kafka_shim.txn.transaction import TV0
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

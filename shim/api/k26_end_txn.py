@@ -15,7 +15,7 @@ from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.end_txn_request import EndTxnRequest
 from kafka_shim.protocol.messages.end_txn_response import EndTxnResponse
 from kafka_shim.security.acl import AclOperation, ResourceType
-from kafka_shim.txn.state import TV0, TV2
+from kafka_shim.txn.transaction import TV0, TV2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from kafka_shim.protocol.messages.describe_transactions_response import (
     TransactionState,
 )
 from kafka_shim.security.acl import AclOperation, ResourceType
-from kafka_shim.txn.state import STATE_NAMES
+from kafka_shim.txn.transaction import STATE_NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from kafka_shim.authorization import authorized
 from kafka_shim.protocol.messages.list_transactions_request import ListTransactionsRequest
 from kafka_shim.protocol.messages.list_transactions_response import ListTransactionsResponse, TransactionState
 from kafka_shim.security.acl import AclOperation, ResourceType
-from kafka_shim.txn.state import STATE_NAMES, STATES_BY_NAME
+from kafka_shim.txn.transaction import STATE_NAMES, STATES_BY_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -162,3 +162,12 @@ def record_version(record: Any, metadata_version: int) -> int:
             return 2
         return 1 if record.in_controlled_shutdown else 0
     return 0
+
+
+def unsupported_level(levels: Mapping[str, int]) -> str:
+    """Return what is wrong with the finalised levels of a directory, or an empty string."""
+    for name, level in levels.items():
+        lowest, highest = SUPPORTED.get(name, (0, 0))
+        if not lowest <= level <= highest:
+            return f"{name} {level} is finalised here, this version of kafka-shim supports {lowest} to {highest}"
+    return ""

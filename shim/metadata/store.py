@@ -10,47 +10,35 @@ handlers await it before they respond, as KRaft does.
 from __future__ import annotations
 
 import logging
-from base64 import urlsafe_b64decode
 from pathlib import Path
 
-from kafka_shim.config import ConfigError, TopicConfig
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.internal_topics import GROUP_METADATA_TOPIC, INTERNAL_TOPICS, TRANSACTION_STATE_TOPIC
+from kafka_shim.internal_topics import INTERNAL_TOPICS
 from kafka_shim.metadata import bootstrap, topics
-from kafka_shim.metadata.features import (
-    DIRECTORIES,
-    METADATA_VERSION,
-    SUPPORTED,
-    record_version,
-)
-from kafka_shim.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC, Image, Partition, Topic
+from kafka_shim.metadata.dynamic_config import DynamicConfig
+from kafka_shim.metadata.features import METADATA_VERSION, SUPPORTED, record_version, unsupported_level
+from kafka_shim.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC, Image, Topic
 from kafka_shim.metadata.log import MetadataLog, MetadataLogError
+from kafka_shim.metadata.partition_logs import PartitionLogs
+from kafka_shim.metadata.producer_id_blocks import PRODUCER_ID_BLOCK, next_block
 from kafka_shim.metadata.registration import departure_records, election_records, registration_records
 from kafka_shim.metadata.replay import Replayer
 from kafka_shim.metadata.snapshots import SnapshotGenerator
 from kafka_shim.protocol.records.config_record import ConfigRecord
-from kafka_shim.protocol.records.producer_ids_record import ProducerIdsRecord
 from kafka_shim.protocol.records.remove_topic_record import RemoveTopicRecord
-from kafka_shim.storage.results import StorageError
-from kafka_shim.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import Task
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from kafka_shim.clock import Clock
-    from kafka_shim.config import BrokerConfig
+    from kafka_shim.config import BrokerConfig, TopicConfig
     from kafka_shim.faults import Faults
     from kafka_shim.outcome import Flush
     from kafka_shim.storage.logs import Logs
 
 logger = logging.getLogger(__name__)
-
-MIN_ISR = "min.insync.replicas"
-PRODUCER_ID_BLOCK = 1000
-MAX_PRODUCER_ID = 2**63 - 1
 
 
 class MetadataStore:
@@ -75,13 +63,8 @@ class MetadataStore:
         self._snapshots: SnapshotGenerator
         # The broker epoch: the offset of this node's RegisterBrokerRecord.
         self.broker_epoch = -1
-        # The dynamic options in force, stored for all brokers and for this broker.
-        self.cluster_options: dict[str, str] = {}
-        self.broker_options: dict[str, str] = {}
-        # Topics without overrides share one TopicConfig.
-        self._default_config = TopicConfig(config)
-        self._topic_configs: dict[str, TopicConfig] = {}
-        self._settling: set[Task[None]] = set()
+        self._options = DynamicConfig(config, self.image, config.node_id)
+        self._partition_logs = PartitionLogs(config, self.image, logs, self._options.topic_config)
         # --- hooks Called after the commit: on_topic_created(topic), on_partitions_added(topic, first new partition),
         # on_topic_deleted(topic), on_topic_config_changed(name, config). The logs are already created or deleted then.
         self.on_topic_created: list[Callable[[Topic], None]] = []
@@ -119,13 +102,8 @@ class MetadataStore:
         self._broker_options_changed()
 
     def _check_features(self) -> None:
-        for name, level in self.image.features.items():
-            lowest, highest = SUPPORTED.get(name, (0, 0))
-            if not lowest <= level <= highest:
-                raise MetadataLogError(
-                    f"{self._log.directory}: {name} {level} is finalised here, this version of kafka-shim supports "
-                    f"{lowest} to {highest}"
-                )
+        if fault := unsupported_level(self.image.features):
+            raise MetadataLogError(f"{self._log.directory}: {fault}")
 
     def lookup(self, topic: str, partition: int) -> tuple[bytes, TopicConfig, int] | None:
         """Return (topic id, options, leader epoch) of a partition, or None if it does not exist. Passed to
@@ -136,36 +114,8 @@ class MetadataStore:
         return found.topic_id, self.topic_config(topic), found.partitions[partition].leader_epoch
 
     def create_missing_logs(self) -> None:
-        """Create the logs of partitions that have none, because a crash came between the commit and the creation of the
-        directory. Raises StorageError if the logs may be in a data directory that is now missing, because their records
-        would be lost. If a directory failed at this start, the logs may be in it, and the partitions are offline."""
-        self._require_directories()
-        for topic in self.image.topics.values():
-            self._create_logs(topic, topic.partitions)
-
-    def _require_directories(self) -> None:
-        lost = self._lost_directories()
-        failed = self._logs.failed_dirs
-        if not lost and not failed:
-            return
-        homeless = [
-            (topic.name, partition.partition)
-            for topic in self.image.topics.values()
-            for partition in topic.partitions
-            if self.node_id in partition.replicas and not self._logs.has(topic.name, partition.partition)
-        ]
-        if homeless and failed:
-            logger.error("%d partitions are offline until %s can be used again", len(homeless), ", ".join(failed))
-            self._logs.mark_absent(homeless)
-            return
-        if homeless:
-            ids = ", ".join(uuid_text(one) for one in sorted(lost))
-            some = ", ".join(f"{name}-{partition}" for name, partition in homeless[:3])
-            raise StorageError(
-                f"a data directory of the last start is missing (directory.id {ids}), and with it {len(homeless)} "
-                f"partitions ({some} ...): bring it back, or give up their records by making an "
-                f"empty directory for each of them"
-            )
+        """Create the logs of partitions that have none (see `PartitionLogs.create_missing`). Raises StorageError."""
+        self._partition_logs.create_missing()
 
     def register(self, endpoints: Sequence[tuple[str, str, int, int]]) -> None:
         """Register this node with its endpoints (listener, host, port, security protocol). Call it after they are
@@ -174,7 +124,7 @@ class MetadataStore:
             self.image,
             self.node_id,
             endpoints,
-            self._registered_ids(),
+            self._partition_logs.registered_ids(),
             self.config.broker_rack,
             self._log.next_offset,
             self._clock.random,
@@ -277,17 +227,17 @@ class MetadataStore:
     def topic_config(self, name: str) -> TopicConfig:
         """Return the topic's effective options: its own, else the dynamic broker options, else the static ones.
         Cached."""
-        overrides = self.image.configs.get((RESOURCE_TOPIC, name))
-        if not overrides:
-            return self._default_config
-        config = self._topic_configs.get(name)
-        if config is None:
-            try:
-                config = TopicConfig(self.config, overrides)
-            except ConfigError:
-                config = TopicConfig(self.config, self._readable(name, overrides))
-            self._topic_configs[name] = config
-        return config
+        return self._options.topic_config(name)
+
+    @property
+    def cluster_options(self) -> dict[str, str]:
+        """The dynamic options in force that are stored for all brokers."""
+        return self._options.cluster_options
+
+    @property
+    def broker_options(self) -> dict[str, str]:
+        """The dynamic options in force that are stored for this broker."""
+        return self._options.broker_options
 
     def feature(self, name: str) -> int:
         """Return the finalised level of a feature (`group.version`, ...), or 0 if it is not finalised."""
@@ -325,7 +275,7 @@ class MetadataStore:
         partition, options), already checked. With `later` the logs are created later, and the caller awaits
         `logs_settled`."""
         records: list[Any] = []
-        directory_id = self._placement()
+        directory_id = self._partition_logs.placement()
         for name, replicas, configs in new:
             topic_id = self._clock.random.uuid()
             options = [
@@ -338,7 +288,7 @@ class MetadataStore:
         made = [self.image.topics[name] for name, _, _ in new]
         failures = []
         for topic in made:
-            failures += self._create_logs(topic, topic.partitions, later=later)
+            failures += self._partition_logs.create(topic, topic.partitions, later=later)
             for hook in self.on_topic_created:
                 hook(topic)
         if failures:
@@ -349,29 +299,11 @@ class MetadataStore:
         """Create an unknown topic for a Metadata request if auto-creation is enabled. Internal topics get their own
         options. The directories are created after this method returns, or at the first use of a partition."""
         topics.check_new_name(self.image, name)
-        partitions, configs = self._internal_options(name) if name in INTERNAL_TOPICS else (-1, {})
+        partitions, configs = topics.internal_options(self.config, name) if name in INTERNAL_TOPICS else (-1, {})
         replicas = self.decide_replicas(partitions, 1 if configs else -1, ())
         (topic,) = self.create_topics([(name, replicas, configs)], later=True)
-        self._settle_soon()
+        self._partition_logs.settle_soon()
         return topic
-
-    def _settle_soon(self) -> None:
-        """Start a background task that creates the directories in slices, so that other requests are served
-        meanwhile."""
-        from asyncio import get_running_loop
-
-        async def settle() -> None:
-            try:
-                await self.logs_settled()
-            except KafkaError as err:
-                logger.warning("%s", err)  # the first use of the partition tries again
-
-        try:
-            task = get_running_loop().create_task(settle())
-        except RuntimeError:
-            return  # no event loop, as in a tool: the first use creates them
-        self._settling.add(task)
-        task.add_done_callback(self._settling.discard)
 
     def ensure_internal_topic(self, name: str) -> Topic:
         """Return `__consumer_offsets` or `__transaction_state`. Its first use creates it with Kafka's options (50
@@ -379,27 +311,8 @@ class MetadataStore:
         found = self.image.topics.get(name)
         if found is not None:
             return found
-        partitions, configs = self._internal_options(name)
+        partitions, configs = topics.internal_options(self.config, name)
         return self.create_topic(name, partitions, 1, configs)
-
-    def _internal_options(self, name: str) -> tuple[int, dict[str, str]]:
-        # GroupCoordinatorService.groupMetadataTopicConfigs, TransactionCoordinator.transactionStateTopicConfigs.
-        config = self.config
-        if name == GROUP_METADATA_TOPIC:
-            return config.offsets_topic_num_partitions, {
-                "cleanup.policy": "compact",
-                "compression.type": "producer",
-                "segment.bytes": str(config.offsets_topic_segment_bytes),
-            }
-        if name == TRANSACTION_STATE_TOPIC:
-            return config.transaction_state_log_num_partitions, {
-                "unclean.leader.election.enable": "false",
-                "compression.type": "uncompressed",
-                "cleanup.policy": "compact",
-                "min.insync.replicas": "1",
-                "segment.bytes": str(config.transaction_state_log_segment_bytes),
-            }
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is not an internal topic of this broker")
 
     def create_partitions(
         self,
@@ -417,8 +330,10 @@ class MetadataStore:
         if validate_only:
             return topic
         first = len(topic.partitions)
-        self.commit(topics.partition_records(topic.topic_id, first, replicas, self.node_id, self._placement()))
-        failures = self._create_logs(topic, topic.partitions[first:], later=later)
+        self.commit(
+            topics.partition_records(topic.topic_id, first, replicas, self.node_id, self._partition_logs.placement())
+        )
+        failures = self._partition_logs.create(topic, topic.partitions[first:], later=later)
         for hook in self.on_partitions_added:
             hook(topic, first)
         if failures:
@@ -430,7 +345,7 @@ class MetadataStore:
         directories are renamed later, and the caller awaits `logs_settled`."""
         topic = self.topic(name)
         self.commit([RemoveTopicRecord(topic_id=topic.topic_id)])
-        self._topic_configs.pop(name, None)
+        self._options.forget(name)
         for partition in topic.partitions:
             if self.node_id in partition.replicas:
                 self._logs.delete(name, partition.partition, later=later)
@@ -441,49 +356,6 @@ class MetadataStore:
         """Create and rename the directories of logs that were created or deleted with `later`. Yields to the event loop
         between slices. Raises KafkaError KAFKA_STORAGE_ERROR if a directory could not be created."""
         await self._logs.finish_changes()
-
-    def _create_logs(self, topic: Topic, partitions: Sequence[Partition], *, later: bool = False) -> list[KafkaError]:
-        """Create the missing logs of a topic. Returns the errors instead of raising them, because the topic exists even
-        so; the next use or start tries again."""
-        config = self.topic_config(topic.name)
-        failures: list[KafkaError] = []
-        missing = [
-            partition
-            for partition in partitions
-            if self.node_id in partition.replicas and not self._logs.has(topic.name, partition.partition)
-        ]
-        if later:
-            self._logs.create_later((topic.name, partition.partition) for partition in missing)
-            return failures
-        for partition in missing:
-            try:
-                self._logs.create(topic.name, topic.topic_id, partition.partition, config, partition.leader_epoch)
-            except KafkaError as err:
-                logger.warning("%s", err)
-                failures.append(err)
-        return failures
-
-    def _directory_ids(self) -> list[bytes]:
-        return [urlsafe_b64decode(directory.directory_id + "==") for directory in self._logs.dirs]
-
-    def _lost_directories(self) -> set[bytes]:
-        """Return the directory ids of the last registration that no usable directory has."""
-        broker = self.image.brokers.get(self.node_id)
-        return set(broker.log_dirs if broker is not None else ()).difference(self._directory_ids())
-
-    def _registered_ids(self) -> list[bytes]:
-        """Return the directory ids to register. If a directory failed at this start, the ids that no usable directory
-        has stay registered, so that `_require_directories` can detect a missing directory at the next start."""
-        lost = self._lost_directories() if self._logs.failed_dirs else ()
-        return [*self._directory_ids(), *sorted(lost)]
-
-    def _placement(self) -> bytes | None:
-        """Return the directory id to record for a new partition. With several directories it is DirectoryId.UNASSIGNED,
-        because the log is placed after the record is written. None if metadata.version has no directory ids."""
-        if self.image.features[METADATA_VERSION] < DIRECTORIES:
-            return None
-        ids = self._directory_ids()
-        return ids[0] if len(self.config.log_dirs) == 1 else bytes(16)
 
     # --- configurations
 
@@ -498,61 +370,19 @@ class MetadataStore:
             self._broker_options_changed()
         for kind, name in changed:
             if kind == RESOURCE_TOPIC:
-                self._topic_configs.pop(name, None)
-                self._topic_options_changed(name)
+                self._options.forget(name)
+                self._logs.configure(name, self.topic_config(name))
+                for topic_hook in self.on_topic_config_changed:
+                    topic_hook(name, self.topic_config(name))
             for hook in self.on_config_changed:
                 hook(kind, name)
 
     def _broker_options_changed(self) -> None:
-        """Apply the stored options of the cluster and then of this broker over the static ones, and update the
-        topics."""
-        cluster = self.image.config_of(RESOURCE_BROKER, "")
-        own = self.image.config_of(RESOURCE_BROKER, str(self.node_id))
-        if not own and not self.config.dynamic and cluster == {MIN_ISR: str(self.config.min_insync_replicas)}:
-            # The state of every new directory. Return early so that a start does not load the option parser.
-            self.config.dynamic = self.cluster_options = cluster
-            return
-        self.cluster_options = self._usable(cluster, "all brokers", is_default=True)
-        self.broker_options = self._usable(own, "this broker", is_default=False)
-        dynamic = {**self.cluster_options, **self.broker_options}
-        if dynamic == self.config.dynamic:
-            return
-        self.config.apply_dynamic(dynamic)
-        self._default_config = TopicConfig(self.config)
-        self._topic_configs.clear()
-        self._logs.configure_all(self.topic_config)
-        for hook in self.on_topic_config_changed:
-            for name in self.image.topics:
-                hook(name, self.topic_config(name))
-
-    def _usable(self, stored: dict[str, str], whose: str, *, is_default: bool) -> dict[str, str]:
-        if not stored:
-            return stored
-        from kafka_shim.config import usable
-
-        taken, ignored = usable(stored, is_default=is_default)
-        for name, reason in ignored.items():
-            logger.warning("%s, stored for %s, is ignored: %s", name, whose, reason)
-        return taken
-
-    def _readable(self, topic: str, overrides: Mapping[str, str]) -> dict[str, str]:
-        """Return the overrides that this version can parse. Another version may have stored others, which are logged
-        and ignored."""
-        readable = {}
-        for name, text in overrides.items():
-            try:
-                TopicConfig(self.config, {name: text})
-            except ConfigError as err:
-                logger.warning("%s, stored for topic %s, is ignored: %s", name, topic, err)
-            else:
-                readable[name] = text
-        return readable
-
-    def _topic_options_changed(self, name: str) -> None:
-        config = self.topic_config(name)
-        self._logs.configure(name, config)
-        for hook in self.on_topic_config_changed:
-            hook(name, config)
+        if self._options.apply_broker_options():
+            self._logs.configure_all(self.topic_config)
+            for hook in self.on_topic_config_changed:
+                for name in self.image.topics:
+                    hook(name, self.topic_config(name))
 
     # --- producer ids
 
@@ -562,15 +392,5 @@ class MetadataStore:
         failure two producers could get the same id, and batches of one would be taken for duplicates of the other.
 
         Raises KafkaError COORDINATOR_LOAD_IN_PROGRESS if no whole block is left below 2**63 (A1)."""
-        first = self.image.next_producer_id
-        if first > MAX_PRODUCER_ID - PRODUCER_ID_BLOCK:
-            reason = f"no block of {PRODUCER_ID_BLOCK} producer ids is left after {first}"
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, reason)
-        start_flush = self.commit(
-            [
-                ProducerIdsRecord(
-                    broker_id=self.node_id, broker_epoch=self.broker_epoch, next_producer_id=first + PRODUCER_ID_BLOCK
-                )
-            ]
-        )
-        return first, PRODUCER_ID_BLOCK, start_flush()
+        first, record = next_block(self.image.next_producer_id, self.node_id, self.broker_epoch)
+        return first, PRODUCER_ID_BLOCK, self.commit([record])()

@@ -8,6 +8,7 @@ Error messages are those that Kafka's clients see.
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.internal_topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kafka_shim.protocol.records.partition_record import PartitionRecord
 from kafka_shim.protocol.records.topic_record import TopicRecord
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from kafka_shim.config import BrokerConfig
     from kafka_shim.metadata.image import Image
 
 MAX_NAME_LENGTH = 249
@@ -221,3 +223,24 @@ def partition_records(
 _MIGRATING = bytes(15) + b"\x02"
 UNKNOWN_TOPIC_MESSAGE = "This server does not host this topic-partition."
 UNKNOWN_TOPIC_ID_MESSAGE = "This server does not host this topic ID."
+
+
+def internal_options(config: BrokerConfig, name: str) -> tuple[int, dict[str, str]]:
+    """Return the partition count and the options of an internal topic. Raises KafkaError INVALID_TOPIC_EXCEPTION for
+    another name."""
+    # GroupCoordinatorService.groupMetadataTopicConfigs, TransactionCoordinator.transactionStateTopicConfigs.
+    if name == GROUP_METADATA_TOPIC:
+        return config.offsets_topic_num_partitions, {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config.offsets_topic_segment_bytes),
+        }
+    if name == TRANSACTION_STATE_TOPIC:
+        return config.transaction_state_log_num_partitions, {
+            "unclean.leader.election.enable": "false",
+            "compression.type": "uncompressed",
+            "cleanup.policy": "compact",
+            "min.insync.replicas": "1",
+            "segment.bytes": str(config.transaction_state_log_segment_bytes),
+        }
+    raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is not an internal topic of this broker")

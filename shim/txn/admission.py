@@ -7,7 +7,7 @@ refused with one of two errors, or added.
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.txn.state import TV2
+from kafka_shim.txn.transaction import TV2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import logging
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.txn import state
 from kafka_shim.txn.ending import AFTER_MARKER, AFTER_PREPARE, BEFORE_COMPLETE, BEFORE_PREPARE, Ending
+from kafka_shim.txn.transaction import PREPARE_COMMIT, STATE_NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from kafka_shim.txn.ending import Step
     from kafka_shim.txn.explain import Explanations
     from kafka_shim.txn.log import Slot, TransactionLog
-    from kafka_shim.txn.state import TopicPartition, Transaction
+    from kafka_shim.txn.transaction import TopicPartition, Transaction
 
     Steps = Generator[Step, None, Transaction]
 
@@ -163,7 +164,7 @@ class Completion:
                         prepared.producer_id,
                         prepared.producer_epoch,
                         coordinator_epoch,
-                        prepared.state is state.PREPARE_COMMIT,
+                        prepared.state is PREPARE_COMMIT,
                         prepared.client_version,
                         now_ms,
                     )
@@ -247,9 +248,9 @@ class Completion:
         slot.unmarked, slot.stuck = offline, ""
         if offline:
             self._complete(slot, prepared, flushes)
-            return [*done, f"still {state.STATE_NAMES[prepared.state]}"]
+            return [*done, f"still {STATE_NAMES[prepared.state]}"]
         completed = self._complete(slot, prepared, flushes)
-        return [*done, f"now {state.STATE_NAMES[completed.state]}"]
+        return [*done, f"now {STATE_NAMES[completed.state]}"]
 
     def _resolve(self, log: PartitionLog | None, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> str:
         found = None

@@ -19,6 +19,7 @@ from kafka_shim.txn.completion import Completion
 from kafka_shim.txn.ending import AFTER_COMPLETE, AFTER_PREPARE, ANSWERED, Ending
 from kafka_shim.txn.explain import Explanations
 from kafka_shim.txn.log import Slot, TransactionLog
+from kafka_shim.txn.transaction import ONGOING, STATE_NAMES, TV2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from kafka_shim.storage.logs import Logs
     from kafka_shim.txn.ending import Step
     from kafka_shim.txn.producer_ids import ProducerIds
-    from kafka_shim.txn.state import TopicPartition, Transaction
+    from kafka_shim.txn.transaction import TopicPartition, Transaction
 
 
 logger = logging.getLogger("kafka_shim.txn")
@@ -170,7 +171,7 @@ class TransactionCoordinator:
             )
             if txn is current:
                 return ()
-            begins = self._faults.armed and current.state is not state.ONGOING
+            begins = self._faults.armed and current.state is not ONGOING
             if begins:
                 self._faults.reach("txn.before_begin", transactional_id=transactional_id)
             flush = self._log.write(slot, txn)
@@ -203,7 +204,7 @@ class TransactionCoordinator:
             more = "" if len(missing) <= SHOWN_PARTITIONS else f" and {len(missing) - SHOWN_PARTITIONS} more"
             refusal = KafkaError(
                 ErrorCode.TRANSACTION_ABORTABLE,
-                f"{names}{more} not in the transaction, state {state.STATE_NAMES[txn.state]}",
+                f"{names}{more} not in the transaction, state {STATE_NAMES[txn.state]}",
             )
             now_ms = self._clock.now_ms()
             self.explanations.refused(api, transactional_id, refusal, now_ms, (producer_id, producer_epoch))
@@ -329,7 +330,7 @@ class TransactionCoordinator:
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, "unknown transactional id")
         txn = slot.transaction
         if slot.pending and txn.is_prepared:
-            return state.with_partitions(txn, frozenset(slot.unmarked))
+            return txn.with_partitions(frozenset(slot.unmarked))
         return txn
 
     def transactions(self) -> list[Transaction]:
@@ -341,11 +342,11 @@ class TransactionCoordinator:
         per step."""
         slot, txn = self._find(transactional_id)
         if not slot.stuck or not txn.is_prepared:
-            return Outcome([f"nothing to resolve: state {state.STATE_NAMES[txn.state]}"])
+            return Outcome([f"nothing to resolve: state {STATE_NAMES[txn.state]}"])
         flushes: list[Flush] = []
         return Outcome(self._completion.resolve(slot, txn, flushes), flushes)
 
 
 def _told(identity: tuple[int, int], client_version: int) -> tuple[int, int]:
     """Returns the (producer id, epoch) for the EndTxn response: -1s below TV2."""
-    return identity if client_version >= state.TV2 else (-1, -1)
+    return identity if client_version >= TV2 else (-1, -1)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.faults import Faults
     from kafka_shim.outcome import Flush
-    from kafka_shim.txn.state import TopicPartition
+    from kafka_shim.txn.transaction import TopicPartition
 
     # A fault point, and the partition of the marker.
     Step = tuple[str, TopicPartition | None]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 
-from kafka_shim.txn.state import ONGOING, STATE_NAMES, Transaction
+from kafka_shim.txn.transaction import ONGOING, STATE_NAMES, Transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from kafka_shim.java_hash import internal_partition
 from kafka_shim.storage.local_log import NEVER
 from kafka_shim.storage.results import StorageError
 from kafka_shim.txn import records
-from kafka_shim.txn.state import ONGOING, PREPARE_ABORT, PREPARE_COMMIT, TV1, TV2
+from kafka_shim.txn.transaction import ONGOING, PREPARE_ABORT, PREPARE_COMMIT, TV1, TV2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.storage.logs import Logs
     from kafka_shim.txn.explain import Explanations
-    from kafka_shim.txn.state import TopicPartition, Transaction
+    from kafka_shim.txn.transaction import TopicPartition, Transaction
 
 logger = logging.getLogger("kafka_shim.txn")
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from functools import lru_cache
 from struct import Struct
 
-from kafka_shim.txn.state import EMPTY, NO_PARTITIONS, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, State, Transaction
+from kafka_shim.txn.transaction import EMPTY, NO_PARTITIONS, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, State, Transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.txn.state import TopicPartition
+    from kafka_shim.txn.transaction import TopicPartition
 
     Buffer = bytes | bytearray | memoryview
 

@@ -429,7 +429,7 @@ def test_an_auto_created_topic_gets_its_directories_in_slices_after_the_answer(t
         async def check():
             store.auto_create_topic("t")
             assert not list(tmp_path.glob("t-*"))
-            (task,) = store._settling
+            (task,) = store._partition_logs.settling
             turns = 0
             while not task.done():
                 turns += 1

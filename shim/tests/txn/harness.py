@@ -13,7 +13,7 @@ from kafka_shim.tests import node
 from kafka_shim.txn import admission
 from kafka_shim.txn.coordinator import TransactionCoordinator
 from kafka_shim.txn.producer_ids import ProducerIds
-from kafka_shim.txn.state import TV2
+from kafka_shim.txn.transaction import TV2
 
 
 class Node(node.Node):

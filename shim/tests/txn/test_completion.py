@@ -11,7 +11,7 @@ from kafka_shim.cext import records as cext_records
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC as TOPIC
 from kafka_shim.tests.txn.harness import Node
-from kafka_shim.txn.state import COMPLETE_ABORT, COMPLETE_COMMIT, ONGOING, PREPARE_COMMIT, TV2
+from kafka_shim.txn.transaction import COMPLETE_ABORT, COMPLETE_COMMIT, ONGOING, PREPARE_COMMIT, TV2
 
 HOUR_MS = 3_600_000
 
@@ -124,11 +124,12 @@ def test_a_resumed_marker_has_the_time_of_its_writing(node: Node) -> None:
 def prepared(node: Node, producer: tuple[int, int]):
     """The slot and its prepared value, as EndTxn makes them."""
     from kafka_shim.txn import state
+    from kafka_shim.txn.transaction import TV2
 
     slot = node.coordinator._log.slots["app"]
     now_ms = node.clock.now_ms()
     ids = partial(node.coordinator.producer_ids.next, [])
-    return slot, state.end(slot.transaction, *producer, True, state.TV2, now_ms, ids)
+    return slot, state.end(slot.transaction, *producer, True, TV2, now_ms, ids)
 
 
 def test_a_start_goes_on_when_a_resumed_transaction_cannot_be_ended_yet(node: Node) -> None:

@@ -11,7 +11,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage.results import StorageError
 from kafka_shim.tests import descriptors
 from kafka_shim.tests.txn.harness import Node
-from kafka_shim.txn.state import (
+from kafka_shim.txn.transaction import (
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
     EMPTY,

@@ -10,7 +10,7 @@ import pytest
 from kafka_shim.errors import KafkaError
 from kafka_shim.tests.txn.harness import Node
 from kafka_shim.txn.ending import AFTER_COMPLETE, AFTER_MARKER, AFTER_PREPARE, BEFORE_COMPLETE, BEFORE_PREPARE
-from kafka_shim.txn.state import COMPLETE_ABORT, TV2
+from kafka_shim.txn.transaction import COMPLETE_ABORT, TV2
 
 MARKERS = [(AFTER_MARKER, ("orders", partition)) for partition in range(2)]
 STEPS = [BEFORE_PREPARE, AFTER_PREPARE, *MARKERS, BEFORE_COMPLETE]

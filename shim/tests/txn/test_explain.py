@@ -8,7 +8,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage.producers import ProducerRefusal
 from kafka_shim.txn import explain
 from kafka_shim.txn.explain import Explanations
-from kafka_shim.txn.state import COMPLETE_COMMIT, ONGOING, PREPARE_COMMIT, State, Transaction
+from kafka_shim.txn.transaction import COMPLETE_COMMIT, ONGOING, PREPARE_COMMIT, State, Transaction
 
 
 def transaction(state: State, count: int) -> Transaction:

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from kafka_shim import memory_dir
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.tests.txn.harness import Node
-from kafka_shim.txn.state import STATE_NAMES, TV0, TV2
+from kafka_shim.txn.transaction import STATE_NAMES, TV0, TV2
 
 IDS = ("app", "job")
 PARTITIONS = (0, 1)

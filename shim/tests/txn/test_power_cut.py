@@ -21,7 +21,7 @@ from kafka_shim.protocol.messages.txn_offset_commit_request import (
 )
 from kafka_shim.tests.txn.harness import Node
 from kafka_shim.tests.txn.raw import Client
-from kafka_shim.txn.state import COMPLETE_ABORT, COMPLETE_COMMIT, TV0, TV2
+from kafka_shim.txn.transaction import COMPLETE_ABORT, COMPLETE_COMMIT, TV0, TV2
 from kafka_shim.wire_client import Connection
 
 TIMEOUT_MS = 5000

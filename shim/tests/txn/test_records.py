@@ -10,7 +10,7 @@ from kafka_shim.cext.messages import encode
 from kafka_shim.protocol.records.transaction_log_key import TransactionLogKey
 from kafka_shim.protocol.records.transaction_log_value import PartitionsSchema, TransactionLogValue
 from kafka_shim.txn import records
-from kafka_shim.txn.state import EMPTY, State, Transaction
+from kafka_shim.txn.transaction import EMPTY, State, Transaction
 
 EPOCHS = st.integers(-1, 32767)
 LONGS = st.integers(-1, 2**63 - 1)

@@ -6,7 +6,7 @@ import pytest
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.txn import state
-from kafka_shim.txn.state import (
+from kafka_shim.txn.transaction import (
     ALLOWED_FROM,
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
@@ -16,6 +16,7 @@ from kafka_shim.txn.state import (
     PREPARE_ABORT,
     PREPARE_COMMIT,
     PREPARE_EPOCH_FENCE,
+    STATE_NAMES,
     TV0,
     TV2,
     State,
@@ -116,7 +117,7 @@ def test_legal_sources_are_exactly_those_of_kafka() -> None:
 
 def test_ids_are_those_on_disk() -> None:
     assert [member.value for member in State] == list(range(8))
-    assert [state.STATE_NAMES[member] for member in State] == [
+    assert [STATE_NAMES[member] for member in State] == [
         "Empty",
         "Ongoing",
         "PrepareCommit",

@@ -10,7 +10,7 @@ import confluent_kafka
 import pytest
 
 from kafka_shim import Broker
-from kafka_shim.txn.state import STATE_NAMES
+from kafka_shim.txn.transaction import STATE_NAMES
 
 STEPS = ("txn.before_prepare", "txn.after_prepare", "txn.after_marker", "txn.before_complete", "txn.after_complete")
 TOPIC = "t"
