@@ -18,19 +18,43 @@ if TYPE_CHECKING:
 
 
 def authorized(
-    context: Context, operation: AclOperation, resource_type: ResourceType, names: Collection[str]
+    context: Context,
+    operation: AclOperation,
+    resource_type: ResourceType,
+    names: Collection[str],
+    *,
+    logs_denied: bool = True,
 ) -> Collection[str]:
-    """Returns those of the names on which the client is allowed the operation."""
-    authorizer = context.broker.authorizer
+    """Returns those of the names on which the client is allowed the operation. `logs_denied`: whether the client asked
+    for these names, so that a denial is logged (Kafka's logIfDenied)."""
+    broker = context.broker
+    authorizer = broker.authorizer
     if authorizer is None or not names:
         return names
-    session = context.session
-    return authorizer.allowed(session.principal, session.peer_host, operation, resource_type, names)
+    principal, host = context.session.principal, context.session.peer_host
+    allowed = authorizer.allowed(principal, host, operation, resource_type, names)
+    if broker.audit_log is not None:
+        broker.audit_log.note(
+            context.api_key,
+            context.received_ms,
+            principal,
+            host,
+            operation,
+            resource_type,
+            names,
+            allowed,
+            logs_denied=logs_denied,
+        )
+    return allowed
 
 
-def is_authorized(context: Context, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
+def is_authorized(
+    context: Context, operation: AclOperation, resource_type: ResourceType, name: str, *, logs_denied: bool = True
+) -> bool:
     """Returns whether the client is allowed the operation on this resource."""
-    return context.broker.authorizer is None or name in authorized(context, operation, resource_type, (name,))
+    return context.broker.authorizer is None or name in authorized(
+        context, operation, resource_type, (name,), logs_denied=logs_denied
+    )
 
 
 def require(context: Context, operation: AclOperation, resource_type: ResourceType, name: str) -> None:
@@ -41,14 +65,15 @@ def require(context: Context, operation: AclOperation, resource_type: ResourceTy
         raise KafkaError(DENIED[resource_type])
 
 
-def may_on_cluster(context: Context, operation: AclOperation) -> bool:
+def may_on_cluster(context: Context, operation: AclOperation, *, logs_denied: bool = True) -> bool:
     """Returns whether the client is allowed the operation on the cluster."""
-    return is_authorized(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+    return is_authorized(context, operation, ResourceType.CLUSTER, CLUSTER_NAME, logs_denied=logs_denied)
 
 
 def require_on_cluster(context: Context, *operations: AclOperation) -> None:
     """Raises CLUSTER_AUTHORIZATION_FAILED if the client is allowed none of the operations on the cluster."""
-    if not any(may_on_cluster(context, operation) for operation in operations):
+    last = operations[-1]
+    if not any(may_on_cluster(context, operation, logs_denied=operation is last) for operation in operations):
         raise KafkaError(DENIED[ResourceType.CLUSTER])
 
 
@@ -63,9 +88,12 @@ def may_on_any(context: Context, operation: AclOperation, resource_type: Resourc
 
 def authorized_operations(context: Context, resource_type: ResourceType, name: str) -> int:
     """Returns the operations that the client is allowed on this resource, as a bit field indexed by AclOperation's
-    codes."""
+    codes. Nothing of it is logged."""
+    authorizer, session = context.broker.authorizer, context.session
     bits = 0
     for operation in SUPPORTED_OPERATIONS[resource_type]:
-        if is_authorized(context, operation, resource_type, name):
+        if authorizer is None or authorizer.allowed(
+            session.principal, session.peer_host, operation, resource_type, (name,)
+        ):
             bits |= 1 << operation
     return bits

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from kafka_shim.network_send import SendMemory
     from kafka_shim.protocol.messages.metadata_response import MetadataResponseTopic
     from kafka_shim.security.acl import Authorizer
+    from kafka_shim.security.acl_control import AclControl
+    from kafka_shim.security.audit_log import AuditLog
     from kafka_shim.session import Listener
     from kafka_shim.storage.logs import Logs
     from kafka_shim.txn.coordinator import TransactionCoordinator
@@ -27,6 +29,8 @@ class Broker:
     start-up."""
 
     __slots__ = (
+        "acls",
+        "audit_log",
         "authorizer",
         "clock",
         "cluster_id",
@@ -67,6 +71,9 @@ class Broker:
         self.listeners: list[Listener] = []
         # The authorizer (`authorizer.class.name`); None: every operation is allowed.
         self.authorizer: Authorizer | None = None
+        # The log of the authorizer's decisions, and the stored ACLs if the authorizer decides by them.
+        self.audit_log: AuditLog | None = None
+        self.acls: AclControl | None = None
         # True once a clean stop has begun: requests in purgatory are then completed at once.
         self.stopping = False
         # topic id -> (offset of the metadata log, the topic's part of a Metadata response): cached until the metadata

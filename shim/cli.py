@@ -35,6 +35,7 @@ _VALUES = {
     "-o": "options",
     "--log-level": "log_level",
 }
+_FLAGS = {"--memory": "memory", "--strict-security": "strict_security"}
 
 
 def _plain_serve(words: list[str]) -> dict[str, Any] | None:
@@ -45,8 +46,8 @@ def _plain_serve(words: list[str]) -> dict[str, Any] | None:
     at = 0
     while at < len(words):
         word, equals, value = words[at].partition("=")
-        if word == "--memory" and not equals:
-            found["memory"] = True
+        if word in _FLAGS and not equals:
+            found[_FLAGS[word]] = True
             at += 1
             continue
         keyword = _VALUES.get(word if word.startswith("--") else words[at])

@@ -42,6 +42,7 @@ def serve(
     config_file: str | None = None,
     options: Sequence[str] = (),
     log_level: str = "INFO",
+    strict_security: bool = False,
 ) -> int:
     """Serve until SIGTERM or SIGINT. Returns the exit status. A failed start prints one line to stderr."""
     logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -52,6 +53,7 @@ def serve(
 
             temporary = make()
         config = configure(listen, str(temporary) if temporary else data_dir, config_file, options)
+        config.strict_security = strict_security
         faults = Faults.from_environment()
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             return runner.run(_serve(config, faults))

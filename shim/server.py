@@ -77,6 +77,7 @@ class Server:
             broker.metadata = metadata = MetadataStore(config, broker.clock, logs, broker.faults)
             metadata.start()
             undo.append(metadata.stop)
+            self._secure()
             logs.start(metadata.lookup)
             metadata.create_missing_logs()
             self._start_coordinators(undo)
@@ -91,6 +92,27 @@ class Server:
         broker.groups.know_connected(self._registry.has_member)
         elapsed_ms = (time.monotonic_ns() - started_ns) / 1e6
         logger.info("node %d of cluster %s started in %.0f ms", broker.node_id, broker.cluster_id, elapsed_ms)
+
+    def _secure(self) -> None:
+        """Build the authorizer, and warn of what is open by mistake. A start without options imports nothing for it."""
+        broker = self.broker
+        protocols = {listener.security_protocol for listener in broker.listeners}
+        acl_count = len(broker.metadata.image.acls)
+        if not (broker.config.given or acl_count):
+            return
+        from kafka_shim.security.warnings import Exposure, security_warnings
+
+        for warning in security_warnings(Exposure(broker.config, protocols, acl_count)):
+            logger.warning("%s", warning)
+        if broker.config.authorizer_class_name:
+            from kafka_shim.security.acl_control import AclControl
+            from kafka_shim.security.audit_log import AuditLog
+            from kafka_shim.security.authorizers import make_authorizer
+
+            broker.authorizer = authorizer = make_authorizer(broker.config)
+            broker.audit_log = AuditLog(authorizer)
+            if hasattr(authorizer, "change_acls"):
+                broker.acls = AclControl(broker.metadata, broker.clock, authorizer)
 
     def _start_coordinators(self, undo: list[Callable[[], None]]) -> None:
         """Start the group coordinator first: the markers of a resumed transaction commit or abort pending offsets."""

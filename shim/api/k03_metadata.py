@@ -54,7 +54,7 @@ def handle(context: Context, request: MetadataRequest) -> MetadataResponse:
     asked = request.topics
     if asked is None or (version == 0 and not asked):
         topics = broker.metadata.image.topics
-        described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topics)
+        described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topics, logs_denied=False)
         response.topics = [_describe(context, topic) for topic in topics.values() if topic.name in described]
     else:
         _check_names(request, version)
@@ -120,7 +120,7 @@ def _by_names(context: Context, asked: Iterable[str], creates: bool) -> list[Met
     existing = context.broker.metadata.image.topics
     new = [name for name in names if name in described and name not in existing] if creates else []
     denied = set[str]()
-    if new and not may_on_cluster(context, AclOperation.CREATE):
+    if new and not may_on_cluster(context, AclOperation.CREATE, logs_denied=False):
         denied = set(new).difference(authorized(context, AclOperation.CREATE, ResourceType.TOPIC, new))
     answers = [_by_name(context, name, creates) for name in names if name in described and name not in denied]
     refused = [*denied, *(name for name in names if name not in described)]

@@ -22,8 +22,8 @@ REQUEST, RESPONSE = ListGroupsRequest, ListGroupsResponse
 
 def handle(context: Context, request: ListGroupsRequest) -> ListGroupsResponse:
     groups = context.broker.groups.all_groups()
-    if not may_on_cluster(context, AclOperation.DESCRIBE):
+    if not may_on_cluster(context, AclOperation.DESCRIBE, logs_denied=False):
         names = [group.group_id for group in groups]
-        described = authorized(context, AclOperation.DESCRIBE, ResourceType.GROUP, names)
+        described = authorized(context, AclOperation.DESCRIBE, ResourceType.GROUP, names, logs_denied=False)
         groups = [group for group in groups if group.group_id in described]
     return ListGroupsResponse(groups=listed(groups, request.states_filter, request.types_filter))

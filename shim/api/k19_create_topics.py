@@ -45,9 +45,9 @@ async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopics
     accepted = [topic for topic in request.topics if names[topic.name] == 1 and topic.name != CLUSTER_METADATA_TOPIC]
     metadata = context.broker.metadata
     allowed = {topic.name for topic in accepted}
-    shown = authorized(context, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, allowed)
+    shown = authorized(context, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, allowed, logs_denied=False)
     denied = set[str]()
-    if not may_on_cluster(context, AclOperation.CREATE):
+    if not may_on_cluster(context, AclOperation.CREATE, logs_denied=False):
         denied = allowed.difference(authorized(context, AclOperation.CREATE, ResourceType.TOPIC, allowed))
         accepted = [topic for topic in accepted if topic.name not in denied]
     counts = [len(topic.assignments) or topic.num_partitions for topic in accepted]

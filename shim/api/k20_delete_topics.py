@@ -61,7 +61,7 @@ def _authorized(context: Context, resolved: list[Resolved]) -> Iterator[Resolved
     that it may not describe, neither by name nor by id."""
     names = {outcome if isinstance(outcome, str) else name for name, _, outcome in resolved}
     known = {name for name in names if name is not None}
-    if may_on_cluster(context, AclOperation.DELETE):
+    if may_on_cluster(context, AclOperation.DELETE, logs_denied=False):
         described: Collection[str] = known
         deleted: Collection[str] = known
     else:

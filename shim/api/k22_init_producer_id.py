@@ -57,7 +57,7 @@ def handle(
 def _authorize(context: Context, transactional_id: str | None) -> None:
     if transactional_id is not None:
         require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
-    elif not may_on_cluster(context, AclOperation.IDEMPOTENT_WRITE) and not may_on_any(
+    elif not may_on_cluster(context, AclOperation.IDEMPOTENT_WRITE, logs_denied=False) and not may_on_any(
         context, AclOperation.WRITE, ResourceType.TOPIC
     ):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

@@ -31,7 +31,7 @@ REQUEST, RESPONSE = OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 def handle(context: Context, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
     response = OffsetForLeaderEpochResponse()
     allowed: Collection[str] = dict.fromkeys(topic.topic for topic in request.topics)
-    if not may_on_cluster(context, AclOperation.CLUSTER_ACTION):
+    if not may_on_cluster(context, AclOperation.CLUSTER_ACTION, logs_denied=False):
         allowed = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, allowed)
     denied = []
     for topic in request.topics:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 @click.option("--data-dir", metavar="DIR", help="default: ./kafka-shim-data")
 @click.option("--memory", is_flag=True, help="keep the data in a temporary directory, removed at the end")
 @click.option("--config", "config_file", metavar="FILE", help="a server.properties file")
+@click.option("--strict-security", is_flag=True, help="stop the start where it would warn of an open door")
 @click.option("-o", "options", multiple=True, metavar="KEY=VALUE", help="one option of Kafka's; repeatable")
 @click.option(
     "--log-level",

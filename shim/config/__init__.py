@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kafka_shim.config.dynamic import dynamic_option, is_listener_security, is_per_broker, usable
     from kafka_shim.config.parse import read_properties
     from kafka_shim.config.table import (
+        AUTHORIZER_OPTIONS,
         BROKER_OPTIONS,
         CLIENT_METRICS_OPTIONS,
         CLUSTER_WIDE,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AUTHORIZER_OPTIONS",
     "BROKER_OPTIONS",
     "CLIENT_METRICS_OPTIONS",
     "CLUSTER_WIDE",

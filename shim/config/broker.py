@@ -24,6 +24,8 @@ class BrokerConfig(BrokerDefaults):
         self.dynamic: dict[str, str] = {}
         # Warnings about accepted options that have no effect here. `serve` logs them.
         self.warnings: list[str] = []
+        # `--strict-security`: a warning of kafka_shim.security.warnings stops the start.
+        self.strict_security = False
         for name, value in values.items():
             if not hasattr(BrokerDefaults, name):
                 raise ConfigError(f"no such option: {name.replace('_', '.')}")

@@ -34,6 +34,9 @@ class BrokerDefaults:
     connections_max_idle_ms: int = 600000
     request_timeout_ms: int = 30000
 
+    # --- security
+    authorizer_class_name: str = ""
+
     # --- data directories
     log_dirs: tuple[str, ...] = ("./kafka-shim-data",)
     metadata_log_dir: str | None = None

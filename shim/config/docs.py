@@ -21,6 +21,8 @@ DOCS = {
     "max.connections.per.ip.overrides": "Limits for single addresses, ADDRESS:COUNT each.",
     "connections.max.idle.ms": "A connection without requests for this long is closed.",
     "request.timeout.ms": "How long an inner step of a request may take at most.",
+    # --- security
+    "authorizer.class.name": "Decides who may do what: Kafka's StandardAuthorizer or a Python class; none: all may.",
     # --- data directories
     "log.dir": "The data directory, where log.dirs is not set.",
     "log.dirs": "The data directories; new partitions go to the one with the fewest.",

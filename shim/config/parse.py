@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kafka_shim.config.defaults import BrokerDefaults, ConfigError
 from kafka_shim.config.table import (
+    AUTHORIZER_OPTIONS,
     BROKER_OPTIONS,
     SYNONYMS,
     UNIMPLEMENTED_SECURITY,
@@ -81,8 +82,10 @@ def parse_broker(config: BrokerConfig, options: Mapping[str, str]) -> None:
         known = name.rpartition(".name.")[2].partition(".")[2] if name.startswith("listener.name.") else name
         option = BROKER_OPTIONS.get(known)
         if option is None:
-            if known in UNIMPLEMENTED_SECURITY:
-                raise ConfigError(f"{name}: authorization is not implemented yet")
+            if name in AUTHORIZER_OPTIONS:
+                if not options.get("authorizer.class.name", "").strip():
+                    idle.append(name)
+                continue
             if name.startswith(_FOREIGN_PREFIXES):
                 idle.append(name)
                 continue

@@ -62,7 +62,6 @@ _RESOLVED = frozenset(name for synonyms in SYNONYMS.values() for name, _ in syno
 UNIMPLEMENTED_SECURITY = frozenset(
     {
         "alter.config.policy.class.name",
-        "authorizer.class.name",
         "client.quota.callback.class",
         "create.topic.policy.class.name",
         "delegation.token.secret.key",
@@ -86,11 +85,10 @@ UNIMPLEMENTED_SECURITY = frozenset(
         "ssl.truststore.certificates",
         "ssl.truststore.location",
         "ssl.truststore.password",
-        # Not in Kafka's table, but read by its authorizer.
-        "super.users",
-        "allow.everyone.if.no.acl.found",
     }
 )
+# Not in Kafka's table: its authorizer reads them from the file. Without an authorizer they have no effect.
+AUTHORIZER_OPTIONS = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
 # The same for options of tiered storage.
 UNIMPLEMENTED_STORAGE = frozenset(
     {

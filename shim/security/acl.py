@@ -1,4 +1,4 @@
-"""Kafka's ACL vocabulary: operations, resource types, and the authorizer interface."""
+"""Kafka's ACL vocabulary: operations, resource types, pattern types, permissions, and the authorizer interface."""
 
 from __future__ import annotations
 
@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 
 
 class AclOperation(IntEnum):
-    """Kafka's codes."""
+    """Kafka's codes. ANY is for filters; ALL in an ACL stands for every operation."""
 
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
     READ = 3
     WRITE = 4
     CREATE = 5
@@ -45,8 +48,10 @@ class AclOperation(IntEnum):
 
 
 class ResourceType(IntEnum):
-    """Kafka's codes."""
+    """Kafka's codes. ANY is for filters."""
 
+    UNKNOWN = 0
+    ANY = 1
     TOPIC = 2
     GROUP = 3
     CLUSTER = 4
@@ -55,6 +60,28 @@ class ResourceType(IntEnum):
     USER = 7
 
 
+class PatternType(IntEnum):
+    """Kafka's codes: how an ACL's resource name is compared. ANY and MATCH are for filters."""
+
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class PermissionType(IntEnum):
+    """Kafka's codes. ANY is for filters."""
+
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+
+# In an ACL: every resource of a type (as a LITERAL name), every host, every user.
+WILDCARD = "*"
+WILDCARD_PRINCIPAL = "User:*"
 # The name of the only resource of type CLUSTER.
 CLUSTER_NAME = "kafka-cluster"
 

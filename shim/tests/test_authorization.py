@@ -264,6 +264,42 @@ CASES: dict[tuple[int, int], tuple[Callable[[], Any], set[tuple[str, str, str]]]
         {cluster("ALTER")},
     ),
     (28, 4): (txn_offset_commit, {WRITE_ID, READ_GROUP, READ_TOPIC}),
+    (29, 3): (
+        lambda: new(
+            "describe_acls_request.DescribeAclsRequest",
+            resource_type_filter=1,
+            pattern_type_filter=1,
+            operation=1,
+            permission_type=1,
+        ),
+        {cluster("DESCRIBE")},
+    ),
+    (30, 3): (
+        lambda: new(
+            "create_acls_request.CreateAclsRequest",
+            creations=[
+                new(
+                    "create_acls_request.AclCreation",
+                    resource_type=2,
+                    resource_name=TOPIC,
+                    principal="User:a",
+                    host="*",
+                    operation=3,
+                    permission_type=3,
+                )
+            ],
+        ),
+        {cluster("ALTER")},
+    ),
+    (31, 3): (
+        lambda: new(
+            "delete_acls_request.DeleteAclsRequest",
+            filters=[
+                new("delete_acls_request.DeleteAclsFilter", resource_type_filter=2, operation=1, permission_type=1)
+            ],
+        ),
+        {cluster("ALTER")},
+    ),
     (32, 4): (
         lambda: configs("describe_configs_request", "DescribeConfigsResource", 2, 4, 8, 16, 32),
         {("DESCRIBE_CONFIGS", "TOPIC", TOPIC), ("DESCRIBE_CONFIGS", "GROUP", GROUP), cluster("DESCRIBE_CONFIGS")},

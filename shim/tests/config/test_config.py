@@ -114,12 +114,10 @@ def test_a_wrong_option_is_refused_with_its_reason(name, text, reason):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
         ("sasl.enabled.mechanisms", "PLAIN"),
         ("ssl.keystore.location", "/keystore.jks"),
         ("ssl.client.auth", "required"),
         ("security.inter.broker.protocol", "SASL_SSL"),
-        ("super.users", "User:admin"),
         ("listener.name.sasl_ssl.ssl.keystore.location", "/keystore.jks"),
         ("remote.log.storage.system.enable", "true"),
     ],
@@ -134,9 +132,18 @@ def test_the_default_of_such_an_option_is_no_promise():
     assert len(config.warnings) == 1
 
 
-def test_every_promise_is_an_option_or_is_read_by_kafkas_authorizer():
-    unknown = UNIMPLEMENTED_SECURITY - BROKER_OPTIONS.keys()
-    assert unknown == {"super.users", "allow.everyone.if.no.acl.found"}
+def test_every_promise_is_an_option():
+    assert BROKER_OPTIONS.keys() >= UNIMPLEMENTED_SECURITY
+
+
+def test_options_of_the_authorizer_have_no_effect_without_one():
+    options = {"super.users": "User:a;User:b", "allow.everyone.if.no.acl.found": "true"}
+    config = BrokerConfig.parse(options)
+    assert config.warnings == ["without effect here: allow.everyone.if.no.acl.found, super.users"]
+    name = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    config = BrokerConfig.parse({**options, "authorizer.class.name": name})
+    assert not config.warnings
+    assert config.authorizer_class_name == name
 
 
 def test_options_without_effect_are_accepted_with_one_line_that_names_them():

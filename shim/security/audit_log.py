@@ -1,0 +1,97 @@
+"""The log of decisions: a denial at INFO, a permission at DEBUG, in the words of Kafka's `kafka.authorizer.logger`.
+
+Only what a client asked for is logged, not what the broker asks on its own to fill in authorized operations or to
+filter a list. A client can make thousands of denials a second: beyond `MAX_LINES_PER_SECOND` they are not logged, and
+one line says so.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from kafka_shim.protocol.api_keys import API_KEYS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from kafka_shim.security.acl import AclOperation, Authorizer, ResourceType
+
+logger = logging.getLogger("kafka_shim.authorizer")
+
+MAX_LINES_PER_SECOND = 20
+# Group ids and transactional ids may have 32,767 characters.
+MAX_SHOWN = 256
+
+
+class AuditLog:
+    """Owned by the broker. Event-loop thread only."""
+
+    __slots__ = ("_authorizer", "_lines", "_second")
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+        self._second = -1
+        self._lines = 0
+
+    def note(
+        self,
+        api_key: int,
+        now_ms: int,
+        principal: str,
+        host: str,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        names: Collection[str],
+        allowed: Collection[str],
+        *,
+        logs_denied: bool,
+    ) -> None:
+        """Log a decision about `names`, of which `allowed` are."""
+        shows_allowed = logger.isEnabledFor(logging.DEBUG)
+        if len(allowed) == len(names) and not shows_allowed:
+            return
+        for name in names:
+            if name in allowed:
+                if shows_allowed:
+                    line = self._line(api_key, principal, host, operation, resource_type, name, "Allowed")
+                    logger.debug("%s", line)
+            elif logs_denied and self._may_write(now_ms):
+                logger.info("%s", self._line(api_key, principal, host, operation, resource_type, name, "Denied"))
+
+    def _may_write(self, now_ms: int) -> bool:
+        second = now_ms // 1000
+        if second != self._second:
+            self._second = second
+            self._lines = 0
+        self._lines += 1
+        if self._lines == MAX_LINES_PER_SECOND + 1:
+            logger.info("further denials in this second are not logged")
+        return self._lines <= MAX_LINES_PER_SECOND
+
+    def _line(
+        self,
+        api_key: int,
+        principal: str,
+        host: str,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+        verdict: str,
+    ) -> str:
+        kind = "".join(word.capitalize() for word in resource_type.name.split("_"))
+        line = (
+            f"Principal = {_shown(principal)} is {verdict} operation = {operation.name} from host = {host} "
+            f"on resource = {kind}:LITERAL:{_shown(name)} for request = {API_KEYS[api_key][0]}"
+        )
+        rule = getattr(self._authorizer, "rule", None)
+        if rule is None:
+            return line
+        return f"{line} based on rule {rule(principal, host, operation, resource_type, name)}"
+
+
+def _shown(text: str) -> str:
+    """Returns a client's text such that it cannot begin a line of its own in the log."""
+    if len(text) > MAX_SHOWN:
+        text = f"{text[:MAX_SHOWN]}..."
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -1,0 +1,32 @@
+"""Classes that an option names: one of Kafka's own, which is built in here, or a Python class by its dotted path."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from kafka_shim.config import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+
+def load_class(option: str, name: str, built_in: Mapping[str, str], methods: Collection[str]) -> type:
+    """Returns the class that the option names. `built_in` maps Kafka's class names to dotted paths of ours. `methods`
+    are what the class must have. Imports the module.
+
+    Raises ConfigError, one line, if there is no such class or it lacks a method."""
+    module_name, _, class_name = built_in.get(name, name).rpartition(".")
+    ours = " and ".join(sorted(built_in)) or "none"
+    try:
+        found = getattr(import_module(module_name), class_name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(
+            f"{option}={name} cannot be loaded: {error}; of Java's classes {ours} is built in, any other class must be "
+            "a Python class, module.Class, on the module path"
+        ) from error
+    missing = [method for method in methods if not callable(getattr(found, method, None))]
+    if not isinstance(found, type) or missing:
+        lacks = f"has no method {', '.join(missing)}" if missing else "is not a class"
+        raise ConfigError(f"{option}={name} {lacks}")
+    return found

@@ -1,0 +1,79 @@
+"""Warnings about a configuration that leaves a door open by mistake, one line each.
+
+`serve` logs them; with `--strict-security` they stop the start. A new warning is a function in `RULES`.
+"""
+
+from __future__ import annotations
+
+from kafka_shim.config import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+    from kafka_shim.config import BrokerConfig
+
+
+class Exposure:
+    """What the rules look at: the options, the security protocols of the listeners, and the number of stored ACLs."""
+
+    __slots__ = ("acl_count", "config", "protocols")
+
+    def __init__(self, config: BrokerConfig, protocols: Collection[str], acl_count: int) -> None:
+        self.config = config
+        self.protocols = protocols
+        self.acl_count = acl_count
+
+    @property
+    def has_authorizer(self) -> bool:
+        return bool(self.config.authorizer_class_name)
+
+    @property
+    def authenticates(self) -> bool:
+        """Whether some listener asks clients who they are: by SASL, or by certificate."""
+        given = self.config.given
+        by_certificate = any(
+            (name == "ssl.client.auth" or name.endswith(".ssl.client.auth")) and text.strip() != "none"
+            for name, text in given.items()
+        )
+        return any(one.startswith("SASL") or (one == "SSL" and by_certificate) for one in self.protocols)
+
+
+def authorizer_without_authentication(exposure: Exposure) -> Iterator[str]:
+    if exposure.has_authorizer and not exposure.authenticates:
+        yield (
+            "authorizer.class.name is set, but no listener authenticates clients: all of them are User:ANONYMOUS; "
+            "use SASL_PLAINTEXT, SASL_SSL, or SSL with ssl.client.auth=required"
+        )
+
+
+def authorizer_without_super_users(exposure: Exposure) -> Iterator[str]:
+    if exposure.has_authorizer and not exposure.config.given.get("super.users", "").strip("; "):
+        yield (
+            "authorizer.class.name is set without super.users: only ACLs that are already stored allow a client to "
+            "administer ACLs; set super.users=User:NAME"
+        )
+
+
+def acls_without_authorizer(exposure: Exposure) -> Iterator[str]:
+    if exposure.acl_count and not exposure.has_authorizer:
+        yield (
+            f"{exposure.acl_count} ACLs are stored, but without authorizer.class.name none of them is enforced; set "
+            "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+        )
+
+
+RULES: tuple[Callable[[Exposure], Iterator[str]], ...] = (
+    authorizer_without_authentication,
+    authorizer_without_super_users,
+    acls_without_authorizer,
+)
+
+
+def security_warnings(exposure: Exposure) -> list[str]:
+    """Returns the warnings, each one line that says what is open and what to do. Raises ConfigError with all of them if
+    the operator asked for `--strict-security`."""
+    lines = [line for rule in RULES for line in rule(exposure)]
+    if lines and exposure.config.strict_security:
+        raise ConfigError(f"--strict-security: {'; '.join(lines)}")
+    return lines
