@@ -443,30 +443,32 @@ def refused_heartbeats(script: Script) -> None:
 def a_modern_member_through_its_life(script: Script) -> None:
     topic, group = script.topic("modern", 3), script.group("modern")
     topic_id = script.topic_id(topic)
-    modern(script, group, subscribed_topic_names=[topic])
+    epoch = modern(script, group, subscribed_topic_names=[topic]).member_epoch
     owned = [{"topic_id": topic_id, "partitions": [0, 1, 2]}]
-    stay(script, group, "member-a", 1)
-    stay(script, group, "member-a", 1, topic_partitions=owned)
+    stay(script, group, "member-a", epoch)
+    stay(script, group, "member-a", epoch, topic_partitions=owned)
     script.ask("ConsumerGroupDescribe", 1, group_ids=[group], include_authorized_operations=True)
-    stay(script, group, "member-a", 2)
+    stay(script, group, "member-a", epoch + 1)
+    stay(script, group, "member-a", epoch - 1)
     stay(script, group, "member-a", 0)
-    stay(script, group, "stranger", 1)
-    stay(script, group, "member-a", 1, instance_id="i")
+    stay(script, group, "stranger", epoch)
+    stay(script, group, "member-a", epoch, instance_id="i")
     script.ask("DescribeGroups", 6, groups=[group])
     script.ask("DeleteGroups", 2, groups_names=[group])
     for version in (8, 9):
-        fields = commit_fields(group, None, topic, member_id="member-a", generation_id_or_member_epoch=1)
-        script.ask("OffsetCommit", version, **fields)
-    for epoch in (0, 2):
         fields = commit_fields(group, None, topic, member_id="member-a", generation_id_or_member_epoch=epoch)
+        script.ask("OffsetCommit", version, **fields)
+    for wrong in (0, epoch - 1, epoch + 1):
+        fields = commit_fields(group, None, topic, member_id="member-a", generation_id_or_member_epoch=wrong)
         script.ask("OffsetCommit", 9, **fields)
-    script.ask("OffsetCommit", 9, **commit_fields(group, None, topic, member_id="x", generation_id_or_member_epoch=1))
+    fields = commit_fields(group, None, topic, member_id="x", generation_id_or_member_epoch=epoch)
+    script.ask("OffsetCommit", 9, **fields)
     script.ask("OffsetCommit", 9, **commit_fields(group, None, topic))
-    for member_id, epoch in (("member-a", 1), ("member-a", 2), ("x", 1), (None, -1)):
+    for member_id, at in (("member-a", epoch), ("member-a", epoch + 1), ("x", epoch), (None, -1)):
         script.ask(
             "OffsetFetch",
             9,
-            groups=[{"group_id": group, "topics": None, "member_id": member_id, "member_epoch": epoch}],
+            groups=[{"group_id": group, "topics": None, "member_id": member_id, "member_epoch": at}],
         )
     script.ask("OffsetDelete", 0, **delete_fields(group, topic, 0))
     stay(script, group, "member-a", -1)
@@ -484,20 +486,20 @@ def a_second_modern_member_gets_its_share(script: Script) -> None:
     topic_id = script.topic_id(topic)
     for assignor, name in (("uniform", "u"), ("range", "r")):
         each = f"{group}-{name}"
-        modern(script, each, subscribed_topic_names=[topic], server_assignor=assignor)
+        epoch = modern(script, each, subscribed_topic_names=[topic], server_assignor=assignor).member_epoch
         modern(script, each, subscribed_topic_names=[topic], server_assignor=assignor, member_id="member-b")
-        wait_for_assignment(script, each, "member-b", 2)
-        first = stay(script, each, "member-a", 1)
-        kept = partitions_of(first) or [0, 1]
-        stay(script, each, "member-b", 2)
+        wait_for_assignment(script, each, "member-b", epoch + 1)
+        kept = [{"topic_id": topic_id, "partitions": partitions_of(stay(script, each, "member-a", epoch))}]
+        stay(script, each, "member-b", epoch + 1)  # nothing is free yet
         script.ask("ConsumerGroupDescribe", 1, group_ids=[each])
-        stay(script, each, "member-a", 1, topic_partitions=[{"topic_id": topic_id, "partitions": kept}])
-        stay(script, each, "member-b", 2)
-        stay(script, each, "member-a", 2)
-        stay(script, each, "member-a", 1)  # its answer was lost
+        stay(script, each, "member-a", epoch, topic_partitions=kept)
+        stay(script, each, "member-b", epoch + 1)
+        stay(script, each, "member-a", epoch + 1)
+        stay(script, each, "member-a", epoch, topic_partitions=kept)  # its answer was lost
+        stay(script, each, "member-a", epoch)
         script.ask("ConsumerGroupDescribe", 1, group_ids=[each])
         stay(script, each, "member-a", -1)
-        wait_for_assignment(script, each, "member-b", 3)
+        wait_for_assignment(script, each, "member-b", epoch + 2)
         script.ask("ConsumerGroupDescribe", 1, group_ids=[each])
 
 

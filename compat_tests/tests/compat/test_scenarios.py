@@ -19,7 +19,7 @@ LATER = {"A11"}
 def rows_of_the_list() -> set[str]:
     """The ids of docs/SEMANTICS.md."""
     text = (ROOT / "docs" / "SEMANTICS.md").read_text()
-    return set(re.findall(r"^\| ([ABCD]\d+) \|", text, re.MULTILINE))
+    return set(re.findall(r"^\| ([ABCDFGH]\d+) \|", text, re.MULTILINE))
 
 
 def test_every_row_of_the_list_has_a_scenario() -> None:

@@ -1,0 +1,69 @@
+"""Bugs of administration and configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka_shim.compat.tests.compat.planted import caught_by
+
+
+@caught_by("f1-validation-creates-nothing", "topics after the validation")
+def validation_creates_the_topic() -> None:
+    from kafka_shim.api import k19_create_topics
+    from kafka_shim.protocol.messages.create_topics_request import CreateTopicsRequest
+
+    right = k19_create_topics.handle
+
+    async def really(context: Any, request: CreateTopicsRequest) -> Any:
+        request.validate_only = False
+        return await right(context, request)
+
+    k19_create_topics.handle = really
+
+
+@caught_by("f2-deleted-records-are-gone", "the first offset")
+def deleted_records_stay() -> None:
+    from kafka_shim.errors import ErrorCode, KafkaError
+    from kafka_shim.storage.log import PartitionLog
+
+    def unchanged(log: PartitionLog, offset: int) -> int:
+        if offset > log.high_watermark:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        return log.high_watermark if offset == -1 else offset
+
+    PartitionLog.delete_records_before = unchanged  # type: ignore[method-assign]
+
+
+@caught_by("g1-an-option-tells-its-source", "source of max.message.bytes")
+def every_source_is_the_default() -> None:
+    from kafka_shim.api import k32_describe_configs
+
+    right = k32_describe_configs._entry
+
+    def from_nowhere(entry: Any, request: Any) -> Any:
+        answer = right(entry, request)
+        answer.config_source = 5
+        return answer
+
+    k32_describe_configs._entry = from_nowhere
+
+
+@caught_by("g1-an-option-tells-its-source", "synonyms of max.message.bytes")
+def the_last_synonym_is_missing() -> None:
+    from kafka_shim.api import k32_describe_configs
+
+    right = k32_describe_configs._entry
+
+    def shorter(entry: Any, request: Any) -> Any:
+        answer = right(entry, request)
+        answer.synonyms = answer.synonyms[:-1]
+        return answer
+
+    k32_describe_configs._entry = shorter
+
+
+@caught_by("g2-a-changed-option-is-in-force", "the smaller max.message.bytes is in force: not within")
+def a_change_reaches_no_log() -> None:
+    from kafka_shim.storage.log import PartitionLog
+
+    PartitionLog.configure = lambda log, config: None  # type: ignore[method-assign]
