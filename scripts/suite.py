@@ -189,6 +189,14 @@ def alone() -> list[Step]:
     return [pytest("alone", *UNIT_TREES, "compat_tests/tests", "-m", "alone and not soak", "--timeout=600")]
 
 
+def mutation() -> list[Step]:
+    """The long form: the seeded sample of mutants, and its figure."""
+    return [
+        Step("map of the tests", [str(PYTHON), "-m", "mutation", "map"]),
+        Step("mutants", [str(PYTHON), "-m", "mutation", "run", "--all"]),
+    ]
+
+
 def soak() -> list[Step]:
     return [pytest("soak", *UNIT_TREES, "compat_tests/tests", "spark/tests", "-m", "soak", "--timeout=7200")]
 
@@ -205,6 +213,7 @@ LAYERS: dict[str, Callable[[], list[Step]]] = {
     "quick-unit": quick_unit,
     "quick-rest": quick_rest,
     "coverage": coverage,
+    "mutation": mutation,
     "soak": soak,
 }
 # The layers of a form: first those for the two lanes, the longest first so that both lanes end together, then those
@@ -212,7 +221,7 @@ LAYERS: dict[str, Callable[[], list[Step]]] = {
 FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "test": (("lint", "clients", "spark", "compat", "unit", "pythons", "asan"), ("alone",)),
     "quick": (("quick-unit", "quick-rest"), ()),
-    "soak": ((), ("coverage", "soak")),
+    "soak": ((), ("coverage", "mutation", "soak")),
 }
 LANES = 2
 

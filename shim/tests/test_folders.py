@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 FORBIDDEN = {
     "targets": ("kafka_shim.compat", "kafka_shim.spark", "bench"),
     "bench": ("kafka_shim.compat",),
+    "mutation": ("kafka_shim",),
     "spark": ("kafka_shim.compat", "bench"),
     "compat_tests": ("kafka_shim.spark", "bench"),
 }

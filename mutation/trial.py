@@ -1,0 +1,127 @@
+"""Runs the tests that touch a mutant on it: in a copy of the tree, in a process of their own, until one fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mutation.mutants import Mutant
+    from mutation.testmap import TestMap
+    from mutation.tree import Tree
+
+# A test that was never late takes a multiple of its time on a busy machine; a mutant that loops takes all of it.
+CPU_S = 20
+TIMES_SLOWER = 4
+WALL_S = 60
+TEST_TIMEOUT_S = 25
+
+KILLED, SURVIVED, UNTESTED, TIMED_OUT, NOT_BUILT = "killed", "survived", "no test", "timed out", "not buildable"
+# A mutant on which the tests hang or burn their time was noticed.
+NOTICED = (KILLED, TIMED_OUT)
+
+
+@dataclass
+class Trial:
+    """What came of one mutant. `tests` ran or could have run; `killer` noticed it and said `reason`."""
+
+    name: str
+    path: str
+    line: int
+    function: str
+    operator: str
+    text: str
+    outcome: str
+    tests: int = 0
+    killer: str = ""
+    reason: str = ""
+    seconds: float = 0.0
+
+    def row(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def attempt(mutant: Mutant, tree: Tree, tests: TestMap, budget_s: float, chosen: list[str] | None = None) -> Trial:
+    """Runs one mutant. Of the tests that touch it only those run whose time fits into `budget_s`; `chosen` replaces
+    them.
+    """
+    began = time.monotonic()
+    trial = Trial(mutant.name, mutant.path, mutant.line, mutant.function, mutant.operator, mutant.text, UNTESTED)
+    order = chosen if chosen is not None else within(tests, tests.touching(mutant, tree.path), budget_s)
+    trial.tests = len(order)
+    if not order:
+        return trial
+    target = tree.path / mutant.path
+    right = target.read_bytes()
+    modules = tree.modules_of(mutant.path) if mutant.path.startswith("cext/") else []
+    try:
+        target.write_bytes(mutant.applied(right))
+        if modules and tree.build(modules):
+            trial.outcome = NOT_BUILT
+        else:
+            _run(trial, tree, order, sum(tests.seconds.get(test, 1.0) for test in order))
+    finally:
+        target.write_bytes(right)
+        tree.put_back(modules)
+    trial.seconds = round(time.monotonic() - began, 2)
+    return trial
+
+
+def within(tests: TestMap, order: list[str], budget_s: float) -> list[str]:
+    chosen, total = [], 0.0
+    for test in order:
+        total += tests.seconds.get(test, 1.0)
+        if total > budget_s and chosen:
+            break
+        chosen.append(test)
+    return chosen
+
+
+def _run(trial: Trial, tree: Tree, order: list[str], expected_s: float) -> None:
+    listed, verdict = tree.path / "build" / "chosen.json", tree.path / "build" / "verdict.json"
+    listed.write_text(json.dumps(order))
+    verdict.unlink(missing_ok=True)
+    files = list(dict.fromkeys(test.partition("::")[0] for test in order))
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "mutation.plugin", "-p", "no:cacheprovider"]
+    command += ["-m", "", f"--timeout={TEST_TIMEOUT_S}", "--no-header", *files]
+    environment = tree.environment(
+        MUTATION_TESTS=str(listed),
+        MUTATION_VERDICT=str(verdict),
+        MUTATION_CPU_S=str(int(CPU_S + TIMES_SLOWER * expected_s)),
+    )
+    process = subprocess.Popen(
+        command,
+        cwd=tree.path,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=WALL_S + 2 * TIMES_SLOWER * expected_s)
+    except subprocess.TimeoutExpired:
+        output = ""
+    finally:
+        # What the tests started must not outlive the mutant.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    if verdict.exists():
+        told = json.loads(verdict.read_text())
+        trial.outcome, trial.killer, trial.reason = KILLED, told["test"], told["reason"]
+    elif process.returncode == 0:
+        trial.outcome = SURVIVED
+    elif process.returncode in (-signal.SIGKILL, -signal.SIGXCPU):
+        trial.outcome = TIMED_OUT
+    else:
+        last = [line for line in output.splitlines() if line.strip()][-1:]
+        trial.outcome, trial.reason = KILLED, f"exit status {process.returncode}: {''.join(last)[:200]}"
