@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 
+from kafka_shim.targets import class_archive
 from kafka_shim.targets.kafka_jars import ROOT, classpath
 
 TYPE_CHECKING = False
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # Small and quick to start, because a tool runs for a second or two beside the broker.
-JVM_OPTIONS = ("-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+JVM_OPTIONS = ("-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 CLASSES = ROOT / ".cache" / "java-classes"
 
 LOG4J = """\
@@ -42,10 +43,19 @@ def log4j_configuration(level: str = "info") -> Path:
     return path
 
 
-def command(main_class: str, *arguments: str, level: str = "warn", extra: tuple[Path, ...] = ()) -> list[str]:
-    """Returns the command line of a Java main class with Kafka's jars (and `extra` folders before them)."""
+def command(
+    main_class: str,
+    *arguments: str,
+    level: str = "warn",
+    extra: tuple[Path, ...] = (),
+    options: tuple[str, ...] | None = None,
+) -> list[str]:
+    """Returns the command line of a Java main class with Kafka's jars (and `extra` folders behind them). `options`
+    replace those of the archive of classes.
+    """
     log4j = f"-Dlog4j2.configurationFile={log4j_configuration(level)}"
-    return ["java", *JVM_OPTIONS, log4j, "-cp", classpath(*extra), main_class, *arguments]
+    archive = class_archive.options() if options is None else options
+    return ["java", *JVM_OPTIONS, *archive, log4j, "-cp", classpath(*extra), main_class, *arguments]
 
 
 def run(
@@ -55,9 +65,10 @@ def run(
     timeout_s: float = 60,
     check: bool = True,
     extra: tuple[Path, ...] = (),
+    options: tuple[str, ...] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Runs a main class until it ends. Raises ToolError with its output if `check` and the status is not 0."""
-    line = command(main_class, *arguments, extra=extra)
+    line = command(main_class, *arguments, extra=extra, options=options)
     try:
         done = subprocess.run(line, input=stdin, capture_output=True, timeout=timeout_s, check=False)
     except subprocess.TimeoutExpired as slow:

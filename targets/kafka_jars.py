@@ -33,8 +33,10 @@ def kafka_libs() -> Path:
 
 
 def classpath(*extra: Path) -> str:
-    """A ``java -cp`` value with every jar, and before them ``extra`` folders or jars."""
-    return os.pathsep.join([*(str(path) for path in extra), f"{kafka_libs()}/*"])
+    """A ``java -cp`` value with every jar, and behind them ``extra`` folders or jars: an archive of classes is valid
+    for a class path that begins with the archive's.
+    """
+    return os.pathsep.join([f"{kafka_libs()}/*", *(str(path) for path in extra)])
 
 
 def _fetch() -> None:
