@@ -124,10 +124,11 @@ def audit_with_planted(
     return found, counts(wanted.tolerated)
 
 
-def test_200000_records_are_clean_and_planted_anomalies_among_them_are_found(
-    compiled: SparkSession, shim: str, name: str
+@pytest.mark.parametrize("count", [20_000, pytest.param(200_000, marks=pytest.mark.soak)])
+def test_many_records_are_clean_and_planted_anomalies_among_them_are_found(
+    compiled: SparkSession, shim: str, name: str, count: int
 ) -> None:
-    audit_at_size(compiled, shim, name, 200_000)
+    audit_at_size(compiled, shim, name, count)
 
 
 @pytest.mark.soak

@@ -16,7 +16,7 @@ from kafka_shim.targets import make
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("kind", "orders", "per_batch", "sink"),
-    [("shim", 100_000, 15_000, stream.FOREACH_BATCH), ("kafka-native", 30_000, 4_000, stream.DATA_SOURCE)],
+    [("shim", 30_000, 4_000, stream.FOREACH_BATCH), ("kafka-native", 30_000, 4_000, stream.DATA_SOURCE)],
 )
 def test_three_kills_leave_each_order_once(scratch: Path, kind: str, orders: int, per_batch: int, sink: str) -> None:
     with make(kind) as target:
