@@ -1,11 +1,11 @@
 """Runs layers of the test suite and prints their counts at the end.
 
-``suite.py test`` runs every layer of ``make test``: two lanes take the layers in turn, so that both cores are busy, and
-tests that measure time run alone at the end. ``suite.py quick`` is for development: lint, the unit tests and one matrix
-of clients in under 3 minutes. ``suite.py soak`` runs the long forms. ``suite.py lint unit`` runs these layers one after
-the other. Arguments after ``--`` go to pytest. A failed layer does not stop the others; the exit status says whether
-all passed. JUnit files and the layers' output are in ``build/reports``; ``summary.txt`` there contains the closing
-line.
+``suite.py test`` runs every layer of ``make test``: three lanes take the layers in turn, because much of a layer with
+brokers and clients is waiting (KAFKA_SHIM_LANES sets another number), and tests that measure time run alone at the end.
+``suite.py quick`` is for development: lint, the unit tests and one matrix of clients in under 3 minutes. ``suite.py
+soak`` runs the long forms. ``suite.py lint unit`` runs these layers one after the other. Arguments after ``--`` go to
+pytest. A failed layer does not stop the others; the exit status says whether all passed. JUnit files and the layers'
+output are in ``build/reports``; ``summary.txt`` there contains the closing line.
 """
 
 from __future__ import annotations
@@ -168,16 +168,23 @@ def asan() -> list[Step]:
     ]
 
 
+def compat_trees(name: str, *folders: str) -> list[Step]:
+    trees = (f"compat_tests/tests/{folder}" for folder in folders)
+    return [pytest(name, *trees, "--timeout=600", "-m", "not soak and not alone")]
+
+
 def clients() -> list[Step]:
-    """Real clients and tools on the shim, kills under load, and the same conversations held with Apache Kafka."""
-    names = ("clients", "admin", "groups", "transactions", "crash")
-    trees = (f"compat_tests/tests/{name}" for name in names)
-    return [pytest("clients", *trees, "--timeout=600", "-m", "not soak and not alone")]
+    """Real clients and tools on the shim, and the same conversations held with Apache Kafka."""
+    return compat_trees("clients", "clients", "admin")
+
+
+def groups() -> list[Step]:
+    """Groups and transactions of real clients, and kills under load."""
+    return compat_trees("groups", "groups", "transactions", "crash")
 
 
 def compat() -> list[Step]:
-    names = ("compat", "containers", "upstream")
-    return [pytest("compat", *(f"compat_tests/tests/{name}" for name in names), "-m", "not soak and not alone")]
+    return compat_trees("compat", "compat", "containers", "upstream")
 
 
 def spark() -> list[Step]:
@@ -207,6 +214,7 @@ LAYERS: dict[str, Callable[[], list[Step]]] = {
     "pythons": pythons,
     "asan": asan,
     "clients": clients,
+    "groups": groups,
     "compat": compat,
     "spark": spark,
     "alone": alone,
@@ -216,14 +224,14 @@ LAYERS: dict[str, Callable[[], list[Step]]] = {
     "mutation": mutation,
     "soak": soak,
 }
-# The layers of a form: first those for the two lanes, the longest first so that both lanes end together, then those
-# that run alone.
+# The layers of a form: first those for the lanes, the longest first so that the lanes end together, then those that run
+# alone.
 FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "test": (("lint", "clients", "spark", "compat", "unit", "pythons", "asan"), ("alone",)),
+    "test": (("lint", "spark", "compat", "clients", "groups", "unit", "pythons", "asan"), ("alone",)),
     "quick": (("quick-unit", "quick-rest"), ()),
     "soak": ((), ("coverage", "mutation", "soak")),
 }
-LANES = 2
+LANES = int(os.environ.get("KAFKA_SHIM_LANES", "3"))
 
 
 @dataclass

@@ -26,7 +26,7 @@ def test_a_sample_of_the_points(harness: CrashHarness) -> None:
     print(f"killed at {SAMPLE} of {sum(counts.values())} points ({counts})")
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_a_sample_of_deaths_while_resuming(harness: CrashHarness) -> None:
     pairs = random.Random(21).sample(list(every_pair(harness.counts())), 6)
     deaths = [harness.run(*pair) for pair in pairs]
@@ -45,7 +45,7 @@ STOCK_KILLS = (
 )
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(300)
 def test_a_stock_client_at_the_steps(harness: CrashHarness) -> None:
     """B21 on librdkafka."""
     assert [harness.run(kill, stock_client=True) for kill in STOCK_KILLS] == [1] * len(STOCK_KILLS)
