@@ -32,7 +32,6 @@ class BrokerDefaults:
     max_connections_per_ip: int = 2147483647
     max_connections_per_ip_overrides: str = ""
     connections_max_idle_ms: int = 600000
-    request_timeout_ms: int = 30000
 
     # --- security
     authorizer_class_name: str = ""
@@ -41,8 +40,6 @@ class BrokerDefaults:
     log_dirs: tuple[str, ...] = ("./kafka-shim-data",)
     metadata_log_dir: str | None = None
     log_flush_offset_checkpoint_interval_ms: int = 60000
-    log_flush_start_offset_checkpoint_interval_ms: int = 60000
-    replica_high_watermark_checkpoint_interval_ms: int = 5000
     log_retention_check_interval_ms: int = 300000
     log_initial_task_delay_ms: int = 30000
     metadata_log_max_record_bytes_between_snapshots: int = 20971520
@@ -74,21 +71,15 @@ class BrokerDefaults:
     log_index_size_max_bytes: int = 10485760
     log_flush_interval_messages: int = MAX_INT64
     log_flush_interval_ms: int = MAX_INT64
-    log_preallocate: bool = False
     log_message_timestamp_type: str = "CreateTime"
     log_message_timestamp_before_max_ms: int = MAX_INT64
     log_message_timestamp_after_max_ms: int = 3600000
     message_max_bytes: int = 1048588
-    unclean_leader_election_enable: bool = False
-    log_local_retention_bytes: int = -2
-    log_local_retention_ms: int = -2
 
     # --- compaction
     log_cleaner_enable: bool = True
-    log_cleaner_threads: int = 1
     log_cleaner_backoff_ms: int = 15000
     log_cleaner_dedupe_buffer_size: int = 134217728
-    log_cleaner_io_buffer_size: int = 524288
     log_cleaner_io_buffer_load_factor: float = 0.9
     log_cleaner_io_max_bytes_per_second: float = 1.7976931348623157e308
     log_cleaner_delete_retention_ms: int = 86400000
@@ -110,7 +101,6 @@ class BrokerDefaults:
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = 10000
     transaction_remove_expired_transaction_cleanup_interval_ms: int = 3600000
     transaction_partition_verification_enable: bool = True
-    transaction_two_phase_commit_enable: bool = False
     add_partitions_to_txn_retry_backoff_ms: int = 20
     add_partitions_to_txn_retry_backoff_max_ms: int = 100
 
@@ -121,7 +111,6 @@ class BrokerDefaults:
     offsets_topic_num_partitions: int = 50
     offsets_topic_segment_bytes: int = 104857600
     offsets_topic_compression_codec: int = 0
-    offsets_commit_timeout_ms: int = 5000
     group_coordinator_rebalance_protocols: tuple[str, ...] = ("classic", "consumer", "streams")
     group_initial_rebalance_delay_ms: int = 0  # Kafka: 3000; 0 here, so that no group waits for more members
     group_min_session_timeout_ms: int = 6000

@@ -20,7 +20,6 @@ DOCS = {
     "max.connections.per.ip": "Open connections from one address; further ones are closed at once.",
     "max.connections.per.ip.overrides": "Limits for single addresses, ADDRESS:COUNT each.",
     "connections.max.idle.ms": "A connection without requests for this long is closed.",
-    "request.timeout.ms": "How long an inner step of a request may take at most.",
     # --- security
     "authorizer.class.name": "Decides who may do what: Kafka's StandardAuthorizer or a Python class; none: all may.",
     # --- data directories
@@ -28,8 +27,6 @@ DOCS = {
     "log.dirs": "The data directories; new partitions go to the one with the fewest.",
     "metadata.log.dir": "Which of log.dirs holds the metadata log; unset, the first.",
     "log.flush.offset.checkpoint.interval.ms": "How often recovery points are written.",
-    "log.flush.start.offset.checkpoint.interval.ms": "How often log start offsets are written.",
-    "replica.high.watermark.checkpoint.interval.ms": "How often high watermarks are written.",
     "log.retention.check.interval.ms": "How often retention looks for segments to delete.",
     "log.initial.task.delay.ms": "How long after the start the periodic tasks of the logs begin.",
     "metadata.log.max.record.bytes.between.snapshots": "Bytes of metadata records after which a snapshot is due.",
@@ -62,20 +59,16 @@ DOCS = {
     "min.cleanable.dirty.ratio": "The share of uncompacted bytes at which compaction starts.",
     "min.compaction.lag.ms": "How long a record is kept out of compaction.",
     "min.insync.replicas": "Replicas that must have a batch for acks=all; never more than there are, here one.",
-    "preallocate": "Whether a segment's file is made at its full size.",
     "retention.bytes": "The size of a partition over which its oldest segments go; -1 for no limit.",
     "retention.ms": "The age over which segments go; -1 for no limit.",
     "segment.bytes": "The size at which a segment is closed and the next begun.",
     "segment.index.bytes": "The largest index of a segment; a full one closes it.",
     "segment.jitter.ms": "The most that a random share is taken off segment.ms, so that segments do not roll together.",
     "segment.ms": "The age at which a segment is closed even if it is not full.",
-    "unclean.leader.election.enable": "Kept for Apache Kafka on this directory; with one replica there is no choice.",
     # --- compaction
     "log.cleaner.enable": "Whether compaction runs.",
-    "log.cleaner.threads": "Threads that compact.",
     "log.cleaner.backoff.ms": "How long compaction rests when there is nothing to do.",
     "log.cleaner.dedupe.buffer.size": "Memory for keys while a partition is compacted.",
-    "log.cleaner.io.buffer.size": "Memory for records while a partition is compacted.",
     "log.cleaner.io.buffer.load.factor": "How full the memory for keys may become.",
     "log.cleaner.io.max.bytes.per.second": "The most that compaction reads and writes in a second.",
     # --- fetch
@@ -91,7 +84,6 @@ DOCS = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "How often overdue transactions are aborted.",
     "transaction.remove.expired.transaction.cleanup.interval.ms": "How often unused transactional ids are forgotten.",
     "transaction.partition.verification.enable": "Whether a Produce checks that its partition is in the transaction.",
-    "transaction.two.phase.commit.enable": "Whether producers may prepare transactions (KIP-939).",
     "add.partitions.to.txn.retry.backoff.ms": "The pause before a Produce tries again to join its transaction.",
     "add.partitions.to.txn.retry.backoff.max.ms": "How long a Produce tries to join its transaction.",
     # --- groups
@@ -101,7 +93,6 @@ DOCS = {
     "offsets.topic.num.partitions": "Partitions of __consumer_offsets when it is made.",
     "offsets.topic.segment.bytes": "The largest segment of __consumer_offsets.",
     "offsets.topic.compression.codec": "The codec of batches in __consumer_offsets, 0 for none.",
-    "offsets.commit.timeout.ms": "How long a commit of offsets may take.",
     "group.coordinator.rebalance.protocols": "The kinds of groups that are served.",
     "group.initial.rebalance.delay.ms": "How long an empty group waits for more members: 0 here, 3 s in Kafka.",
     "group.min.session.timeout.ms": "The shortest session timeout that a member may ask for.",

@@ -10,8 +10,8 @@ from kafka_shim.config.table import (
     BROKER_OPTIONS,
     SYNONYMS,
     UNIMPLEMENTED_SECURITY,
-    UNIMPLEMENTED_STORAGE,
     nearest,
+    refusal,
 )
 
 TYPE_CHECKING = False
@@ -91,15 +91,16 @@ def parse_broker(config: BrokerConfig, options: Mapping[str, str]) -> None:
                 continue
             raise ConfigError(f"{name} is not an option of Kafka{nearest(name, BROKER_OPTIONS)}")
         value = option.parse(text)
-        if text.strip() != (option.default or ""):
-            if known in UNIMPLEMENTED_SECURITY:
-                raise ConfigError(f"{name} needs security, which is not implemented yet; leave it out")
-            if known in UNIMPLEMENTED_STORAGE:
-                raise ConfigError(f"{name} needs tiered storage, which is not implemented yet; leave it out")
-        if option.has_effect and known == name:
+        if option.is_default(text.strip()) and known == name:
             values[name] = value
-        else:
+            continue
+        missing = refusal(known)
+        if missing is not None:
+            raise ConfigError(f"{name.removesuffix(known)}{missing}; leave it out")
+        if option.idle_reason or known != name:
             idle.append(name)
+        else:
+            values[name] = value
     config.given = dict(options)
     if idle:
         config.warnings.append(f"without effect here: {', '.join(sorted(idle))}")
@@ -109,7 +110,7 @@ def parse_broker(config: BrokerConfig, options: Mapping[str, str]) -> None:
 def apply_dynamic(config: BrokerConfig, options: Mapping[str, str]) -> None:
     """Replace the dynamic options of `config`. An option that `options` no longer has gets the given value or the
     default."""
-    changed = {name for name in (*config.dynamic, *options) if _has_effect(name)}
+    changed = {name for name in (*config.dynamic, *options) if _is_read(name)}
     config.dynamic = dict(options)
     texts = {**config.given, **options}
     for name in changed:
@@ -119,9 +120,9 @@ def apply_dynamic(config: BrokerConfig, options: Mapping[str, str]) -> None:
     _apply(config, {name: BROKER_OPTIONS[name].parse(texts[name]) for name in changed | behind if name in texts})
 
 
-def _has_effect(name: str) -> bool:
+def _is_read(name: str) -> bool:
     option = BROKER_OPTIONS.get(name)
-    return option is not None and option.has_effect
+    return option is not None and not option.idle_reason
 
 
 def _apply(config: BrokerConfig, values: Mapping[str, Any]) -> None:

@@ -7,8 +7,8 @@ option or asks for one; a start with defaults does without.
 
 from __future__ import annotations
 
-from kafka_shim.config import generated_rows
-from kafka_shim.config.defaults import BrokerDefaults, ConfigError
+from kafka_shim.config import effects, generated_rows
+from kafka_shim.config.defaults import ConfigError
 from kafka_shim.config.docs import DOCS
 
 TYPE_CHECKING = False
@@ -55,9 +55,6 @@ SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
     "local.retention.bytes": (("log.local.retention.bytes", 1),),
 }
 
-# Broker options that have synonyms, which `parse.py` resolves.
-_RESOLVED = frozenset(name for synonyms in SYNONYMS.values() for name, _ in synonyms) | {"log.dir", "log.dirs"}
-
 # Security options that this version does not implement. A value other than the default prevents the start.
 UNIMPLEMENTED_SECURITY = frozenset(
     {
@@ -98,6 +95,16 @@ UNIMPLEMENTED_STORAGE = frozenset(
 )
 
 
+def refusal(name: str) -> str | None:
+    """Return what is missing for a value other than the default of this option, or None."""
+    if name in UNIMPLEMENTED_SECURITY:
+        return f"{name} needs security, which is not implemented yet"
+    if name in UNIMPLEMENTED_STORAGE:
+        return f"{name} needs tiered storage, which is not implemented yet"
+    reason = effects.REFUSED.get(name)
+    return f"{name}: {reason}" if reason else None
+
+
 class Option:
     """One option: its facts, its documentation, and `parse`, which validates a text as Kafka does."""
 
@@ -105,7 +112,7 @@ class Option:
         "check",
         "default",
         "doc",
-        "has_effect",
+        "idle_reason",
         "importance",
         "is_internal",
         "is_required",
@@ -114,7 +121,7 @@ class Option:
         "update",
     )
 
-    def __init__(self, row: tuple[str | None, ...], doc: str, has_effect: bool) -> None:
+    def __init__(self, row: tuple[str | None, ...], doc: str, idle_reason: str = "") -> None:
         name, kind, default, check, importance, update = row[:6]
         self.name: str = name or ""
         self.kind: str = kind or ""
@@ -124,8 +131,15 @@ class Option:
         self.importance: str = importance or ""
         self.update: str = update or ""
         self.is_internal = len(row) > 6
-        self.doc = doc
-        self.has_effect = has_effect
+        # Why the option has no effect here, or an empty string.
+        self.idle_reason = idle_reason
+        self.doc = f"Without effect here: {idle_reason}." if idle_reason else doc
+
+    def is_default(self, text: str) -> bool:
+        """Whether this valid text means the default."""
+        if self.default is None:
+            return not text
+        return self.parse(text) == self.parse(self.default)
 
     @property
     def is_sensitive(self) -> bool:
@@ -234,31 +248,34 @@ _RANGES = {
 }
 
 
-def _broker_option(row: tuple[str | None, ...]) -> Option:
+def _option(row: tuple[str | None, ...], idle: dict[str, str]) -> Option:
     name = row[0] or ""
-    topic_option = _TOPIC_OPTION_OF.get(name)
-    has_effect = name in _RESOLVED or hasattr(BrokerDefaults, name.replace(".", "_"))
-    return Option(row, DOCS.get(name) or DOCS.get(topic_option or "", ""), has_effect)
+    return Option(row, DOCS.get(name) or DOCS.get(_TOPIC_OPTION_OF.get(name, ""), ""), idle.get(name, ""))
+
+
+def _options(rows: Iterable[tuple[str | None, ...]], reasons: dict[str, tuple[str, ...]]) -> dict[str, Option]:
+    idle = effects.by_name(reasons)
+    return {row[0] or "": _option(row, idle) for row in rows}
 
 
 _TOPIC_OPTION_OF = {broker: topic for topic, synonyms in SYNONYMS.items() for broker, _ in synonyms}
-BROKER_OPTIONS = {row[0] or "": _broker_option(row) for row in generated_rows.BROKER}
-TOPIC_OPTIONS = {
-    row[0] or "": Option(row, DOCS.get(row[0] or "", ""), row[0] in DOCS or row[0] == "internal.segment.bytes")
-    for row in generated_rows.TOPIC
-}
-GROUP_OPTIONS = {row[0] or "": Option(row, DOCS.get(row[0] or "", ""), row[0] in DOCS) for row in generated_rows.GROUP}
-CLIENT_METRICS_OPTIONS = {row[0] or "": Option(row, "", False) for row in generated_rows.CLIENT_METRICS}
+BROKER_OPTIONS = _options(generated_rows.BROKER, effects.BROKER_IDLE)
+TOPIC_OPTIONS = _options(generated_rows.TOPIC, effects.TOPIC_IDLE)
+GROUP_OPTIONS = _options(generated_rows.GROUP, effects.GROUP_IDLE)
+CLIENT_METRICS_OPTIONS = _options(generated_rows.CLIENT_METRICS, effects.CLIENT_METRICS_IDLE)
 # Broker options that can only be stored dynamically, not set in server.properties (QuotaConfig.brokerQuotaConfigs).
 # `kafka-reassign-partitions --throttle` sets them. DescribeConfigs returns those that are stored.
-QUOTA_OPTIONS = {
-    name: Option((name, "LONG", str(2**63 - 1), "[0,...]", "MEDIUM", CLUSTER_WIDE), "", False)
-    for name in (
-        "follower.replication.throttled.rate",
-        "leader.replication.throttled.rate",
-        "replica.alter.log.dirs.io.max.bytes.per.second",
-    )
-}
+QUOTA_OPTIONS = _options(
+    (
+        (name, "LONG", str(2**63 - 1), "[0,...]", "MEDIUM", CLUSTER_WIDE)
+        for name in (
+            "follower.replication.throttled.rate",
+            "leader.replication.throttled.rate",
+            "replica.alter.log.dirs.io.max.bytes.per.second",
+        )
+    ),
+    effects.BROKER_IDLE,
+)
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

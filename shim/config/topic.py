@@ -29,8 +29,6 @@ class TopicConfig:
         "flush_messages",
         "flush_ms",
         "index_interval_bytes",
-        "local_retention_bytes",
-        "local_retention_ms",
         "max_compaction_lag_ms",
         "max_message_bytes",
         "message_timestamp_after_max_ms",
@@ -40,14 +38,12 @@ class TopicConfig:
         "min_compaction_lag_ms",
         "min_insync_replicas",
         "overrides",
-        "preallocate",
         "retention_bytes",
         "retention_ms",
         "segment_bytes",
         "segment_index_bytes",
         "segment_jitter_ms",
         "segment_ms",
-        "unclean_leader_election_enable",
     )
 
     def __init__(self, broker: BrokerDefaults, overrides: Mapping[str, str] | None = None) -> None:
@@ -63,8 +59,6 @@ class TopicConfig:
         self.flush_messages: int = broker.log_flush_interval_messages
         self.flush_ms: int = broker.log_flush_interval_ms
         self.index_interval_bytes: int = broker.log_index_interval_bytes
-        self.local_retention_bytes: int = broker.log_local_retention_bytes
-        self.local_retention_ms: int = broker.log_local_retention_ms
         self.max_compaction_lag_ms: int = broker.log_cleaner_max_compaction_lag_ms
         self.max_message_bytes: int = broker.message_max_bytes
         self.message_timestamp_after_max_ms: int = broker.log_message_timestamp_after_max_ms
@@ -73,14 +67,12 @@ class TopicConfig:
         self.min_cleanable_dirty_ratio: float = broker.log_cleaner_min_cleanable_ratio
         self.min_compaction_lag_ms: int = broker.log_cleaner_min_compaction_lag_ms
         self.min_insync_replicas: int = broker.min_insync_replicas
-        self.preallocate: bool = broker.log_preallocate
         self.retention_bytes: int = broker.log_retention_bytes
         self.retention_ms: int = broker.log_retention_ms
         self.segment_bytes: int = broker.log_segment_bytes
         self.segment_index_bytes: int = broker.log_index_size_max_bytes
         self.segment_jitter_ms: int = broker.log_roll_jitter_ms
         self.segment_ms: int = broker.log_roll_ms
-        self.unclean_leader_election_enable: bool = broker.unclean_leader_election_enable
         self.overrides: Mapping[str, str] = overrides or {}
         for name, text in self.overrides.items():
             self._set(name, text)

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from kafka_shim.config import (
     BROKER_OPTIONS,
-    CLIENT_METRICS_OPTIONS,
-    GROUP_OPTIONS,
-    TOPIC_OPTIONS,
 )
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.config_checks import (
@@ -23,6 +20,7 @@ from kafka_shim.metadata.config_checks import (
     invalid,
 )
 from kafka_shim.metadata.features import ELR_VERSION
+from kafka_shim.metadata.idle_options import TABLES
 from kafka_shim.metadata.image import RESOURCE_BROKER, RESOURCE_CLIENT_METRICS, RESOURCE_GROUP, RESOURCE_TOPIC
 from kafka_shim.metadata.topics import check_name
 from kafka_shim.protocol.records.clear_elr_record import ClearElrRecord
@@ -33,18 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from kafka_shim.config import Option
     from kafka_shim.metadata.store import MetadataStore
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 _OPERATIONS = {SET: "SET", DELETE: "DELETE", APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 
-TABLES: dict[int, dict[str, Option]] = {
-    RESOURCE_TOPIC: TOPIC_OPTIONS,
-    RESOURCE_BROKER: BROKER_OPTIONS,
-    RESOURCE_CLIENT_METRICS: CLIENT_METRICS_OPTIONS,
-    RESOURCE_GROUP: GROUP_OPTIONS,
-}
 MIN_ISR = "min.insync.replicas"
 # The longest value in the metadata log, in UTF-16 units (Short.MAX_VALUE).
 MAX_VALUE_LENGTH = 0x7FFF

@@ -285,6 +285,7 @@ class MetadataStore:
             partitions = topics.partition_records(topic_id, 0, replicas, self.node_id, directory_id)
             records += topics.topic_records(name, topic_id, options, partitions)
         self.commit(records)
+        self._warn_of_idle([record for record in records if isinstance(record, ConfigRecord)])
         made = [self.image.topics[name] for name, _, _ in new]
         failures = []
         for topic in made:
@@ -365,6 +366,7 @@ class MetadataStore:
             return
         self.commit(records)
         options = [record for record in records if isinstance(record, ConfigRecord)]
+        self._warn_of_idle(options)
         changed = {(record.resource_type, record.resource_name) for record in options}
         if any(kind == RESOURCE_BROKER for kind, _ in changed):
             self._broker_options_changed()
@@ -376,6 +378,13 @@ class MetadataStore:
                     topic_hook(name, self.topic_config(name))
             for hook in self.on_config_changed:
                 hook(kind, name)
+
+    def _warn_of_idle(self, options: Sequence[ConfigRecord]) -> None:
+        if options:
+            from kafka_shim.metadata.idle_options import idle_options
+
+            for line in idle_options(options):
+                logger.warning("%s", line)
 
     def _broker_options_changed(self) -> None:
         if self._options.apply_broker_options():

@@ -128,3 +128,32 @@ def test_options_that_another_version_stored_are_ignored_and_said(tmp_path, capl
         "retention.ms",
         "ssl.keystore.location",
     ]
+
+
+IDLE = {
+    "topic": ("preallocate", "true"),
+    "broker": ("num.io.threads", "3"),
+    "all-brokers": ("leader.replication.throttled.rate", "7"),
+    "group": ("share.isolation.level", "read_committed"),
+    "client-metrics": ("interval.ms", "5000"),
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_an_option_without_effect_is_named_when_it_is_altered(tmp_path, caplog, level):
+    kind, name, table = LEVELS[level]
+    option, value = IDLE[level]
+    with opened(tmp_path) as store:
+        store.create_topic("t")
+        store.alter_configs(decide_incremental(store, kind, name, [(option, SET, table[option].default)]))
+        assert "without effect" not in caplog.text
+        store.alter_configs(decide_incremental(store, kind, name, [(option, SET, value)]))
+    lines = [record.getMessage() for record in caplog.records if "without effect" in record.getMessage()]
+    resource = {"broker": "broker 1", "all-brokers": "broker", "client-metrics": "client metrics m"}
+    assert lines == [f"without effect here: {option} of {resource.get(level, f'{level} {name}')}"]
+
+
+def test_an_option_without_effect_is_named_when_a_topic_is_created_with_it(tmp_path, caplog):
+    with opened(tmp_path) as store:
+        store.create_topics([("t", [[1]], {"preallocate": "true", "retention.ms": "5"})])
+    assert "without effect here: preallocate of topic t" in caplog.messages
