@@ -44,8 +44,9 @@ class Clock:
         loop."""
         raise NotImplementedError
 
-    def every(self, interval_ms: float, action: Callable[[], object]) -> Timer:
-        """Run `action` on the loop every `interval_ms`, also after it raised."""
+    def every(self, interval_ms: float, action: Callable[[], object], first_ms: float | None = None) -> Timer:
+        """Run `action` on the loop every `interval_ms`, also after it raised; the first time after `first_ms`, if
+        that is given."""
         raise NotImplementedError
 
     async def sleep_ms(self, delay_ms: float) -> None:
@@ -115,8 +116,8 @@ class RealClock(Clock):
         loop = self._loop or asyncio.get_running_loop()
         return loop.call_later(max(delay_ms, 0) / 1000, callback, *args)
 
-    def every(self, interval_ms: float, action: Callable[[], object]) -> Timer:
-        return _Repeating(self, interval_ms, action)
+    def every(self, interval_ms: float, action: Callable[[], object], first_ms: float | None = None) -> Timer:
+        return _Repeating(self, interval_ms, action, interval_ms if first_ms is None else first_ms)
 
 
 class _Repeating:
@@ -124,11 +125,11 @@ class _Repeating:
 
     __slots__ = ("_action", "_clock", "_interval_ms", "_timer")
 
-    def __init__(self, clock: Clock, interval_ms: float, action: Callable[[], object]) -> None:
+    def __init__(self, clock: Clock, interval_ms: float, action: Callable[[], object], first_ms: float) -> None:
         self._clock = clock
         self._interval_ms = interval_ms
         self._action = action
-        self._timer = clock.call_later(interval_ms, self._run)
+        self._timer = clock.call_later(first_ms, self._run)
 
     def _run(self) -> None:
         self._timer = self._clock.call_later(self._interval_ms, self._run)
@@ -208,9 +209,9 @@ class VirtualClock(Clock):
             self._push(delay_ms, timer)
         return timer
 
-    def every(self, interval_ms: float, action: Callable[[], object]) -> Timer:
+    def every(self, interval_ms: float, action: Callable[[], object], first_ms: float | None = None) -> Timer:
         timer = _VirtualTimer(action, (), interval_ms)
-        self._push(interval_ms, timer)
+        self._push(interval_ms if first_ms is None else first_ms, timer)
         return timer
 
     def _push(self, delay_ms: float, timer: _VirtualTimer) -> None:

@@ -24,10 +24,10 @@ class Scheduler:
         self._clock = clock
         self._tasks: dict[str, Timer] = {}
 
-    def every(self, name: str, interval_ms: float, action: Callable[[], object]) -> None:
-        """Run `action` each time the interval has passed."""
+    def every(self, name: str, interval_ms: float, action: Callable[[], object], first_ms: float | None = None) -> None:
+        """Run `action` each time the interval has passed; the first time after `first_ms`, if that is given."""
         self.cancel(name)
-        self._tasks[name] = self._clock.every(interval_ms, action)
+        self._tasks[name] = self._clock.every(interval_ms, action, first_ms)
 
     def after(self, name: str, delay_ms: float, action: Callable[..., object], *args: Any) -> None:
         """Run `action(*args)` once, after the delay."""

@@ -9,7 +9,6 @@ from kafka_shim.config.table import (
     AUTHORIZER_OPTIONS,
     BROKER_OPTIONS,
     SYNONYMS,
-    UNIMPLEMENTED_SECURITY,
     nearest,
     refusal,
 )

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# As in Kafka, the offset map uses 24 bytes per key. Kafka divides the buffer among its cleaner threads.
-LOAD_FACTOR = 0.9
 # A partition whose round failed is tried again after a pause, which doubles up to this limit.
 LONGEST_PAUSE_MS = 3600 * 1000
 
@@ -244,7 +242,7 @@ class Cleaner:
             candidate.uncleanable_offset,
             now_ms=self._services.clock.now_ms(),
             map_bytes=config.log_cleaner_dedupe_buffer_size,
-            load_factor=LOAD_FACTOR,
+            load_factor=config.log_cleaner_io_buffer_load_factor,
             throttle=self._throttle,
             is_cancelled=lambda: self._stopping or log.is_closed or log.is_offline,
         )

@@ -42,9 +42,9 @@ class ScheduledTasks:
 
     def start(self, config: BrokerConfig) -> None:
         """Start the timers. With the real clock it needs a running event loop."""
-        every = self.scheduler.every
-        every("retention", config.log_retention_check_interval_ms, self._retain_in_slices)
-        every("checkpoint", config.log_flush_offset_checkpoint_interval_ms, self._checkpoints.write_aside)
+        every, first_ms = self.scheduler.every, config.log_initial_task_delay_ms
+        every("retention", config.log_retention_check_interval_ms, self._retain_in_slices, first_ms)
+        every("checkpoint", config.log_flush_offset_checkpoint_interval_ms, self._checkpoints.write_aside, first_ms)
         every("expiry", config.producer_id_expiration_check_interval_ms, self._expire_producers_now)
         services = self._services
         services.flush_wished = self._look_at_flushes
