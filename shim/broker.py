@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kafka_shim.metrics import Metrics
     from kafka_shim.network_send import SendMemory
     from kafka_shim.protocol.messages.metadata_response import MetadataResponseTopic
+    from kafka_shim.quota.quotas import Quotas
     from kafka_shim.security.acl import Authorizer
     from kafka_shim.security.acl_control import AclControl
     from kafka_shim.security.audit_log import AuditLog
@@ -46,6 +47,7 @@ class Broker:
         "node_id",
         "parked",
         "producer_ids",
+        "quotas",
         "receive_memory",
         "send_memory",
         "stopping",
@@ -76,6 +78,8 @@ class Broker:
         self.acls: AclControl | None = None
         # True once a clean stop has begun: requests in purgatory are then completed at once.
         self.stopping = False
+        # The client quotas; None until there is one.
+        self.quotas: Quotas | None = None
         # topic id -> (offset of the metadata log, the topic's part of a Metadata response): cached until the metadata
         # changes.
         self.described_topics: dict[bytes, tuple[tuple[int, int], MetadataResponseTopic]] = {}

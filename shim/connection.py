@@ -20,6 +20,7 @@ from kafka_shim.errors import DisconnectError
 from kafka_shim.memory_pool import LARGE_BYTES
 from kafka_shim.network_send import NetworkSend, shows_files
 from kafka_shim.session import Session
+from kafka_shim.waiters import Waiter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -267,6 +268,8 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
             return
         if reply is None:
+            if self.session.muted_ms:
+                self._mute()
             return
         if reply.parts is not None:
             try:
@@ -274,6 +277,8 @@ class Connection(asyncio.BufferedProtocol):
             finally:
                 if reply.follow_up is not None:
                     self._dispatcher.run(reply.follow_up)
+            if self.session.muted_ms:
+                self._mute()
             return
         assert reply.waiting is not None
         self._is_abandonable = reply.is_abandonable
@@ -301,6 +306,28 @@ class Connection(asyncio.BufferedProtocol):
             return
         if answer is not None:
             self._send(answer)
+        if self.session.muted_ms:
+            self._mute()
+        else:
+            self.proceed()
+
+    def _mute(self) -> None:
+        """Handle no request for the session's throttle time (KIP-219). The response under way is sent meanwhile."""
+        if not self.is_closing:
+            self._is_abandonable = True
+            self._task = asyncio.get_running_loop().create_task(self._stay_muted(self.session.muted_ms))
+        self.session.muted_ms = 0
+
+    async def _stay_muted(self, muted_ms: int) -> None:
+        broker = self._dispatcher.broker
+        waiter = Waiter(broker.clock)
+        broker.parked.add(waiter)  # a stop ends the wait
+        try:
+            await waiter.wait(muted_ms)
+        finally:
+            broker.parked.discard(waiter)
+            self._task = None
+        self.last_active_ms = broker.clock.monotonic_ms()
         self.proceed()
 
     # --- sending

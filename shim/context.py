@@ -5,6 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.broker import Broker
+    from kafka_shim.quota.request_throttle import RequestThrottle
     from kafka_shim.session import Listener, Session
 
 
@@ -20,6 +21,7 @@ class Context:
         "correlation_id",
         "received_ms",
         "session",
+        "throttle",
     )
 
     def __init__(
@@ -39,6 +41,8 @@ class Context:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.received_ms = received_ms
+        # Counts what the request uses, while a client has a quota.
+        self.throttle: RequestThrottle | None = None
 
     def note_member(self, group_id: str, member_id: str) -> None:
         """The connection speaks for this member, which lives as long as it while a virtual clock is moved for clients

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 
-from kafka_shim.api import TABLE, Api
+from kafka_shim.api import TABLE, Api, ThrottleClass
 from kafka_shim.authorization import require_on_cluster
 from kafka_shim.cext.headers import RequestHeaderParser
 from kafka_shim.cext.messages import decode_prefix, encode_response_frame
@@ -107,6 +107,8 @@ class Dispatcher:
         context = Context(broker, session, api_key, version, correlation_id, client_id, broker.clock.now_ms())
         if logger.isEnabledFor(logging.DEBUG):
             _log(context, api, request)
+        if broker.quotas is not None and broker.quotas.is_enabled:
+            context.throttle = broker.quotas.throttle(session.principal, client_id, len(frame))
         requests = broker.metrics.requests
         requests[api_key] = requests.get(api_key, 0) + 1
         try:
@@ -123,9 +125,13 @@ class Dispatcher:
         except Exception as error:
             response = self._fail(context, api, request, error)
         if response is None:
+            if context.throttle is not None:
+                _charge(context, api, None)
             return None
         if isinstance(response, api.response):
             return Reply(self._encode(context, response))
+        if context.throttle is not None:
+            context.throttle.wait()
         if not isinstance(response, Outcome):
             waiting = self._complete(context, api, request, response)
             return Reply(None, waiting=waiting, is_abandonable=api.is_abandonable)
@@ -166,7 +172,11 @@ class Dispatcher:
             response = self._fail(context, api, request, error)
         if isinstance(response, Outcome):
             return await self._complete_flushed(context, api, request, response)
-        return None if response is None else self._encode(context, response)
+        if response is None:
+            if context.throttle is not None:
+                _charge(context, api, None)
+            return None
+        return self._encode(context, response)
 
     def _complete_flushed(
         self, context: Context, api: Api, request: Any, outcome: Outcome[Any]
@@ -185,6 +195,8 @@ class Dispatcher:
         return self._encode(context, response)
 
     def _encode(self, context: Context, response: Any) -> Parts:
+        if context.throttle is not None:
+            _charge(context, TABLE[context.api_key], response)
         if self.broker.faults.armed:
             self.broker.faults.reach("response.ready", api_key=context.api_key, client_id=context.client_id)
         return encode_response_frame(context.correlation_id, response, context.api_version)
@@ -199,6 +211,22 @@ class Dispatcher:
             self.broker.metrics.errors_unexpected += 1
             logger.error("%s version %d failed", api.name, context.api_version, exc_info=error)
         return failure(api, context.api_version, request, code, message)
+
+
+def _charge(context: Context, api: Api, response: Any | None) -> None:
+    """Count what the request used against the client's quotas. The response says for how long the client is throttled,
+    and the connection is muted for that time (KIP-219). `response` is None for a Produce with acks=0."""
+    throttle = context.throttle
+    if throttle is None or api.throttle is ThrottleClass.EXEMPT:
+        return
+    if api.throttle is ThrottleClass.PRODUCE:
+        throttle_ms = throttle.charge_produce(is_answered=response is not None)
+    else:
+        throttle_ms = throttle.charge()
+    if throttle_ms:
+        context.session.muted_ms = throttle_ms
+        if hasattr(response, "throttle_time_ms"):
+            response.throttle_time_ms = throttle_ms  # type: ignore[union-attr]
 
 
 def _unsupported_api_versions(correlation_id: int) -> Parts:

@@ -78,6 +78,7 @@ class Server:
             metadata.start()
             undo.append(metadata.stop)
             self._secure()
+            self._limit_clients()
             logs.start(metadata.lookup)
             metadata.create_missing_logs()
             self._start_coordinators(undo)
@@ -113,6 +114,14 @@ class Server:
             broker.audit_log = AuditLog(authorizer)
             if hasattr(authorizer, "change_acls"):
                 broker.acls = AclControl(broker.metadata, broker.clock, authorizer)
+
+    def _limit_clients(self) -> None:
+        """Take over the stored client quotas. A start without any imports nothing for them."""
+        broker = self.broker
+        if broker.metadata.image.quotas:
+            from kafka_shim.quota.quotas import quotas_of
+
+            broker.quotas = quotas_of(None, broker.config, broker.clock, broker.metadata.image.quotas)
 
     def _start_coordinators(self, undo: list[Callable[[], None]]) -> None:
         """Start the group coordinator first: the markers of a resumed transaction commit or abort pending offsets."""

@@ -29,6 +29,7 @@ class Session:
         "local_host",
         "local_port",
         "members",
+        "muted_ms",
         "peer_host",
         "peer_port",
         "principal",
@@ -46,6 +47,8 @@ class Session:
         self.client_software_version = "unknown"
         # (group id, member id) of what this connection sent heartbeats for; known under a virtual clock alone.
         self.members: set[tuple[str, str]] = set()
+        # For how long nothing is read from the connection after the response under way (KIP-219).
+        self.muted_ms = 0
 
     def advertised(self) -> tuple[str, int]:
         """Returns the (host, port) for this client in Metadata, FindCoordinator and DescribeCluster."""

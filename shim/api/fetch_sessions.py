@@ -63,19 +63,22 @@ class CachedPartition:
         self.current_leader_epoch = asked.current_leader_epoch
         self.last_fetched_epoch = asked.last_fetched_epoch
 
+    def tells(self, answer: PartitionData, size_bytes: int) -> bool:
+        """Returns whether an incremental response must contain this partition."""
+        return (
+            size_bytes > 0
+            or self.high_watermark != answer.high_watermark
+            or self.log_start_offset != answer.log_start_offset
+            or answer.error_code != ErrorCode.NONE
+            or answer.diverging_epoch.epoch >= 0
+        )
+
     def update_response(self, answer: PartitionData, size_bytes: int) -> bool:
-        """Returns whether an incremental response must contain this partition, and remembers what it says (Kafka:
-        maybeUpdateResponseData)."""
-        tells = size_bytes > 0 or answer.error_code != ErrorCode.NONE or answer.diverging_epoch.epoch >= 0
-        if self.high_watermark != answer.high_watermark:
-            self.high_watermark = answer.high_watermark
-            tells = True
-        if self.log_start_offset != answer.log_start_offset:
-            self.log_start_offset = answer.log_start_offset
-            tells = True
-        if answer.error_code != ErrorCode.NONE:
-            # The next response without an error must contain the partition too.
-            self.high_watermark = -1
+        """Returns what `tells` does, and remembers what the response says (Kafka: maybeUpdateResponseData)."""
+        tells = self.tells(answer, size_bytes)
+        # After an error the next response without one must contain the partition too.
+        self.high_watermark = -1 if answer.error_code != ErrorCode.NONE else answer.high_watermark
+        self.log_start_offset = answer.log_start_offset
         return tells
 
 
@@ -124,6 +127,12 @@ class FetchContext:
         self.error = error
         # The session that continues, and its epoch while this request is its newest.
         self.session_id, self.epoch = (NO_SESSION, -1) if session is None else (session.session_id, session.epoch)
+
+    def told(self, reads: list[PartitionRead]) -> list[PartitionRead]:
+        """Returns what `update` does, and remembers nothing."""
+        if self.session is None:
+            return reads
+        return [read for read in reads if read.asked.tells(read.answer, read.size_bytes)]
 
     def update(self, reads: list[PartitionRead]) -> list[PartitionRead]:
         """Returns the partitions that the response contains. The session, or the one to be created, remembers them

@@ -11,8 +11,11 @@ followers. v16 node endpoints (never sent here).
 
 from __future__ import annotations
 
+from struct import Struct
+
 from kafka_shim.api.fetch_reads import READ_COMMITTED, READ_UNCOMMITTED, UNKNOWN, read_partitions
 from kafka_shim.api.fetch_sessions import FIRST_WITH_TOPIC_IDS
+from kafka_shim.cext.messages import encode_response_frame
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.fetch_request import FetchRequest
 from kafka_shim.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
@@ -25,11 +28,14 @@ if TYPE_CHECKING:
     from kafka_shim.api.fetch_reads import FetchReads, PartitionRead
     from kafka_shim.api.fetch_sessions import FetchContext
     from kafka_shim.context import Context
+    from kafka_shim.quota.request_throttle import RequestThrottle
 
 KEY, MIN, MAX = 1, 4, 18
 REQUEST, RESPONSE = FetchRequest, FetchResponse
 # A waiting fetch is cancelled when its client disconnects.
 ABANDONABLE = True
+
+_read_length = Struct(">i").unpack_from
 
 
 def handle(context: Context, request: FetchRequest) -> FetchResponse | Coroutine[Any, Any, FetchResponse]:
@@ -39,6 +45,11 @@ def handle(context: Context, request: FetchRequest) -> FetchResponse | Coroutine
         return FetchResponse(error_code=fetch.error)
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED) and _reads_something(context, fetch):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
+    if context.throttle is not None:
+        # More would never be sent (ClientQuotaManager.maxValueInQuotaWindow).
+        most_bytes = context.throttle.most_fetched_bytes()
+        if most_bytes is not None and most_bytes < request.max_bytes:
+            request.max_bytes = int(most_bytes)
     reads = read_partitions(context, request, fetch)
     if (
         reads.has_news
@@ -85,20 +96,36 @@ def _reads_something(context: Context, fetch: FetchContext) -> bool:
 
 def _answer(context: Context, fetch: FetchContext, reads: FetchReads) -> FetchResponse:
     broker = context.broker
-    broker.metrics.fetched_bytes += reads.size_bytes
     session = fetch.session
     if session is not None and session.epoch != fetch.epoch:
         # Another request of this session came in between: this one is a duplicate whose response nobody reads.
         return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=fetch.session_id)
-    response = FetchResponse()
-    response.session_id = fetch.session_id
+    if context.throttle is not None and _is_over_quota(context, context.throttle, fetch, reads):
+        return FetchResponse(session_id=fetch.session_id)
+    broker.metrics.fetched_bytes += reads.size_bytes
+    session_id = fetch.session_id
     entries = reads.entries
     if session is not None:
         entries = fetch.update(entries)
     elif fetch.opens_session:
         fetch.update(entries)
-        response.session_id = broker.fetch_sessions.open(fetch.partitions, fetch.by_id, broker.clock.monotonic_ms())
-    if reads.has_news:
+        session_id = broker.fetch_sessions.open(fetch.partitions, fetch.by_id, broker.clock.monotonic_ms())
+    return _response(session_id, entries, reads.has_news)
+
+
+def _is_over_quota(context: Context, throttle: RequestThrottle, fetch: FetchContext, reads: FetchReads) -> bool:
+    """Count the response against the client's quotas. Over quota the client gets an empty one, and reads the same
+    records later (ClientQuotaManager.unrecordQuotaSensor)."""
+    response = _response(fetch.session_id, fetch.told(reads.entries), reads.has_news)
+    parts = encode_response_frame(context.correlation_id, response, context.api_version)
+    frame_bytes: int = _read_length(parts[0])[0]
+    return throttle.charge_fetch(frame_bytes) > 0
+
+
+def _response(session_id: int, entries: list[PartitionRead], has_news: bool) -> FetchResponse:
+    response = FetchResponse()
+    response.session_id = session_id
+    if has_news:
         entries = sorted(entries, key=_is_unknown)  # Kafka lists unknown partitions last
     topic: str | bytes | None = None
     partitions: list[PartitionData] = []

@@ -3,8 +3,8 @@
 Each topic succeeds or fails by itself. All that succeed are one batch of the metadata log, which is fsynced before the
 response. v5 returns the effective options, v7 the topic id. `validate_only` returns the same and changes nothing.
 Duplicate names, and `__cluster_metadata`, are INVALID_REQUEST. A timeout of 0 or less is REQUEST_TIMED_OUT for every
-topic, and nothing is created. Any other timeout is long enough, because nothing waits. Not implemented: the partition
-mutation quota, `create.topic.policy.class.name`.
+topic, and nothing is created. Any other timeout is long enough, because nothing waits. From v6 a topic over the
+partition mutation quota (KIP-599) is THROTTLING_QUOTA_EXCEEDED. Not implemented: `create.topic.policy.class.name`.
 """
 
 from __future__ import annotations
@@ -52,10 +52,13 @@ async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopics
         accepted = [topic for topic in accepted if topic.name not in denied]
     counts = [len(topic.assignments) or topic.num_partitions for topic in accepted]
     topics.check_request_size(counts, context.broker.config.num_partitions)
+    quota = None if context.throttle is None else context.throttle.mutation_quota(is_strict=context.api_version >= 6)
     new = []
     for topic in accepted:
         try:
             replicas, options = _decide(metadata, topic)
+            if quota is not None:
+                quota.record(len(replicas))
         except KafkaError as err:
             response.topics.append(_failed(topic.name, err.code, err.message))
         else:

@@ -3,7 +3,7 @@
 Deletes topics by name, from v6 also by topic id. Synchronous: once the response is sent, the names are free and the ids
 unknown. v5 adds the error message. With `delete.topic.enable=false`: TOPIC_DELETION_DISABLED (below v3
 INVALID_REQUEST). A timeout of 0 or less is REQUEST_TIMED_OUT, and nothing is deleted. Kafka shuffles the results; here
-they are in order. Not implemented: the partition mutation quota.
+they are in order. From v5 a topic over the partition mutation quota (KIP-599) is THROTTLING_QUOTA_EXCEEDED.
 """
 
 from __future__ import annotations
@@ -41,11 +41,14 @@ async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopics
         disabled = _deletion_disabled(context.api_version)
         response.responses = [_failed(name, topic_id, disabled) for name, topic_id in wanted]
         return response
+    quota = None if context.throttle is None else context.throttle.mutation_quota(is_strict=context.api_version >= 5)
     for name, topic_id, outcome in _authorized(context, _resolve(metadata.image, wanted)):
         if isinstance(outcome, KafkaError):
             response.responses.append(_failed(name, topic_id, outcome))
             continue
         try:
+            if quota is not None:
+                quota.record(len(metadata.topic(outcome).partitions))
             metadata.delete_topic(outcome, later=True)
         except KafkaError as err:
             response.responses.append(_failed(outcome, topic_id, err))

@@ -1,8 +1,8 @@
 """CreatePartitions (key 37), versions 0-3.
 
 Adds partitions to topics. Each topic succeeds or fails by itself. `validate_only` changes nothing. A duplicate name is
-INVALID_REQUEST. A timeout of 0 or less is REQUEST_TIMED_OUT, and nothing is changed. Not implemented: the partition
-mutation quota.
+INVALID_REQUEST. A timeout of 0 or less is REQUEST_TIMED_OUT, and nothing is changed. From v3 a topic
+over the partition mutation quota (KIP-599) is THROTTLING_QUOTA_EXCEEDED.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ async def handle(context: Context, request: CreatePartitionsRequest) -> CreatePa
     ]
     once = [name for name, times in names.items() if times == 1]
     allowed = authorized(context, AclOperation.ALTER, ResourceType.TOPIC, once)
+    quota = None if context.throttle is None else context.throttle.mutation_quota(is_strict=context.api_version >= 3)
     for topic in request.topics:
         if names[topic.name] > 1:
             continue
@@ -57,6 +58,7 @@ async def handle(context: Context, request: CreatePartitionsRequest) -> CreatePa
                 assignments=assignments,
                 validate_only=request.validate_only,
                 later=True,
+                quota=None if quota is None else quota.record,
             )
         except KafkaError as err:
             result.error_code = err.code

@@ -49,6 +49,12 @@ class BrokerDefaults:
     metadata_max_retention_bytes: int = 104857600
     metadata_max_retention_ms: int = 604800000
 
+    # --- client quotas
+    quota_window_num: int = 11
+    quota_window_size_seconds: int = 1
+    controller_quota_window_num: int = 11
+    controller_quota_window_size_seconds: int = 1
+
     # --- topics: creation, and the defaults behind TopicConfig
     auto_create_topics_enable: bool = True
     delete_topic_enable: bool = True

@@ -323,10 +323,14 @@ class MetadataStore:
         assignments: Sequence[list[int]] | None = None,
         validate_only: bool = False,
         later: bool = False,
+        quota: Callable[[int], None] | None = None,
     ) -> Topic:
         """Increase the partitions of a topic to `total`. With `later` the logs are created later, and the caller awaits
-        `logs_settled`. Raises the errors of `topics.decide_growth`."""
+        `logs_settled`. `quota` gets the number of new partitions and may refuse them. Raises the errors of
+        `topics.decide_growth` and of `quota`."""
         replicas = topics.decide_growth(self.image, name, total, assignments, self.node_id)
+        if quota is not None:
+            quota(len(replicas))
         topic = self.image.topics[name]
         if validate_only:
             return topic

@@ -1,0 +1,169 @@
+"""Client quotas on both brokers: the same answers to good and bad requests, and the same throttling."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_shim.cext.builder import build
+from kafka_shim.compat.tests.admin.compare import Pair
+from kafka_shim.protocol.messages import alter_client_quotas_request as alter
+from kafka_shim.protocol.messages import create_partitions_request as grow
+from kafka_shim.protocol.messages import create_topics_request as create
+from kafka_shim.protocol.messages import delete_topics_request as delete
+from kafka_shim.protocol.messages import describe_client_quotas_request as describe
+from kafka_shim.targets import requests
+from kafka_shim.wire_client import Connection
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kafka_shim.targets import Target
+
+EXACT, DEFAULT, SPECIFIED = 0, 1, 2
+ANONYMOUS = {"user": "ANONYMOUS"}
+
+
+@pytest.fixture(scope="module")
+def pair(shim: Target, kafka: Target) -> Iterator[Pair]:
+    both = Pair(shim.bootstrap, kafka.bootstrap)
+    yield both
+    both.close()
+
+
+def entry(entity, *operations):
+    return alter.EntryData(
+        entity=[alter.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
+        ops=[alter.OpData(key=key, value=value or 0.0, remove=value is None) for key, value in operations],
+    )
+
+
+RATE = ("producer_byte_rate", 1e12)
+ALTERATIONS = {
+    "a user": [entry({"user": "u"}, RATE, ("consumer_byte_rate", 2e12))],
+    "a user's client": [entry({"user": "u", "client-id": "c"}, RATE)],
+    "defaults": [entry({"user": None, "client-id": None}, ("request_percentage", 1e6))],
+    "default client": [entry({"client-id": None}, ("controller_mutation_rate", 1e6))],
+    "an address": [entry({"ip": "127.0.0.9"}, ("connection_creation_rate", 100000))],
+    "default address": [entry({"ip": None}, ("connection_creation_rate", 100000))],
+    "removed": [entry({"user": "u"}, ("consumer_byte_rate", None))],
+    "removed though absent": [entry({"user": "nobody"}, ("consumer_byte_rate", None))],
+    "the same again": [entry({"user": "u"}, RATE)],
+    "nothing": [],
+    "no operations": [entry({"user": "u"})],
+    "empty entity": [entry({}, RATE)],
+    "unknown type": [entry({"group": "g"}, RATE)],
+    "empty name": [entry({"user": ""}, RATE)],
+    "address and user": [entry({"ip": "127.0.0.1", "user": "u"}, ("connection_creation_rate", 1))],
+    "no address": [entry({"ip": "no such host.invalid"}, ("connection_creation_rate", 1))],
+    "key of another type": [entry({"user": "u"}, ("connection_creation_rate", 1))],
+    "key of another type, address": [entry({"ip": "127.0.0.1"}, RATE)],
+    "unknown key": [entry({"user": "u"}, ("invalid", 1))],
+    "zero": [entry({"user": "u"}, ("producer_byte_rate", 0.0))],
+    "negative": [entry({"user": "u"}, ("request_percentage", -1.0))],
+    "fraction of a long": [entry({"user": "u"}, ("producer_byte_rate", 1.5))],
+    "fraction of a double": [entry({"user": "v"}, ("request_percentage", 1.5))],
+    "too large a long": [entry({"user": "u"}, ("producer_byte_rate", 1e19))],
+    "too large an int": [entry({"ip": "127.0.0.1"}, ("connection_creation_rate", 3e9))],
+    "key twice": [entry({"user": "w"}, RATE, RATE)],
+    "entity twice": [entry({"user": "x"}, RATE), entry({"user": "x"}, ("consumer_byte_rate", 5))],
+    "good beside bad": [entry({"user": "y"}, RATE), entry({"user": "z"}, ("invalid", 1), RATE)],
+}
+
+
+@pytest.mark.parametrize("is_validated", [True, False], ids=["validated", "done"])
+@pytest.mark.parametrize("name", ALTERATIONS)
+def test_alterations_get_kafkas_answers(pair: Pair, name: str, is_validated: bool):
+    request = alter.AlterClientQuotasRequest(entries=ALTERATIONS[name], validate_only=is_validated)
+    assert pair.ask(request, range(2)) == []
+
+
+def component(kind, how, name=None):
+    return describe.ComponentData(entity_type=kind, match_type=how, match=name)
+
+
+FILTERS = {
+    "all": [],
+    "a user": [component("user", EXACT, "u")],
+    "default user": [component("user", DEFAULT)],
+    "any user": [component("user", SPECIFIED)],
+    "any client of a user": [component("user", EXACT, "u"), component("client-id", SPECIFIED)],
+    "any address": [component("ip", SPECIFIED)],
+    "nobody": [component("user", EXACT, "nobody")],
+    "empty type": [component("", SPECIFIED)],
+    "unknown type": [component("group", SPECIFIED)],
+    "type twice": [component("user", SPECIFIED), component("user", EXACT, "u")],
+    "exact without name": [component("user", EXACT)],
+    "default with name": [component("user", DEFAULT, "u")],
+    "any with name": [component("user", SPECIFIED, "u")],
+    "unknown match": [component("user", 9, "u")],
+    "address and user": [component("ip", SPECIFIED), component("user", SPECIFIED)],
+}
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("name", FILTERS)
+def test_filters_get_kafkas_answers(pair: Pair, name: str, strict: bool):
+    """After all alterations."""
+    request = describe.DescribeClientQuotasRequest(components=FILTERS[name], strict=strict)
+    assert pair.ask(request, range(2)) == []
+
+
+class Limited:
+    """A client of one broker under a quota, for the throttle times that it is told."""
+
+    def __init__(self, address: str, key: str, value: float) -> None:
+        self._address = address
+        self._key = key
+        with Connection(address) as admin:
+            told = admin.request(alter.AlterClientQuotasRequest(entries=[entry(ANONYMOUS, (key, value))]), 1)
+            assert told.entries[0].error_code == 0
+        self.client = Connection(address, timeout_s=60)
+
+    def __enter__(self) -> Connection:
+        return self.client
+
+    def __exit__(self, *_: object) -> None:
+        self.client.close()
+        with Connection(self._address) as admin:
+            admin.request(alter.AlterClientQuotasRequest(entries=[entry(ANONYMOUS, (self._key, None))]), 1)
+
+
+def test_produce_and_fetch_are_throttled_as_long_as_on_kafka(shim: Target, kafka: Target):
+    """20 kB at 2 kB a second: what exceeds the window takes its time. A pause of the machine between request and
+    measurement moves it by less than a tenth."""
+    told = []
+    for target in (shim, kafka):
+        with Connection(target.bootstrap) as client:
+            requests.create_topic(client, "limited", 1)
+        with Limited(target.bootstrap, "producer_byte_rate", 2000) as client:
+            produced = client.request(requests.produce("limited", 0, build([(None, b"x" * 21_800, 1, ())])), 9)
+        with Limited(target.bootstrap, "consumer_byte_rate", 2000) as client:
+            # The limit of a window is 20,000 bytes, the first batch is returned whole.
+            fetched = client.request(requests.fetch("limited", 0, 0), 12)
+        assert fetched.responses == []
+        told.append((produced.throttle_time_ms, fetched.throttle_time_ms))
+    for ours, theirs in zip(*told, strict=True):
+        assert theirs > 500
+        assert abs(ours - theirs) <= 0.1 * theirs
+
+
+def test_mutations_are_refused_as_on_kafka(shim: Target, kafka: Target):
+    """The burst is 5.5 tokens, so the second topic of three partitions takes more than there are."""
+    told = []
+    for target in (shim, kafka):
+        with Limited(target.bootstrap, "controller_mutation_rate", 0.5) as client:
+            wanted = [create.CreatableTopic(name=f"m{at}", num_partitions=3, replication_factor=1) for at in range(3)]
+            made = client.request(create.CreateTopicsRequest(topics=wanted, timeout_ms=10_000), 7)
+            steps = [(sorted((one.name, one.error_code, one.error_message) for one in made.topics))]
+            with Connection(target.bootstrap) as other:
+                more = grow.CreatePartitionsTopic(name="m0", count=5, assignments=None)
+                grown = other.request(grow.CreatePartitionsRequest(topics=[more], timeout_ms=10_000), 3)
+                steps.append([(one.name, one.error_code, one.error_message) for one in grown.results])
+            with Connection(target.bootstrap) as other:
+                gone = delete.DeleteTopicsRequest(topics=[delete.DeleteTopicState(name="m0")], timeout_ms=10_000)
+                deleted = other.request(gone, 6)
+                steps.append([(one.name, one.error_code, one.error_message) for one in deleted.responses])
+        told.append((steps, made.throttle_time_ms > 0, grown.throttle_time_ms > 0, deleted.throttle_time_ms > 0))
+    assert told[0] == told[1]
+    assert told[0][1:] == (True, True, True)

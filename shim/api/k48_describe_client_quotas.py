@@ -1,0 +1,41 @@
+"""DescribeClientQuotas (key 48), versions 0-1.
+
+Returns the quotas of the entities that a filter matches (KIP-546). A failure has null entries.
+"""
+
+from __future__ import annotations
+
+from kafka_shim.metadata import client_quotas
+from kafka_shim.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
+from kafka_shim.protocol.messages.describe_client_quotas_response import (
+    DescribeClientQuotasResponse,
+    EntityData,
+    EntryData,
+    ValueData,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.context import Context
+    from kafka_shim.errors import ErrorCode
+
+KEY, MIN, MAX = 48, 0, 1
+REQUEST, RESPONSE = DescribeClientQuotasRequest, DescribeClientQuotasResponse
+
+
+def handle(context: Context, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
+    components = [(one.entity_type, one.match_type, one.match) for one in request.components]
+    entries = [
+        EntryData(
+            entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+            values=[ValueData(key=key, value=value) for key, value in values.items()],
+        )
+        for entity, values in client_quotas.find(context.broker.metadata.image, components, strict=request.strict)
+    ]
+    return DescribeClientQuotasResponse(entries=entries)
+
+
+def failed(
+    request: DescribeClientQuotasRequest, version: int, code: ErrorCode, message: str | None
+) -> DescribeClientQuotasResponse:
+    return DescribeClientQuotasResponse(error_code=code, error_message=message, entries=None)

@@ -1,0 +1,89 @@
+"""All client quotas of a broker (Kafka: QuotaFactory.QuotaManagers)."""
+
+from __future__ import annotations
+
+from kafka_shim.quota.client_quota_manager import ClientQuotaManager
+from kafka_shim.quota.entities import IP, entity_of
+from kafka_shim.quota.rate import Rate, TokenBucket
+from kafka_shim.quota.request_throttle import RequestThrottle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kafka_shim.clock import Clock
+    from kafka_shim.config import BrokerConfig
+    from kafka_shim.quota.entities import Entity
+
+    # (type, name) of each part of an entity -> key -> value, as the metadata image holds them.
+    Stored = Mapping[tuple[tuple[str, str | None], ...], Mapping[str, float]]
+
+PRODUCER_BYTE_RATE = "producer_byte_rate"
+CONSUMER_BYTE_RATE = "consumer_byte_rate"
+REQUEST_PERCENTAGE = "request_percentage"
+CONTROLLER_MUTATION_RATE = "controller_mutation_rate"
+CONNECTION_CREATION_RATE = "connection_creation_rate"
+
+
+class Quotas:
+    """The manager of each resource. `is_enabled` is False while no client has a quota: requests then do without."""
+
+    __slots__ = (
+        "_by_key",
+        "clock",
+        "controller_mutation",
+        "fetch",
+        "is_enabled",
+        "longest_request_throttle_ms",
+        "produce",
+        "request",
+    )
+
+    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
+        self.clock = clock
+        windows = config.quota_window_num, config.quota_window_size_seconds
+        self.produce = ClientQuotaManager(clock, Rate, *windows)
+        self.fetch = ClientQuotaManager(clock, Rate, *windows)
+        # In percent of one thread.
+        self.request = ClientQuotaManager(clock, Rate, *windows)
+        self.controller_mutation = ClientQuotaManager(
+            clock, TokenBucket, config.controller_quota_window_num, config.controller_quota_window_size_seconds
+        )
+        # Kafka never throttles longer than one window for time of request threads.
+        self.longest_request_throttle_ms = config.quota_window_size_seconds * 1000
+        self.is_enabled = False
+        self._by_key = {
+            PRODUCER_BYTE_RATE: self.produce,
+            CONSUMER_BYTE_RATE: self.fetch,
+            REQUEST_PERCENTAGE: self.request,
+            CONTROLLER_MUTATION_RATE: self.controller_mutation,
+        }
+
+    def throttle(self, principal: str, client_id: str | None, size_bytes: int) -> RequestThrottle:
+        """Returns what counts one request, whose time begins now. `principal` is TYPE:NAME."""
+        return RequestThrottle(self, principal, client_id, size_bytes)
+
+    def set_quotas(self, stored: Stored) -> None:
+        """Take over the quotas of the metadata image: at the start, and after each change."""
+        bounds: dict[str, dict[Entity, float]] = {key: {} for key in self._by_key}
+        for parts, values in stored.items():
+            if any(kind == IP for kind, _ in parts):
+                continue
+            for key, value in values.items():
+                # A directory may contain keys of another version.
+                if key in bounds:
+                    bounds[key][entity_of(parts)] = value
+        for key, manager in self._by_key.items():
+            manager.set_quotas(bounds[key])
+        self.is_enabled = any(bounds.values())
+
+
+def quotas_of(quotas: Quotas | None, config: BrokerConfig, clock: Clock, stored: Stored) -> Quotas | None:
+    """Returns the quotas that hold what the metadata image stores: the given ones, or new ones if there are none yet.
+    None if nothing is stored and nothing was: requests then pay nothing for quotas."""
+    if quotas is None:
+        if not stored:
+            return None
+        quotas = Quotas(config, clock)
+    quotas.set_quotas(stored)
+    return quotas

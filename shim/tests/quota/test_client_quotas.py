@@ -1,0 +1,291 @@
+"""Client quotas on a broker with a virtual clock: who may set them, what they do to requests, and what outlives a
+restart."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_shim.embedded import Broker
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.alter_client_quotas_request import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
+from kafka_shim.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kafka_shim.protocol.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
+from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
+from kafka_shim.tests.produced import batch, fetch_request, make_topic, produce_request
+from kafka_shim.wire_client import Connection
+
+TOO_LARGE = "Proposed value for producer_byte_rate is too large for a LONG."
+ANONYMOUS = {"user": "ANONYMOUS"}
+EXACT, DEFAULT, SPECIFIED = 0, 1, 2
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    with Broker(clock="virtual") as running:
+        yield running
+
+
+@pytest.fixture
+def client(broker: Broker) -> Iterator[Connection]:
+    with Connection(broker.bootstrap_servers, timeout_s=60) as connection:
+        yield connection
+
+
+def entry(entity: Mapping[str, str | None], **values: float | None) -> EntryData:
+    return EntryData(
+        entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
+        ops=[OpData(key=key, value=value or 0.0, remove=value is None) for key, value in values.items()],
+    )
+
+
+def alter(client: Connection, *entries: EntryData, **how: Any) -> list[tuple[int, str | None]]:
+    told = client.request(AlterClientQuotasRequest(entries=list(entries), **how), 1)
+    return [(one.error_code, one.error_message) for one in told.entries]
+
+
+def describe(client: Connection, *components: tuple[str, int, str | None], strict: bool = False) -> Any:
+    asked = [ComponentData(entity_type=kind, match_type=how, match=name) for kind, how, name in components]
+    told = client.request(DescribeClientQuotasRequest(components=asked, strict=strict), 1)
+    if told.error_code:
+        return told.error_code, told.error_message, told.entries
+    return {
+        tuple((part.entity_type, part.entity_name) for part in one.entity): {
+            value.key: value.value for value in one.values
+        }
+        for one in told.entries
+    }
+
+
+def is_silent(client: Connection) -> bool:
+    """Whether nothing arrives. The broker has handled what came before: another connection was answered after it."""
+    client._socket.setblocking(False)
+    try:
+        return client._socket.recv(1, socket.MSG_PEEK) == b""
+    except BlockingIOError:
+        return True
+    finally:
+        client._socket.setblocking(True)
+
+
+def answered_after(broker: Broker, client: Connection, throttle_ms: int) -> None:
+    """The connection is muted for exactly this time."""
+    client.send(HeartbeatRequest(group_id="g", member_id="m"), 4)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as other:
+        other.request(HeartbeatRequest(group_id="g", member_id="m"), 4)
+        broker.clock.advance(throttle_ms - 1)
+        other.request(HeartbeatRequest(group_id="g", member_id="m"), 4)
+        assert is_silent(client)
+    broker.clock.advance(1)
+    client.receive(12, 4)
+
+
+# --- what is throttled
+
+
+def test_produce_over_quota_is_served_then_its_connection_is_muted(broker: Broker, client: Connection):
+    make_topic(client, "t")
+    assert alter(client, entry(ANONYMOUS, producer_byte_rate=1000)) == [(0, None)]
+    told = client.request(produce_request("t", 0, batch(b"x" * 19_000)), 9)
+    assert told.responses[0].partition_responses[0].base_offset == 0
+    # All windows but one: 10 seconds. What exceeds 10,000 bytes takes its time.
+    assert 9000 < told.throttle_time_ms < 10_000
+    answered_after(broker, client, told.throttle_time_ms)
+
+
+def test_produce_without_answer_is_counted_and_mutes(broker: Broker, client: Connection):
+    make_topic(client, "t")
+    alter(client, entry(ANONYMOUS, producer_byte_rate=1000))
+    client.send(produce_request("t", 0, batch(b"x" * 20_000), acks=0), 9)
+    client.send(HeartbeatRequest(group_id="g", member_id="m"), 4)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as other:
+        for _ in range(3):
+            other.request(HeartbeatRequest(group_id="g", member_id="m"), 4)
+        assert is_silent(client)
+        broker.clock.advance(11_000)
+        client.receive(12, 4)
+
+
+def test_fetch_over_quota_gets_nothing_and_reads_the_same_later(broker: Broker, client: Connection):
+    make_topic(client, "t")
+    client.request(produce_request("t", 0, batch(b"x" * 9000)), 9)
+    alter(client, entry(ANONYMOUS, consumer_byte_rate=1000))
+    first = client.request(fetch_request({("t", 0): 0}), 12)
+    assert first.throttle_time_ms == 0
+    assert len(first.responses[0].partitions[0].records) > 9000
+    second = client.request(fetch_request({("t", 0): 0}), 12)
+    assert second.responses == []
+    assert second.throttle_time_ms > 0
+    answered_after(broker, client, second.throttle_time_ms)
+    broker.clock.advance(11_000)
+    third = client.request(fetch_request({("t", 0): 0}), 12)
+    assert len(third.responses[0].partitions[0].records) > 9000
+
+
+def test_throttled_fetch_leaves_its_session_as_it_was(broker: Broker, client: Connection):
+    make_topic(client, "t")
+    client.request(produce_request("t", 0, batch(b"x" * 9000)), 9)
+    opened = client.request(fetch_request({("t", 0): 0}, session_epoch=0), 12)
+    alter(client, entry(ANONYMOUS, consumer_byte_rate=100))
+    throttled = client.request(fetch_request({("t", 0): 0}, session_id=opened.session_id, session_epoch=1), 12)
+    assert (throttled.session_id, throttled.responses) == (opened.session_id, [])
+    assert throttled.throttle_time_ms > 0
+    alter_later(broker, entry(ANONYMOUS, consumer_byte_rate=None))
+    again = client.request(fetch_request({}, session_id=opened.session_id, session_epoch=2), 12)
+    assert len(again.responses[0].partitions[0].records) > 9000
+
+
+def alter_later(broker: Broker, *entries: EntryData) -> None:
+    """From a connection of its own, after all throttling is over."""
+    broker.clock.advance(120_000)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as other:
+        assert alter(other, *entries) == [(0, None)] * len(entries)
+
+
+def test_time_of_requests_is_throttled_for_one_window_at_most(client: Connection):
+    alter(client, entry(ANONYMOUS, request_percentage=0.000001))
+    told = client.request(HeartbeatRequest(group_id="g", member_id="m"), 4)
+    assert told.throttle_time_ms == 1000
+
+
+def test_client_without_a_quota_is_not_throttled(client: Connection):
+    make_topic(client, "t")
+    alter(client, entry({"user": "somebody else"}, producer_byte_rate=1, request_percentage=0.000001))
+    told = client.request(produce_request("t", 0, batch(b"x" * 20_000)), 9)
+    assert told.throttle_time_ms == 0
+
+
+def test_muted_connection_does_not_hold_up_a_stop(broker: Broker, client: Connection):
+    make_topic(client, "t")
+    alter(client, entry(ANONYMOUS, producer_byte_rate=1))
+    assert client.request(produce_request("t", 0, batch(b"x" * 20_000)), 9).throttle_time_ms > 1_000_000
+    broker.stop()  # the virtual clock stands still, so a wait for it would never end
+
+
+# --- mutations of partitions
+
+
+def create(client: Connection, *topics: tuple[str, int], version: int, **how: Any) -> tuple[int, list[tuple[int, Any]]]:
+    wanted = [CreatableTopic(name=name, num_partitions=count, replication_factor=1) for name, count in topics]
+    told = client.request(CreateTopicsRequest(topics=wanted, timeout_ms=1000, **how), version)
+    return told.throttle_time_ms, [(one.error_code, one.error_message) for one in told.topics]
+
+
+EXCEEDED = (ErrorCode.THROTTLING_QUOTA_EXCEEDED, None)
+
+
+def test_mutations_over_quota_are_refused_from_the_versions_that_know_the_error(broker: Broker, client: Connection):
+    alter(client, entry(ANONYMOUS, controller_mutation_rate=1))
+    # A burst of 11; the topic that goes below zero is the last one.
+    assert create(client, ("a", 10), ("b", 6), ("c", 1), version=7) == (5000, [(0, None), (0, None), EXCEEDED])
+    with Connection(broker.bootstrap_servers, timeout_s=60) as other:
+        grow = CreatePartitionsRequest(
+            topics=[CreatePartitionsTopic(name="a", count=12, assignments=None)], timeout_ms=1000
+        )
+        told = other.request(grow, 3)
+        assert [(one.error_code, one.error_message) for one in told.results] == [EXCEEDED]
+        assert told.throttle_time_ms == 5000
+    with Connection(broker.bootstrap_servers, timeout_s=60) as other:
+        told = other.request(DeleteTopicsRequest(topics=[DeleteTopicState(name="a")], timeout_ms=1000), 6)
+        assert [(one.error_code, one.error_message) for one in told.responses] == [EXCEEDED]
+    broker.clock.advance(5000)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as other:
+        assert create(other, ("c", 1), version=7) == (0, [(0, None)])
+
+
+def test_older_versions_are_throttled_and_never_refused(broker: Broker, client: Connection):
+    alter(client, entry(ANONYMOUS, controller_mutation_rate=1))
+    assert create(client, ("a", 10), ("b", 6), ("c", 1), version=5) == (6000, [(0, None)] * 3)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as other:
+        told = other.request(DeleteTopicsRequest(topic_names=["b"], timeout_ms=1000), 4)
+        assert (told.throttle_time_ms, told.responses[0].error_code) == (12_000, 0)
+
+
+def test_mutations_that_are_only_validated_count_too(client: Connection):
+    alter(client, entry(ANONYMOUS, controller_mutation_rate=1))
+    assert create(client, ("a", 16), version=7, validate_only=True) == (0, [(0, None)])
+    assert create(client, ("a", 1), version=7) == (5000, [EXCEEDED])
+
+
+# --- the requests themselves
+
+
+def test_what_is_set_is_described_and_removed(client: Connection):
+    alter(
+        client,
+        entry({"user": "u"}, producer_byte_rate=1000, consumer_byte_rate=2000),
+        entry({"user": "u", "client-id": None}, producer_byte_rate=10),
+        entry({"client-id": "c"}, request_percentage=12.5),
+        entry({"ip": "127.0.0.9"}, connection_creation_rate=5),
+    )
+    user = {(("user", "u"),): {"producer_byte_rate": 1000, "consumer_byte_rate": 2000}}
+    both = {(("client-id", None), ("user", "u")): {"producer_byte_rate": 10}}
+    assert describe(client, ("user", EXACT, "u"), strict=True) == user
+    assert describe(client, ("user", EXACT, "u")) == user | both
+    assert describe(client, ("user", SPECIFIED, None), ("client-id", DEFAULT, None)) == both
+    assert describe(client, ("ip", SPECIFIED, None)) == {(("ip", "127.0.0.9"),): {"connection_creation_rate": 5}}
+    assert len(describe(client)) == 4
+    alter(client, entry({"user": "u"}, producer_byte_rate=None, consumer_byte_rate=None))
+    assert describe(client, ("user", EXACT, "u")) == both
+
+
+def test_only_validated_alteration_changes_nothing(client: Connection):
+    assert alter(client, entry(ANONYMOUS, producer_byte_rate=1), validate_only=True) == [(0, None)]
+    assert describe(client) == {}
+    bad = entry(ANONYMOUS, producer_byte_rate=-1)
+    assert alter(client, bad, validate_only=True)[0][0] == ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (entry({}), "Invalid empty client quota entity"),
+        (entry({"group": "g"}, producer_byte_rate=1), "Unhandled client quota entity type: group"),
+        (entry({"user": ""}, producer_byte_rate=1), "Empty user not supported"),
+        (entry({"user": "u"}, connection_creation_rate=1), "Invalid configuration key connection_creation_rate"),
+        (entry({"user": "u"}, producer_byte_rate=0.0), "Quota producer_byte_rate must be greater than 0"),
+        (entry({"user": "u"}, producer_byte_rate=1.5), "producer_byte_rate cannot be a fractional value."),
+        (
+            entry({"user": "u"}, producer_byte_rate=1e19),
+            "Proposed value for producer_byte_rate is too large for a LONG.",
+        ),
+    ],
+)
+def test_bad_alteration_is_refused_and_keeps_nothing(client: Connection, bad: EntryData, reason: str):
+    assert alter(client, bad, entry({"user": "good"}, producer_byte_rate=5)) == [
+        (ErrorCode.INVALID_REQUEST, reason),
+        (0, None),
+    ]
+    assert describe(client) == {(("user", "good"),): {"producer_byte_rate": 5}}
+
+
+def test_bad_value_among_good_ones_keeps_none_of_its_entity(client: Connection):
+    assert alter(client, entry({"user": "u"}, producer_byte_rate=5, consumer_byte_rate=-1))[0][0]
+    assert describe(client) == {}
+
+
+def test_bad_filter_is_refused(client: Connection):
+    code, reason, entries = describe(client, ("user", EXACT, None))
+    assert (code, entries) == (ErrorCode.INVALID_REQUEST, None)
+    assert reason == "Request specified MATCH_TYPE_EXACT, but set match string to null."
+    assert describe(client, ("group", SPECIFIED, None))[0] == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_quotas_outlive_a_restart_and_hold(tmp_path: Path):
+    with Broker(data_dir=tmp_path) as first, Connection(first.bootstrap_servers) as client:
+        alter(client, entry({"user": None}, producer_byte_rate=1000))
+        make_topic(client, "t")
+    with Broker(data_dir=tmp_path) as second, Connection(second.bootstrap_servers) as client:
+        assert describe(client) == {(("user", None),): {"producer_byte_rate": 1000}}
+        assert client.request(produce_request("t", 0, batch(b"x" * 19_000)), 9).throttle_time_ms > 0

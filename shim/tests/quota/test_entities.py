@@ -1,0 +1,83 @@
+"""Which quota holds for a client: the order of precedence (DefaultQuotaCallback)."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_shim.clock import VirtualClock
+from kafka_shim.quota.client_quota_manager import LOOK_EVERY, UNUSED_MS, ClientQuotaManager
+from kafka_shim.quota.entities import ABSENT, DEFAULT, candidates, entity_of, measured_as
+from kafka_shim.quota.rate import Rate
+
+# From the most specific on.
+ORDER = [
+    ("u", "c"),
+    ("u", DEFAULT),
+    ("u", ABSENT),
+    (DEFAULT, "c"),
+    (DEFAULT, DEFAULT),
+    (DEFAULT, ABSENT),
+    (ABSENT, "c"),
+    (ABSENT, DEFAULT),
+]
+
+
+@pytest.mark.parametrize("first", range(len(ORDER)), ids=lambda number: str(ORDER[number]))
+def test_most_specific_quota_holds(first):
+    bounds = {entity: float(number + 1) for number, entity in enumerate(ORDER) if number >= first}
+    manager = ClientQuotaManager(VirtualClock(), Rate, 11, 1)
+    manager.set_quotas(bounds)
+    meter = manager.meter("u", "c")
+    assert meter is not None
+    assert meter.bound == first + 1
+
+
+def test_quota_of_a_user_counts_all_its_clients_together():
+    manager = ClientQuotaManager(VirtualClock(), Rate, 11, 1)
+    manager.set_quotas({("u", ABSENT): 100.0})
+    assert manager.record("u", "c1", 1000) == 0
+    assert manager.record("u", "c2", 1000) == 10_000
+    assert manager.record("other", "c1", 1_000_000) == 0
+
+
+def test_default_of_users_counts_each_user_for_itself():
+    manager = ClientQuotaManager(VirtualClock(), Rate, 11, 1)
+    manager.set_quotas({(DEFAULT, ABSENT): 100.0})
+    assert manager.record("u1", "c", 1000) == 0
+    assert manager.record("u2", "c", 1000) == 0
+    assert manager.record("u1", "c", 1000) == 10_000
+
+
+def test_new_quota_counts_what_was_used_before():
+    manager = ClientQuotaManager(VirtualClock(), Rate, 11, 1)
+    manager.set_quotas({(ABSENT, "c"): 100.0})
+    assert manager.record("u", "c", 1000) == 0
+    manager.set_quotas({(ABSENT, "c"): 50.0})
+    assert manager.record("u", "c", 0) == 10_000
+
+
+def test_without_a_quota_nothing_is_measured():
+    manager = ClientQuotaManager(VirtualClock(), Rate, 11, 1)
+    manager.set_quotas({("u", ABSENT): 1.0})
+    assert manager.record("u", "c", 100) > 0
+    manager.set_quotas({})
+    assert not manager.is_enabled
+    assert manager.meter("u", "c") is None
+
+
+def test_clients_that_change_their_id_are_forgotten():
+    clock = VirtualClock()
+    manager = ClientQuotaManager(clock, Rate, 11, 1)
+    manager.set_quotas({(ABSENT, DEFAULT): 100.0})
+    for number in range(LOOK_EVERY):
+        manager.record("u", f"c{number}", 1)
+    clock.advance(UNUSED_MS + 1)
+    manager.record("u", "one more", 1)
+    assert len(manager._meters) == 1
+
+
+def test_stored_entity_is_read_whatever_the_order_of_its_parts():
+    assert entity_of([("user", "u"), ("client-id", None)]) == ("u", DEFAULT)
+    assert entity_of([("client-id", "c")]) == (ABSENT, "c")
+    assert measured_as([], "u", "c") == (ABSENT, "c")
+    assert candidates((ABSENT, "c")) == ((ABSENT, "c"), (ABSENT, DEFAULT))
