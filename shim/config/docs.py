@@ -73,6 +73,10 @@ DOCS = {
     "log.cleaner.io.max.bytes.per.second": "The most that compaction reads and writes in a second.",
     # --- fetch
     "fetch.max.bytes": "The largest answer of one Fetch; its first batch comes whole all the same.",
+    "quota.window.num": "Windows over which the rates of client quotas are measured.",
+    "quota.window.size.seconds": "A window of client quotas, and the longest throttling for time of requests.",
+    "controller.quota.window.num": "Windows of mutations of partitions that a client may save up.",
+    "controller.quota.window.size.seconds": "The length of a window of the quota on mutations of partitions.",
     "max.incremental.fetch.session.cache.slots": "Fetch sessions that are remembered.",
     # --- producers and transactions
     "producer.id.expiration.ms": "How long the state of a producer that writes nothing is kept in a partition.",

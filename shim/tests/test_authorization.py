@@ -353,7 +353,18 @@ CASES: dict[tuple[int, int], tuple[Callable[[], Any], set[tuple[str, str, str]]]
         lambda: new("describe_client_quotas_request.DescribeClientQuotasRequest"),
         {cluster("DESCRIBE_CONFIGS")},
     ),
-    (49, 1): (lambda: new("alter_client_quotas_request.AlterClientQuotasRequest"), {cluster("ALTER_CONFIGS")}),
+    (49, 1): (
+        lambda: new(
+            "alter_client_quotas_request.AlterClientQuotasRequest",
+            entries=[
+                new(
+                    "alter_client_quotas_request.EntryData",
+                    entity=[new("alter_client_quotas_request.EntityData", entity_type="user", entity_name="u")],
+                )
+            ],
+        ),
+        {cluster("ALTER_CONFIGS")},
+    ),
     (55, 2): (lambda: new("describe_quorum_request.DescribeQuorumRequest"), {cluster("DESCRIBE")}),
     (57, 2): (lambda: new("update_features_request.UpdateFeaturesRequest"), {cluster("ALTER")}),
     (60, 1): (lambda: new("describe_cluster_request.DescribeClusterRequest"), set()),
