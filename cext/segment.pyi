@@ -37,10 +37,6 @@ def find_batch(fd: int, position: int, end_position: int, offset: int) -> tuple[
     batch below `end_position` or if the bytes are not batches.
     """
 
-def whole_batches(fd: int, position: int, end_position: int) -> int:
-    """Return the end of the last complete batch in [position, end_position). Reads only headers, forward from
-    `position`, which must be the start of a batch."""
-
 def lookup_offset(index: Buffer, size_bytes: int, relative_offset: int) -> tuple[int, int]:
     """Return (relative offset, position) of the last entry at or below `relative_offset`, or (0, 0).
 

@@ -230,41 +230,6 @@ def find_batch(int fd, int64_t position, int64_t end_position, int64_t offset):
     return (found.position, found.size_bytes, found.base_offset, found.last_offset) if outcome else None
 
 
-cdef int64_t _whole_batches(int fd, int64_t position, int64_t end_position) noexcept nogil:
-    """The end of the last complete batch; -1: errno."""
-    cdef uint8_t[HEADER_READ_BYTES] block
-    cdef const uint8_t* p
-    cdef int64_t block_position = position
-    cdef int64_t block_size = 0
-    cdef int64_t wanted
-    while end_position - position >= BATCH_HEADER_SIZE:
-        if position + BATCH_HEADER_SIZE > block_position + block_size:
-            wanted = end_position - position
-            if wanted > HEADER_READ_BYTES:
-                wanted = HEADER_READ_BYTES
-            block_position = position
-            block_size = _pread(fd, block, <size_t>wanted, position)
-            if block_size < 0:
-                return -1
-            if block_size < BATCH_HEADER_SIZE:
-                return position
-        p = block + (position - block_position)
-        if check_bounds(p, end_position - position) != Verdict.OK:
-            return position
-        position += LENGTH_END + <int64_t>load_i32(p + AT_LENGTH)
-    return position
-
-
-def whole_batches(int fd, int64_t position, int64_t end_position):
-    cdef int64_t end
-    if position < 0 or end_position < position:
-        raise ValueError(f"no file range [{position}, {end_position})")
-    end = _whole_batches(fd, position, end_position)
-    if end < 0:
-        PyErr_SetFromErrno(OSError)
-    return end
-
-
 cdef inline int64_t _key(const uint8_t* entry, Py_ssize_t entry_size) noexcept nogil:
     return load_i32(entry) if entry_size == OFFSET_ENTRY_SIZE else load_i64(entry)
 

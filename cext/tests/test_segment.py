@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kafka_shim.cext.batch import Verdict, scan, stamp
 from kafka_shim.cext.records import build
-from kafka_shim.cext.segment import Walk, append, find_batch, lookup_offset, lookup_time, read, whole_batches
+from kafka_shim.cext.segment import Walk, append, find_batch, lookup_offset, lookup_time, read
 from kafka_shim.cext.tests.exact import exact
 
 
@@ -130,36 +130,6 @@ def test_read_refuses_nonsense(log):
         read(log[0], 0, -1)
     with pytest.raises(OSError):
         read(-1, 0, 1)
-
-
-def test_whole_batches_cuts_at_boundaries(log):
-    fd, data, facts = log
-    ends = [0] + [position + size for position, _, _, size in facts]
-    for limit in (0, 1, 16, 17, 60, 61, 68, 69, 5000, 123_456, len(data) - 1, len(data), len(data) + 1000):
-        assert whole_batches(fd, 0, limit) == max(end for end in ends if end <= limit)
-    for first in (0, 3, 100):
-        for behind in facts[first : first + 60]:
-            for more in (0, 1, 60):
-                assert whole_batches(fd, facts[first][0], behind[0] + more) == behind[0]
-
-
-def test_whole_batches_ends_where_the_bytes_are_no_batch(log):
-    fd, _, facts = log
-    writable = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY)  # the other appends wherever it is told to write
-    os.pwrite(writable, bytes(4), facts[7][0] + 8)  # the batch's length
-    os.close(writable)
-    assert whole_batches(fd, facts[2][0], facts[20][0]) == facts[7][0]
-
-
-def test_whole_batches_of_a_wrong_range(log):
-    for position, end_position in ((-1, 5), (5, 4)):
-        with pytest.raises(ValueError, match="no file range"):
-            whole_batches(log[0], position, end_position)
-    with pytest.raises(OSError):
-        whole_batches(-1, 0, 100)
-
-
-# ---- search ----
 
 
 def test_find_batch_by_every_offset(log):

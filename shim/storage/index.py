@@ -183,11 +183,6 @@ class OffsetIndex(IndexFile):
         number = self.first_where(lambda entry: entry[1] >= position)
         return (self.at(number)[0], self.at(number)[1]) if number < self.count else None
 
-    def last_position_to(self, position: int) -> int:
-        """Return the greatest indexed position at or below `position`, or 0."""
-        number = self.first_where(lambda entry: entry[1] > position)
-        return self.at(number - 1)[1] if number else 0
-
     def truncate_to(self, relative_offset: int) -> None:
         """Drop the entries at or above `relative_offset`."""
         self.keep(self.first_where(lambda entry: entry[0] >= relative_offset))

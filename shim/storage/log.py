@@ -260,10 +260,10 @@ class PartitionLog(LocalLog):
         at_least_one: bool = True,
         copy_bytes: int = ALL_BYTES,
     ) -> Fetched:
-        """Read stored batches, starting with the one that contains `fetch_offset`. With `at_least_one` the first batch
-        is returned whole even if it exceeds `max_bytes`. If the result exceeds `copy_bytes`, it is returned as
-        FileRecords, which the sender reads later. Raises OFFSET_OUT_OF_RANGE outside [log_start_offset,
-        log_end_offset]."""
+        """Read up to `max_bytes` of stored batches, starting with the one that contains `fetch_offset`; the last one
+        may be cut. With `at_least_one` the first batch is returned whole even if it exceeds `max_bytes`; without,
+        nothing is returned then. If the result exceeds `copy_bytes`, it is returned as FileRecords, which the sender
+        reads later. Raises OFFSET_OUT_OF_RANGE outside [log_start_offset, log_end_offset]."""
         self._require_online()
         try:
             return lookup.read(self, fetch_offset, max_bytes, isolation_level, at_least_one, copy_bytes)

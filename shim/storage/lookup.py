@@ -6,7 +6,6 @@ import logging
 
 from kafka_shim.cext.batch import BatchError, Verdict, scan
 from kafka_shim.cext.records import find_timestamp
-from kafka_shim.cext.segment import whole_batches
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import names
 from kafka_shim.storage.file_records import FileRecords
@@ -98,11 +97,8 @@ def _fill(
         end_position = bound[1] if segment.base_offset == bound[0] else 0
     if position >= end_position or (first_bytes > max_bytes and not at_least_one):
         return
+    # As from Kafka the range may end inside a batch: readers expect a cut last batch, and drop it.
     size_bytes = min(max(max_bytes, first_bytes), end_position - position)
-    if position + size_bytes < end_position:
-        # Return whole batches only: start at the last indexed position in the range and scan forward from there.
-        start = max(segment.offset_index.last_position_to(position + size_bytes), position + first_bytes)
-        size_bytes = whole_batches(segment.fd, start, max(start, position + size_bytes)) - position
     if size_bytes <= copy_bytes:
         fetched.records.append(segment.read(position, size_bytes))
     else:

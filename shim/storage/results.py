@@ -56,8 +56,9 @@ class Appended:
 class Fetched:
     """The result of one read.
 
-    ``records`` is a list of buffers, which together are whole batches. The first batch contains the fetch offset. The
-    list is empty if there is nothing to read. The buffers stay valid after a roll, a deletion or a compaction.
+    ``records`` is a list of buffers, which together are batches, of which the last may be cut. The first batch
+    contains the fetch offset and is whole. The list is empty if there is nothing to read. The buffers stay valid after
+    a roll, a deletion or a compaction.
     ``aborted`` is None for read_uncommitted, else the list of (producer_id, first_offset) of aborted transactions in
     the order of their markers (B14).
     """
