@@ -13,13 +13,14 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.classic_requests import ClassicRequests
 from kafka_shim.group.consumer_requests import ConsumerRequests
 from kafka_shim.group.decision import REBALANCE, REGEX, SESSION
+from kafka_shim.group.java_order import order_partitions, order_timeline
 from kafka_shim.group.offset_requests import OffsetRequests
 from kafka_shim.group.runtime import RETRY_MS, CoordinatorRuntime
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
@@ -38,6 +39,8 @@ logger = logging.getLogger("kafka_shim.group")
 # Matching expressions costs more than other timers do. If their records could not be written, they are retried only at
 # the interval at which expressions are resolved.
 REGEX_RETRY_MS = 10_000
+# Sorting a partition with more groups than these would hold the loop; they are listed in the order of their creation.
+MOST_IN_ORDER = 100
 
 
 class GroupCoordinator:
@@ -100,11 +103,13 @@ class GroupCoordinator:
     # --- administration
 
     def all_groups(self) -> list[Group]:
-        """Returns all groups. Raises COORDINATOR_LOAD_IN_PROGRESS."""
+        """Returns all groups, in Kafka's order: partitions as in a Java map, and the groups of each as in Kafka's own.
+        Raises COORDINATOR_LOAD_IN_PROGRESS."""
         if GROUP_METADATA_TOPIC not in self._runtime.metadata.image.topics:
             return []
-        found = self._runtime.loader.all_groups(range(self._runtime.partition_count()))
-        return [group for groups in found for group in groups.by_id.values()]
+        partitions = order_partitions(GROUP_METADATA_TOPIC, range(self._runtime.partition_count()))
+        found = self._runtime.loader.all_groups(partitions)
+        return [groups.by_id[group_id] for groups in found for group_id in _in_order(groups.by_id)]
 
     def find(self, group_id: str) -> Group | None:
         """Returns one group. Raises COORDINATOR_LOAD_IN_PROGRESS."""
@@ -177,3 +182,7 @@ class GroupCoordinator:
             return
         self._on_topic_changed(topic)
         self.offsets.on_topic_deleted(topic)
+
+
+def _in_order(by_id: dict[str, Group]) -> Iterable[str]:
+    return order_timeline(by_id) if len(by_id) <= MOST_IN_ORDER else by_id

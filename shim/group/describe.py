@@ -5,6 +5,7 @@ from __future__ import annotations
 from kafka_shim.errors import ErrorCode
 from kafka_shim.group.classic import ClassicGroup, State
 from kafka_shim.group.consumer import ConsumerGroup
+from kafka_shim.group.java_order import order_strings, order_timeline
 from kafka_shim.protocol.messages import consumer_group_describe_response as consumer_describe
 from kafka_shim.protocol.messages.describe_groups_response import DescribedGroup, DescribedGroupMember
 from kafka_shim.protocol.messages.list_groups_response import ListedGroup
@@ -60,7 +61,7 @@ def described_classic(group_id: str, group: Group | None, version: int) -> Descr
                 member_metadata=member.metadata(group.protocol) if is_stable else b"",
                 member_assignment=member.assignment,
             )
-            for member in group.members.values()
+            for member in [group.members[member_id] for member_id in order_strings(group.members)]
         ],
     )
 
@@ -76,13 +77,14 @@ def described_consumer(
             error_code=ErrorCode.GROUP_ID_NOT_FOUND,
             error_message=f"Group {group_id} {reason}.",
         )
+    in_order = [group.members[member_id] for member_id in order_timeline(group.members)]
     return consumer_describe.DescribedGroup(
         group_id=group_id,
         group_state=group.state_name,
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=group.preferred_assignor(image.config.group_consumer_assignors[0]),
-        members=[_member(group, member, image) for member in group.members.values()],
+        members=[_member(group, member, image) for member in in_order],
     )
 
 

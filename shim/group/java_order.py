@@ -1,4 +1,4 @@
-"""The iteration order of Java's HashMap and HashSet.
+"""The iteration order of Java's HashMap and HashSet, and of Kafka's TimelineHashMap.
 
 Kafka's assignors and votes iterate over such maps, so their results depend on it. The order follows from the public
 hash functions and the table sizes (16, doubled beyond 3/4 full; hash spread by `h ^ h >>> 16`), which are stable since
@@ -67,3 +67,43 @@ def order_ints(keys: Iterable[int], size: int = 0) -> list[int]:
     if not found or found[-1] < buckets:
         return found
     return _ordered(found, int, buckets)
+
+
+# Knuth's multiplicative hash, as Kafka's BaseHashTable applies it to spread the keys over the highest bits.
+_FIBONACCI = -7046029254386353131
+
+
+def order_timeline(keys: Iterable[str]) -> list[str]:
+    """Returns strings in the order of a TimelineHashMap into which they were put in this order. (Where keys were
+    removed before, Kafka's table may be larger than this.)
+
+    A slot lists its latest key first. The table doubles when 3/4 (size + 1) exceeds it, and a key in a free slot counts
+    twice in its size."""
+    slots: list[list[tuple[int, str]]] = [[], []]
+    shift = 63
+    size = 0
+    for key in keys:
+        if (size + 1) * 3 > len(slots) * 4:
+            known = [each for slot in slots for each in slot]
+            slots = [[] for _ in range(len(slots) * 2)]
+            shift -= 1
+            for each in known:
+                slots[each[0] >> shift].append(each)
+        spread = java_string_hash(key) * _FIBONACCI & 0xFFFFFFFFFFFFFFFF
+        slot = slots[spread >> shift]
+        size += 1 if slot else 2
+        slot.append((spread, key))
+    return [key for slot in slots for _, key in reversed(slot)]
+
+
+def order_partitions(topic: str, partitions: Iterable[int], size: int = 16) -> list[int]:
+    """Returns partitions in the order of a ConcurrentHashMap whose keys are these TopicPartitions."""
+    topic_hash = java_string_hash(topic)
+
+    def hash_of(partition: int) -> int:
+        return 31 * (31 + partition) + topic_hash
+
+    found = list(partitions)
+    while len(found) >= size * 3 // 4:
+        size *= 2
+    return _ordered(found, hash_of, size)
