@@ -54,14 +54,21 @@ def check_upgrade(group: ClassicGroup, config: BrokerConfig) -> None:
     if config.group_consumer_migration_policy.lower() not in ("bidirectional", "upgrade"):
         reason = "online upgrade is disabled"
     elif not group.uses_consumer_protocol:
-        reason = "it is not a group of consumers"
+        reason = "the group does not use the consumer embedded protocol"
     elif len(group.members) > config.group_consumer_max_size:
-        reason = "it has more members than group.consumer.max.size"
+        reason = "the group size exceeds the consumer group maximum size"
     elif group.metadata_bytes > MAX_METADATA_BYTES:
-        reason = "what its members say about their protocols is too large"
+        reason = f"the protocols of its members take more than {MAX_METADATA_BYTES} bytes"
     else:
         return
-    raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {group.group_id}: {reason}.")
+    raise _refused(group.group_id, reason)
+
+
+def _refused(group_id: str, reason: str) -> KafkaError:
+    """Returns the error with Kafka's sentence."""
+    return KafkaError(
+        ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {group_id} to consumer group because {reason}."
+    )
 
 
 def upgrade(group: ClassicGroup, image: CoordinatorMetadataImage, decision: Decision) -> ConsumerGroup:
@@ -74,7 +81,7 @@ def upgrade(group: ClassicGroup, image: CoordinatorMetadataImage, decision: Deci
     try:
         converted = _converted(group, image)
     except consumer_protocol.ConsumerProtocolError as error:
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {group_id}: {error}.") from error
+        raise _refused(group_id, "the embedded consumer protocol is malformed") from error
     for member in group.members.values():
         decision.reply(
             member.awaiting_join,
@@ -101,7 +108,11 @@ def _converted(group: ClassicGroup, image: CoordinatorMetadataImage) -> Consumer
         if member.assignment:
             by_name, user_data = consumer_protocol.read_assignment(member.assignment)
             if user_data:
-                raise consumer_protocol.ConsumerProtocolError("a custom assignor is in use")
+                raise _refused(
+                    group.group_id,
+                    "an unsupported custom assignor is in use. Please refer to the documentation or switch to a "
+                    "default assignor before re-attempting the upgrade",
+                )
             for name, partitions in by_name.items():
                 topic = image.metadata.topics.get(name)
                 if topic is not None:
