@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from kafka_shim.api import APIS, TABLE
 from kafka_shim.errors import ErrorCode
-from kafka_shim.metadata.features import SUPPORTED
+from kafka_shim.metadata.features import KRAFT_VERSION, SUPPORTED
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.protocol.messages.api_versions_response import (
     ApiVersion,
@@ -39,7 +39,11 @@ def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.session.client_software_name = name
         context.session.client_software_version = software
-    image = context.broker.metadata.image
+    metadata = context.broker.metadata
+    image = metadata.image
+    finalised = dict(image.features)
+    if metadata.kraft_version > 0:
+        finalised[KRAFT_VERSION] = metadata.kraft_version
     return ApiVersionsResponse(
         api_keys=_RANGES,
         supported_features=[
@@ -50,7 +54,7 @@ def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse
         finalized_features_epoch=image.last_offset,
         finalized_features=[
             FinalizedFeatureKey(name=feature, max_version_level=level, min_version_level=level)
-            for feature, level in image.features.items()
+            for feature, level in finalised.items()
         ],
     )
 

@@ -2,12 +2,13 @@
 
 Finalises levels of features: all or none. v0 has `allow_downgrade`, v1 the type of upgrade and `validate_only`. The v2
 response has no results per feature. A level that cannot be set is INVALID_UPDATE_VERSION for the whole request.
+kraft.version 1 makes the quorum of this node a dynamic one (KIP-853).
 """
 
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.metadata.features import SAFE_DOWNGRADE, UPGRADE, decide_update
+from kafka_shim.metadata.features import KRAFT_VERSION, SAFE_DOWNGRADE, UPGRADE, decide_update
 from kafka_shim.protocol.messages.update_features_request import UpdateFeaturesRequest
 from kafka_shim.protocol.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
 
@@ -41,7 +42,11 @@ async def handle(context: Context, request: UpdateFeaturesRequest) -> UpdateFeat
             UpdatableFeatureResult(feature=update.feature, error_message=ErrorCode.NONE.name)
             for update in request.feature_updates
         ]
-    if records and not request.validate_only:
+    if request.validate_only:
+        return response
+    if updates.get(KRAFT_VERSION, (0, 0))[0] > metadata.kraft_version:
+        metadata.upgrade_kraft_version()
+    if records:
         metadata.commit(records)
-        await metadata.flushed()
+    await metadata.flushed()
     return response

@@ -90,8 +90,9 @@ def decide_update(
         if feature == METADATA_VERSION:
             _check_downgrade(level, current, upgrade_type)
         elif feature == KRAFT_VERSION:
-            if level != current:
-                raise _invalid(feature, level, "Can't change the version of this feature.")
+            if level < current:
+                raise _invalid(feature, level, "Can't downgrade the version of this feature.")
+            # It is not a record of the metadata but of the quorum: `MetadataStore.upgrade_kraft_version`.
             continue
         else:
             _check_dependencies(feature, level, proposed)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.metadata.replay import Replayer
+    from kafka_shim.protocol.records.voters_record import Voter as QuorumVoter
     from kafka_shim.protocol.records.voters_record import VotersRecord
     from kafka_shim.storage.log import PartitionLog
 
@@ -147,6 +148,7 @@ class MetadataLog:
         state = read(self.directory)
         if state is None:
             state = QuorumState(min(self.kraft_version, 1), self._node_id, 0, [self._node_id])
+        state.version = max(state.version, min(self.kraft_version, 1))
         state.leader_epoch = self.epoch = max(state.leader_epoch, self.epoch) + 1
         state.leader_id = self._node_id
         state.voters = state.voters or [self._node_id]
@@ -168,6 +170,21 @@ class MetadataLog:
         """Append (record message, version) pairs as one batch, all or none. Returns the offset of the first record."""
         rows = [(None, encode_metadata(record, version), now_ms, ()) for record, version in records]
         return self._append(build(rows, leader_epoch=self.epoch), now_ms)
+
+    def upgrade_kraft_version(self, voter: QuorumVoter, now_ms: int) -> int:
+        """Append the control records that make the quorum a dynamic one with this voter (KIP-853). Returns the offset
+        of the first."""
+        from kafka_shim.protocol.records.kraft_version_record import KRaftVersionRecord
+        from kafka_shim.protocol.records.voters_record import VotersRecord
+
+        voters = VotersRecord(voters=[voter])
+        rows = [
+            (*encode_control(ControlType.KRAFT_VERSION, KRaftVersionRecord(kraft_version=1)), now_ms, ()),
+            (*encode_control(ControlType.KRAFT_VOTERS, voters), now_ms, ()),
+        ]
+        first = self._append(build(rows, leader_epoch=self.epoch, control=True), now_ms)
+        self.kraft_version, self._voters = 1, voters
+        return first
 
     def _append(self, batch: bytearray, now_ms: int) -> int:
         self._unflushed = True

@@ -10,13 +10,14 @@ handlers await it before they respond, as KRaft does.
 from __future__ import annotations
 
 import logging
+from base64 import urlsafe_b64decode
 from pathlib import Path
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import INTERNAL_TOPICS
 from kafka_shim.metadata import bootstrap, topics
 from kafka_shim.metadata.dynamic_config import DynamicConfig
-from kafka_shim.metadata.features import METADATA_VERSION, SUPPORTED, record_version, unsupported_level
+from kafka_shim.metadata.features import KRAFT_VERSION, METADATA_VERSION, SUPPORTED, record_version, unsupported_level
 from kafka_shim.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC, Image, Topic
 from kafka_shim.metadata.log import MetadataLog, MetadataLogError
 from kafka_shim.metadata.partition_logs import PartitionLogs
@@ -61,6 +62,8 @@ class MetadataStore:
         self._replayer = Replayer(self.image)
         self._log: MetadataLog
         self._snapshots: SnapshotGenerator
+        # This node's (listener, host, port, security protocol), as registered.
+        self._endpoints: Sequence[tuple[str, str, int, int]] = ()
         # The broker epoch: the offset of this node's RegisterBrokerRecord.
         self.broker_epoch = -1
         self._options = DynamicConfig(config, self.image, config.node_id)
@@ -120,6 +123,7 @@ class MetadataStore:
     def register(self, endpoints: Sequence[tuple[str, str, int, int]]) -> None:
         """Register this node with its endpoints (listener, host, port, security protocol). Call it after they are
         bound."""
+        self._endpoints = endpoints
         records, self.broker_epoch = registration_records(
             self.image,
             self.node_id,
@@ -169,6 +173,22 @@ class MetadataStore:
                 # The records are written and applied: what follows from them must be done.
                 logger.exception("no metadata snapshot at offset %d, the next one will do", self.image.last_offset + 1)
         return self._log.flushing
+
+    def upgrade_kraft_version(self) -> None:
+        """Make the static quorum of this node a dynamic one with this node as its voter: kraft.version 1 (KIP-853). As
+        in Kafka a NoOpRecord follows, so that the metadata's last offset includes the upgrade."""
+        from kafka_shim.protocol.records.no_op_record import NoOpRecord
+        from kafka_shim.protocol.records.voters_record import Endpoint, KRaftVersionFeature, Voter
+
+        lowest, highest = SUPPORTED[KRAFT_VERSION]
+        voter = Voter(
+            voter_id=self.node_id,
+            voter_directory_id=urlsafe_b64decode(self._logs.metadata_dir.directory_id + "=="),
+            endpoints=[Endpoint(name=name, host=host, port=port) for name, host, port, _ in self._endpoints],
+            kraft_version_feature=KRaftVersionFeature(min_supported_version=lowest, max_supported_version=highest),
+        )
+        self._log.upgrade_kraft_version(voter, self._clock.now_ms())
+        self.commit([NoOpRecord()])
 
     def await_snapshot(self) -> None:
         """Block until no snapshot is being written."""

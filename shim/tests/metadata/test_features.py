@@ -46,7 +46,7 @@ def test_a_downgrade_needs_its_type():
         ({"metadata.version": (31, UPGRADE)}, "only supports versions 7-30"),
         ({"metadata.version": (29, SAFE_DOWNGRADE)}, "might delete metadata information."),
         ({"metadata.version": (29, UNSAFE_DOWNGRADE)}, "Unsafe metadata downgrade is not supported"),
-        ({"kraft.version": (1, UPGRADE)}, "Can't change the version of this feature."),
+        ({"kraft.version": (1, SAFE_DOWNGRADE)}, "Can't downgrade to a newer version."),
     ],
 )
 def test_levels_that_cannot_be_set_say_why(updates, part):
