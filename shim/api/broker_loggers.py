@@ -1,5 +1,9 @@
 """The broker's loggers as config resources (KIP-412): their levels can be read and set, but do not survive a
 restart.
+
+They are the root logger, the loggers of this broker's modules, and Kafka's own names for what a module of this broker
+does, so that tools and runbooks which set a level by Kafka's name find it. A level set by such a name holds for the
+module. A name without a level of its own shows that of its nearest ancestor, as in Log4j.
 """
 
 from __future__ import annotations
@@ -25,18 +29,58 @@ LEVELS = {
     "FATAL": logging.CRITICAL,
 }
 
+# Kafka's logger -> the logger of the module that does its work here.
+KAFKA_NAMES = {
+    "kafka": "kafka_shim",
+    "org.apache.kafka": "kafka_shim",
+    "kafka.coordinator.transaction.TransactionCoordinator": "kafka_shim.txn",
+    "kafka.log.LogCleaner": "kafka_shim.storage.cleaner",
+    "kafka.log.LogManager": "kafka_shim.storage.logs",
+    "kafka.network.DataPlaneAcceptor": "kafka_shim.acceptor",
+    "kafka.network.SocketServer": "kafka_shim.connection",
+    "kafka.request.logger": "kafka_shim.request",
+    "kafka.server.BrokerServer": "kafka_shim.server",
+    "kafka.server.ControllerServer": "kafka_shim.metadata",
+    "kafka.server.KafkaApis": "kafka_shim.api",
+    "kafka.server.KafkaRequestHandler": "kafka_shim.dispatch",
+    "kafka.server.ReplicaManager": "kafka_shim.storage",
+    "org.apache.kafka.controller.QuorumController": "kafka_shim.metadata.store",
+    "org.apache.kafka.coordinator.group.GroupCoordinatorService": "kafka_shim.group",
+    "org.apache.kafka.server.FetchSessionCacheShard": "kafka_shim.api.fetch_sessions",
+    "org.apache.kafka.storage.internals.log.Cleaner": "kafka_shim.storage.compaction",
+    "org.apache.kafka.storage.internals.log.LogCleaner": "kafka_shim.storage.cleaner",
+    "org.apache.kafka.storage.internals.log.LogLoader": "kafka_shim.storage.recovery",
+    "org.apache.kafka.storage.internals.log.UnifiedLog": "kafka_shim.storage.log",
+}
+# Levels set by Kafka's names, in Log4j's words. Of this process, as are the levels of the modules.
+_set_by_name: dict[str, str] = {}
 
-def loggers() -> dict[str, logging.Logger]:
-    """Returns the root logger and the loggers of the broker's modules, by name."""
-    own = {
-        name: logging.getLogger(name)
-        for name in sorted(logging.root.manager.loggerDict)
-        if name == "kafka_shim" or name.startswith("kafka_shim.")
-    }
-    return {ROOT: logging.getLogger(), **own}
+
+def levels() -> dict[str, str]:
+    """Returns the level of each logger by name, in Log4j's words."""
+    root_level = _level_name(logging.getLogger().getEffectiveLevel())
+    found = {ROOT: root_level}
+    for name in sorted(logging.root.manager.loggerDict):
+        if _is_own(name):
+            found[name] = _level_name(logging.getLogger(name).getEffectiveLevel())
+    for name in KAFKA_NAMES:
+        found[name] = _inherited(name) or root_level
+    return found
 
 
-def level_name(level: int) -> str:
+def _inherited(name: str) -> str | None:
+    while name:
+        if name in _set_by_name:
+            return _set_by_name[name]
+        name = name.rpartition(".")[0]
+    return None
+
+
+def _is_own(name: str) -> bool:
+    return name == "kafka_shim" or name.startswith("kafka_shim.")
+
+
+def _level_name(level: int) -> str:
     """Returns the closest of Kafka's level names."""
     return next((name for name, number in reversed(LEVELS.items()) if level >= number and name != "TRACE"), "DEBUG")
 
@@ -47,13 +91,12 @@ def alter(node_id: int, name: str, changes: Sequence[tuple[str, int, str | None]
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
     if int(name) != node_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected node id. Expected {node_id}, but received {name}")
-    known = loggers()
     for logger, operation, level in changes:
         if operation not in (SET, DELETE):
             word = "APPEND" if operation == 2 else "SUBTRACT"
             reason = f"{word} operation is not allowed for the BROKER_LOGGER resource"
             raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
-        if logger not in known:
+        if not _exists(logger):
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {logger} does not exist!")
         if operation == SET and (level or "").upper() not in LEVELS:
             reason = (
@@ -66,4 +109,19 @@ def alter(node_id: int, name: str, changes: Sequence[tuple[str, int, str | None]
             raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
     if not validate_only:
         for logger, operation, level in changes:
-            known[logger].setLevel(LEVELS[(level or "").upper()] if operation == SET else logging.NOTSET)
+            _change(logger, (level or "").upper() if operation == SET else None)
+
+
+def _exists(name: str) -> bool:
+    return name == ROOT or name in KAFKA_NAMES or (_is_own(name) and name in logging.root.manager.loggerDict)
+
+
+def _change(name: str, level: str | None) -> None:
+    module = KAFKA_NAMES.get(name)
+    if module is not None:
+        if level is None:
+            _set_by_name.pop(name, None)
+        else:
+            _set_by_name[name] = level
+    logger = logging.getLogger() if name == ROOT else logging.getLogger(module or name)
+    logger.setLevel(logging.NOTSET if level is None else LEVELS[level])

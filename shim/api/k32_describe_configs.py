@@ -8,7 +8,7 @@ unknown resource type fails the request with INVALID_REQUEST.
 
 from __future__ import annotations
 
-from kafka_shim.api.broker_loggers import level_name, loggers
+from kafka_shim.api.broker_loggers import levels
 from kafka_shim.authorization import require, require_on_cluster
 from kafka_shim.errors import MALFORMED_REQUEST, ErrorCode, KafkaError
 from kafka_shim.metadata import config_entries
@@ -120,10 +120,10 @@ def _check_node(context: Context, name: str, alternative: str) -> None:
 
 
 def _logger_entries() -> Iterable[Entry]:
-    for name, logger in loggers().items():
+    for name, level in levels().items():
         entry = Entry(name, None, [], None)
         entry.is_sensitive = False
-        entry.value = level_name(logger.getEffectiveLevel())
+        entry.value = level
         entry.source = FROM_LOGGER
         entry.documentation = ""
         yield entry
