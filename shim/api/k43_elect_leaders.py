@@ -1,12 +1,14 @@
 """ElectLeaders (key 43), versions 0-2.
 
-The only replica is always the leader, so the result of each requested partition that exists is ELECTION_NOT_NEEDED.
-Null requests all partitions; those that need no election are then left out, as in Kafka. v1 adds the type of election
-(0 preferred, 1 unclean) and a top-level error.
+The only replica is the leader, so the result of a partition is ELECTION_NOT_NEEDED; of an offline partition, which has
+no leader, PREFERRED_LEADER_NOT_AVAILABLE or ELIGIBLE_LEADERS_NOT_AVAILABLE. Null requests all partitions; those that
+need no election are then left out. v1 adds the type of election (0 preferred, 1 unclean) and a top-level error. A
+`timeout_ms` of 0 or less is over before the election: REQUEST_TIMED_OUT, unless nothing is requested.
 """
 
 from __future__ import annotations
 
+from kafka_shim.api.partitions import led_by
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from kafka_shim.protocol.messages.elect_leaders_response import (
@@ -17,8 +19,8 @@ from kafka_shim.protocol.messages.elect_leaders_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from kafka_shim.broker import Broker
     from kafka_shim.context import Context
-    from kafka_shim.metadata.image import Image
 
 KEY, MIN, MAX = 43, 0, 2
 REQUEST, RESPONSE = ElectLeadersRequest, ElectLeadersResponse
@@ -29,19 +31,22 @@ PREFERRED, UNCLEAN = 0, 1
 def handle(context: Context, request: ElectLeadersRequest) -> ElectLeadersResponse:
     if request.election_type not in (PREFERRED, UNCLEAN):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
-    image = context.broker.metadata.image
+    broker, kind = context.broker, request.election_type
+    if request.topic_partitions == []:
+        return ElectLeadersResponse()
+    if request.timeout_ms <= 0:
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+    response = ElectLeadersResponse()
     if request.topic_partitions is None:
-        return ElectLeadersResponse(
-            replica_election_results=[ReplicaElectionResult(topic=name) for name in image.topics]
-        )
-    return ElectLeadersResponse(
-        replica_election_results=[
-            ReplicaElectionResult(
-                topic=topic.topic, partition_result=[_elect(image, topic.topic, one) for one in topic.partitions]
-            )
-            for topic in request.topic_partitions
-        ]
-    )
+        for topic in broker.metadata.image.topics.values():
+            results = [_elect(broker, kind, topic.name, one.partition) for one in topic.partitions]
+            needed = [one for one in results if one.error_code != ErrorCode.ELECTION_NOT_NEEDED]
+            response.replica_election_results.append(ReplicaElectionResult(topic=topic.name, partition_result=needed))
+        return response
+    for wanted in request.topic_partitions:
+        results = [_elect(broker, kind, wanted.topic, one) for one in wanted.partitions]
+        response.replica_election_results.append(ReplicaElectionResult(topic=wanted.topic, partition_result=results))
+    return response
 
 
 def failed(request: ElectLeadersRequest, version: int, code: ErrorCode, message: str | None) -> ElectLeadersResponse:
@@ -61,12 +66,19 @@ def failed(request: ElectLeadersRequest, version: int, code: ErrorCode, message:
     )
 
 
-def _elect(image: Image, topic: str, partition: int) -> PartitionResult:
-    if topic not in image.topics:
-        code, reason = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {topic}"
-    elif image.partition(topic, partition) is None:
-        code, reason = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {topic}-{partition}"
+def _elect(broker: Broker, election_type: int, name: str, number: int) -> PartitionResult:
+    image = broker.metadata.image
+    topic = image.topics.get(name)
+    partition = image.partition(name, number)
+    if topic is None:
+        code, reason = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}"
+    elif partition is None:
+        code, reason = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{number}"
+    elif led_by(broker, topic, partition) >= 0:
+        code, reason = ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
+    elif election_type == PREFERRED:
+        code, reason = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available."
     else:
-        code = ErrorCode.ELECTION_NOT_NEEDED
-        reason = "Leader election not needed for topic partition."
-    return PartitionResult(partition_id=partition, error_code=code, error_message=reason)
+        code = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+        reason = "Eligible topic partition leaders are not available."
+    return PartitionResult(partition_id=number, error_code=code, error_message=reason)

@@ -28,6 +28,8 @@ REQUEST, RESPONSE = AlterPartitionReassignmentsRequest, AlterPartitionReassignme
 
 
 def handle(context: Context, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+    if request.timeout_ms <= 0:
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     may_change = request.allow_replication_factor_change
     response = AlterPartitionReassignmentsResponse(error_message=None, allow_replication_factor_change=may_change)
     for topic in request.topics:
@@ -42,6 +44,28 @@ def handle(context: Context, request: AlterPartitionReassignmentsRequest) -> Alt
                 answer.error_code = err.code
                 answer.error_message = err.message
     return response
+
+
+def failed(
+    request: AlterPartitionReassignmentsRequest, version: int, code: ErrorCode, message: str | None
+) -> AlterPartitionReassignmentsResponse:
+    """Returns the error at the top level and in each requested partition, as Kafka's request class does."""
+    return AlterPartitionReassignmentsResponse(
+        error_code=code,
+        error_message=message,
+        responses=[
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ReassignablePartitionResponse(
+                        partition_index=one.partition_index, error_code=code, error_message=message
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
 
 
 def _check(context: Context, topic: str, wanted: ReassignablePartition, may_change_factor: bool) -> None:

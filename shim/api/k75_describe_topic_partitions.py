@@ -1,7 +1,8 @@
 """DescribeTopicPartitions (key 75), version 0.
 
 Returns topics in the order of their names, in pages: at most `response_partition_limit` partitions (and at most
-`max.request.partition.size.limit`), then a cursor for the next page (KIP-966). If no topics are named, returns all.
+`max.request.partition.size.limit`), then a cursor for the next page (KIP-966). If no topics are named, returns all. An
+empty name without a cursor fails the request with UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations
@@ -44,6 +45,9 @@ def handle(context: Context, request: DescribeTopicPartitionsRequest) -> Describ
         if cursor.partition_index < 0:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "DescribeTopicPartitionsRequest cursor partition must be valid")
     described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    if cursor is None and "" in described:
+        # Kafka takes it for the topic of the cursor that is not there, and fails.
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a topic's name must not be empty")
     denied = [name for name in names if name not in described] if request.topics else []
     left = max(min(context.broker.config.max_request_partition_size_limit, request.response_partition_limit), 1)
     response = DescribeTopicPartitionsResponse()

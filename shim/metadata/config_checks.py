@@ -88,7 +88,9 @@ def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_defa
 
 def _needs_security(name: str, text: str) -> bool:
     """Whether the option needs security, which is not implemented yet. Such an option would be stored without
-    effect."""
+    effect. Kerberos' options are stored without one, as in a Kafka that has no GSSAPI listener."""
+    if name.startswith("sasl.kerberos."):
+        return False
     if name.startswith("listener.name."):
         return True
     row = BROKER_OPTIONS.get(name)
