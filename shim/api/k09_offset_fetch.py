@@ -4,13 +4,15 @@ Returns the committed offsets of a group: for the named partitions, or for all (
 one has offset -1. v5 the leader epoch. v6 is flexible. v7 requireStable (KIP-447): UNSTABLE_OFFSET_COMMIT if a
 transaction is open (B16, D14). v8 several groups (KIP-709). v9 names the member, which is checked in consumer groups:
 STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID. v10 names topics by id: UNKNOWN_TOPIC_ID; a response for all topics omits topics
-without an id.
+without an id. Before anybody asked for a coordinator, which creates `__consumer_offsets`, every group is
+NOT_COORDINATOR.
 """
 
 from __future__ import annotations
 
 from kafka_shim.authorization import authorized, is_authorized
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.protocol.message import ZERO_UUID
 from kafka_shim.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
@@ -88,6 +90,8 @@ def _fetch(context: Context, group: OffsetFetchRequestGroup, require_stable: boo
         denied = [topic for topic in group.topics if topic.name not in allowed]
         if denied:
             group.topics = [topic for topic in group.topics if topic.name in allowed]
+    if GROUP_METADATA_TOPIC not in image.topics:
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=ErrorCode.NOT_COORDINATOR)
     try:
         answer = broker.groups.offsets.fetch(group, require_stable)
     except KafkaError as error:

@@ -38,7 +38,7 @@ def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> Outcome[
 
 
 def check_protocol(broker: Broker) -> None:
-    """Raises UNSUPPORTED_VERSION if the consumer protocol is not enabled on this broker."""
+    """Raises UNSUPPORTED_VERSION, with no text as in Kafka, if the consumer protocol is not enabled here."""
     is_enabled = "consumer" in broker.config.group_coordinator_rebalance_protocols
     if not is_enabled or broker.metadata.feature("group.version") < 1:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "the consumer protocol is not enabled")
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
