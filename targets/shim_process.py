@@ -32,7 +32,9 @@ class ShimProcess(ProcessTarget):
     def command(self) -> list[str]:
         """Returns the command line. A restart uses the same address again."""
         listen = self.bootstrap or "127.0.0.1:0"
-        command = [self.python, "-m", "kafka_shim", "serve", "--listen", listen, "--data-dir", str(self.data_dir)]
+        command = [self.python, "-m", "kafka_shim", "serve", "--listen", listen]
+        if "log.dirs" not in self.settings:
+            command += ["--data-dir", str(self.data_dir)]
         for name, value in self.settings.items():
             command += ["-o", f"{name}={value}"]
         return command

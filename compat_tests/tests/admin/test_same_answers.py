@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kafka_shim.api.broker_loggers import KAFKA_NAMES
 from kafka_shim.compat.tests.admin.compare import Pair
 from kafka_shim.protocol.messages import alter_configs_request as replace
 from kafka_shim.protocol.messages import alter_partition_reassignments_request as reassign
@@ -13,6 +14,7 @@ from kafka_shim.protocol.messages import delete_records_request as purge
 from kafka_shim.protocol.messages import delete_topics_request as delete
 from kafka_shim.protocol.messages import describe_configs_request as describe
 from kafka_shim.protocol.messages import describe_quorum_request as quorum
+from kafka_shim.protocol.messages import describe_topic_partitions_request as paged
 from kafka_shim.protocol.messages import elect_leaders_request as elect
 from kafka_shim.protocol.messages import incremental_alter_configs_request as alter
 from kafka_shim.protocol.messages import list_config_resources_request as resources
@@ -282,6 +284,18 @@ ALTERATIONS = [
             ("compression.type", SET, "zip"),
         )
     ),
+    *(
+        (BROKER, name, [(f"sasl.kerberos.{option}", SET, value)])
+        for name in ("1", "")
+        for option, value in (
+            ("kinit.cmd", "/x"),
+            ("service.name", "kafka"),
+            ("min.time.before.relogin", "5"),
+            ("min.time.before.relogin", "x"),
+            ("ticket.renew.jitter", "-1"),
+            ("principal.to.local.rules", "nonsense"),
+        )
+    ),
     (METRICS, "sub", [("interval.ms", SET, "5")]),
     (METRICS, "sub", [("interval.ms", SET, "500")]),
     (METRICS, "sub", [("interval.ms", SET, "x")]),
@@ -315,6 +329,9 @@ ALTERATIONS = [
     (GROUP, "", [("consumer.session.timeout.ms", SET, "50000")]),
     (LOGGER, "1", [("root", SET, "INFO")]),
     (LOGGER, "1", [("no.such", SET, "INFO")]),
+    (LOGGER, "1", [("kafka.server.KafkaApis", SET, "DEBUG")]),
+    (LOGGER, "1", [("kafka.server.KafkaApis", DELETE, None)]),
+    (LOGGER, "1", [("org.apache.kafka.storage.internals.log.LogCleaner", SET, "LOUD")]),
     (LOGGER, "1", [("root", SET, "XX")]),
     (LOGGER, "1", [("root", DELETE, None)]),
     (LOGGER, "1", [("root", APPEND, "INFO")]),
@@ -365,6 +382,7 @@ def test_a_resource_that_comes_twice(pair):
         (TOPIC, "nope", [("retention.ms", "7")]),
         (BROKER, "1", [("log.retention.ms", "5")]),
         (BROKER, "1", [("num.partitions", "5")]),
+        (BROKER, "1", [("sasl.kerberos.service.name", "kafka")]),
         (BROKER, "", [("log.retention.ms", "5")]),
         (METRICS, "s", [("interval.ms", "500")]),
         (GROUP, "g", [("consumer.session.timeout.ms", "50000")]),
@@ -460,6 +478,9 @@ def test_list_config_resources(pair, types, version):
         [("transaction.version", 3, 1)],
         [("transaction.version", -1, 1)],
         [("kraft.version", 0, 1)],
+        [("kraft.version", 1, 1)],
+        [("kraft.version", 1, 2)],
+        [("kraft.version", 1, 3)],
         [("kraft.version", 2, 1)],
         [("eligible.leader.replicas.version", 0, 2)],
     ],
@@ -509,6 +530,28 @@ def test_elect_leaders(pair, kind, name, partition):
     assert pair.ask(request, [1, 2] if kind else range(3)) == []
 
 
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+@pytest.mark.parametrize("topics", [None, [], ["known_a", "nope"]])
+def test_an_election_without_time(pair, timeout_ms, topics):
+    wanted = None if topics is None else [elect.TopicPartitions(topic=name, partitions=[0]) for name in topics]
+    request = elect.ElectLeadersRequest(topic_partitions=wanted, timeout_ms=timeout_ms)
+    assert pair.ask(request, range(3)) == []
+
+
+@pytest.mark.parametrize("topics", [None, []])
+def test_an_election_of_all_or_none(pair, topics):
+    assert pair.ask(elect.ElectLeadersRequest(topic_partitions=topics, timeout_ms=5000), range(3)) == []
+
+
+@pytest.mark.parametrize("names", [[""], ["", "known_a"], [" "], ["a/b", "known_a"]])
+@pytest.mark.parametrize("cursor", [None, "", "known_a"])
+def test_describe_topic_partitions_of_strange_names(pair, names, cursor):
+    first = None if cursor is None else paged.Cursor(topic_name=cursor, partition_index=0)
+    topics = [paged.TopicRequest(name=name) for name in names]
+    request = paged.DescribeTopicPartitionsRequest(topics=topics, cursor=first)
+    assert pair.ask(request, [0]) == []
+
+
 @pytest.mark.parametrize(
     ("name", "partition", "replicas"),
     [
@@ -527,6 +570,33 @@ def test_alter_partition_reassignments(pair, name, partition, replicas):
     topics = [reassign.ReassignableTopic(name=name, partitions=[target])]
     request = reassign.AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=5000)
     assert pair.ask(request, range(2)) == []
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_a_reassignment_without_time(pair, timeout_ms):
+    target = reassign.ReassignablePartition(partition_index=0, replicas=[1])
+    topics = [reassign.ReassignableTopic(name="known_a", partitions=[target])]
+    request = reassign.AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=timeout_ms)
+    assert pair.ask(request, range(2)) == []
+
+
+def test_levels_set_by_kafkas_names_are_described_alike(pair):
+    parent, child = "org.apache.kafka.storage.internals.log.LogCleaner", "kafka.server.KafkaApis"
+    found = pair.ask(alteration(LOGGER, "1", [(child, SET, "TRACE")], validate_only=False), [1])
+    try:
+        found += ask_to_describe(pair, LOGGER, "1", [parent, child])
+    finally:
+        found += pair.ask(alteration(LOGGER, "1", [(child, DELETE, None)], validate_only=False), [1])
+    found += ask_to_describe(pair, LOGGER, "1", [parent, child])
+    assert found == []
+
+
+def test_kafka_has_a_logger_of_every_name_that_is_said_to_be_its(pair):
+    resource = describe.DescribeConfigsResource(resource_type=LOGGER, resource_name="1")
+    answer = pair.kafka.request(describe.DescribeConfigsRequest(resources=[resource]), 4)
+    known = {entry.name for entry in answer.results[0].configs}
+    # The two parents exist where Kafka's logging configuration names them, as the one that it ships with does.
+    assert set(KAFKA_NAMES) - known <= {"kafka", "org.apache.kafka"}
 
 
 @pytest.mark.parametrize("names", [None, [], ["known_a", "nope"]])
