@@ -150,7 +150,7 @@ def _consume(fetched: Any, first: int, found: list[tuple[int, bytes | None]]) ->
     waiting = sorted(fetched.aborted or (), key=lambda entry: entry[1])
     aborting: set[int] = set()
     for buffer in fetched.records:
-        for header in scan_all(buffer):
+        for header in scan_all(buffer, 0, _whole_bytes(buffer)):
             while waiting and waiting[0][1] <= header.last_offset:
                 aborting.add(waiting.pop(0)[0])
             every = iterate(buffer, header.position, header.end_position)
@@ -161,6 +161,17 @@ def _consume(fetched: Any, first: int, found: list[tuple[int, bytes | None]]) ->
                 found.extend((record.offset, record.value) for record in every if record.offset >= first)
             end_offset = header.next_offset
     return int(end_offset)
+
+
+def _whole_bytes(buffer: Any) -> int:
+    """The end of the last batch that is not cut. The offset and the length are the first 12 bytes of a batch."""
+    at = 0
+    while at + 12 <= len(buffer):
+        after = at + 12 + int.from_bytes(buffer[at + 8 : at + 12])
+        if after > len(buffer):
+            break
+        at = after
+    return at
 
 
 def _is_commit(record: Any) -> bool:
