@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from kafka_shim.api import APIS, TABLE
 from kafka_shim.errors import ErrorCode
-from kafka_shim.metadata.features import KRAFT_VERSION, SUPPORTED
+from kafka_shim.metadata.features import KRAFT_VERSION
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.protocol.messages.api_versions_response import (
     ApiVersion,
@@ -48,7 +48,7 @@ def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse
         api_keys=_RANGES,
         supported_features=[
             SupportedFeatureKey(name=feature, min_version=lowest, max_version=highest)
-            for feature, (lowest, highest) in SUPPORTED.items()
+            for feature, (lowest, highest) in metadata.supported.items()
             if lowest > 0 or version >= 4
         ],
         finalized_features_epoch=image.last_offset,

@@ -30,7 +30,9 @@ async def handle(context: Context, request: UpdateFeaturesRequest) -> UpdateFeat
             upgrade_type = SAFE_DOWNGRADE if update.allow_downgrade else UPGRADE
         updates[update.feature] = (update.max_version_level, upgrade_type)
     try:
-        records = decide_update(metadata.image.features, updates, context.node_id, metadata.kraft_version)
+        records = decide_update(
+            metadata.image.features, updates, context.node_id, metadata.kraft_version, metadata.supported
+        )
     except KafkaError as err:
         response.error_code = err.code
         response.error_message = (

@@ -22,6 +22,7 @@ DOCS = {
     "connections.max.idle.ms": "A connection without requests for this long is closed.",
     # --- security
     "authorizer.class.name": "Decides who may do what: Kafka's StandardAuthorizer or a Python class; none: all may.",
+    "unstable.feature.versions.enable": "Allow feature levels of Kafka that are not released yet.",
     # --- data directories
     "log.dir": "The data directory, where log.dirs is not set.",
     "log.dirs": "The data directories; new partitions go to the one with the fewest.",

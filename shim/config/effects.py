@@ -18,7 +18,7 @@ NO_SECURITY = "SASL and TLS are not implemented"
 NO_TOKENS = "delegation tokens are not implemented"
 NO_TELEMETRY = "clients' metrics are not implemented"
 NO_REPORTERS = "there are no reporters and no samples of metrics"
-NO_UNSTABLE = "unstable APIs and features are not implemented"
+NO_UNSTABLE = "unstable versions of APIs are not implemented"
 AT_ONCE = "the file is written as soon as an offset changes"
 WITH_RECOVERY_POINTS = "high watermarks are log end offsets here, and are written with the recovery points"
 AS_RECORDS_COME = "a segment's file grows with its records"
@@ -123,7 +123,7 @@ BROKER_IDLE: dict[str, tuple[str, ...]] = {
         "metrics.sample.window.ms",
     ),
     NO_TELEMETRY: ("telemetry.max.bytes",),
-    NO_UNSTABLE: ("unstable.api.versions.enable", "unstable.feature.versions.enable"),
+    NO_UNSTABLE: ("unstable.api.versions.enable",),
     NO_TIERS: (
         "follower.fetch.last.tiered.offset.enable",
         "log.local.retention.bytes",

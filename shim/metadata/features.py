@@ -32,6 +32,8 @@ SUPPORTED = {
     TRANSACTION_VERSION: (0, 2),
     ELR_VERSION: (0, 1),
 }
+# The highest levels that are not released yet: with `unstable.feature.versions.enable`.
+UNSTABLE = {METADATA_VERSION: 31}
 # The finalised levels of a new directory, in the order in which Kafka's storage tool writes them.
 BOOTSTRAP_LEVELS = (
     (METADATA_VERSION, 30),
@@ -73,8 +75,19 @@ def partition_record_version(metadata_version: int) -> int:
     return 1 if metadata_version >= DIRECTORIES else 0
 
 
+def supported_levels(unstable: bool) -> Mapping[str, tuple[int, int]]:
+    """Return the supported levels; `unstable` is `unstable.feature.versions.enable`."""
+    if not unstable:
+        return SUPPORTED
+    return {name: (lowest, UNSTABLE.get(name, highest)) for name, (lowest, highest) in SUPPORTED.items()}
+
+
 def decide_update(
-    finalised: Mapping[str, int], updates: Mapping[str, tuple[int, int]], node_id: int, kraft_version: int = 0
+    finalised: Mapping[str, int],
+    updates: Mapping[str, tuple[int, int]],
+    node_id: int,
+    kraft_version: int = 0,
+    supported: Mapping[str, tuple[int, int]] = SUPPORTED,
 ) -> list[FeatureLevelRecord]:
     """Return the records of an UpdateFeatures request. `updates` maps a feature to (new level, upgrade type).
 
@@ -86,7 +99,7 @@ def decide_update(
     records = []
     for feature, (level, upgrade_type) in updates.items():
         current = kraft_version if feature == KRAFT_VERSION else finalised.get(feature, 0)
-        _check_direction(feature, level, current, upgrade_type, node_id)
+        _check_direction(feature, level, current, upgrade_type, node_id, supported)
         if feature == METADATA_VERSION:
             _check_downgrade(level, current, upgrade_type)
         elif feature == KRAFT_VERSION:
@@ -100,14 +113,16 @@ def decide_update(
     return records
 
 
-def _check_direction(feature: str, level: int, current: int, upgrade_type: int, node_id: int) -> None:
+def _check_direction(
+    feature: str, level: int, current: int, upgrade_type: int, node_id: int, supported: Mapping[str, tuple[int, int]]
+) -> None:
     if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         raise _invalid(feature, level, "The controller does not support the given upgrade type.")
     if level < 0:
         raise _invalid(feature, level, "A feature version cannot be less than 0.")
-    if feature not in SUPPORTED and level == 0:
+    if feature not in supported and level == 0:
         raise _invalid(feature, level, f"Feature {feature} not found.")
-    lowest, highest = SUPPORTED.get(feature, (0, 0))
+    lowest, highest = supported.get(feature, (0, 0))
     if not lowest <= level <= highest:
         if highest == 0:
             raise _invalid(feature, level, f"Local controller {node_id} does not support this feature.")
@@ -165,10 +180,10 @@ def record_version(record: Any, metadata_version: int) -> int:
     return 0
 
 
-def unsupported_level(levels: Mapping[str, int]) -> str:
+def unsupported_level(levels: Mapping[str, int], supported: Mapping[str, tuple[int, int]]) -> str:
     """Return what is wrong with the finalised levels of a directory, or an empty string."""
     for name, level in levels.items():
-        lowest, highest = SUPPORTED.get(name, (0, 0))
+        lowest, highest = supported.get(name, (0, 0))
         if not lowest <= level <= highest:
             return f"{name} {level} is finalised here, this version of kafka-shim supports {lowest} to {highest}"
     return ""

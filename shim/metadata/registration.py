@@ -5,7 +5,7 @@ Source: ControllerRegistrationManager, ClusterControlManager and ReplicationCont
 
 from __future__ import annotations
 
-from kafka_shim.metadata.features import CONTROLLER_REGISTRATION, DIRECTORIES, ELR_RECORDS, METADATA_VERSION, SUPPORTED
+from kafka_shim.metadata.features import CONTROLLER_REGISTRATION, DIRECTORIES, ELR_RECORDS, METADATA_VERSION
 from kafka_shim.protocol.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kafka_shim.protocol.records.partition_change_record import PartitionChangeRecord
 from kafka_shim.protocol.records.register_broker_record import (
@@ -21,7 +21,7 @@ from kafka_shim.protocol.records.register_controller_record import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from kafka_shim.metadata.image import Image
@@ -41,6 +41,7 @@ def registration_records(
     rack: str | None,
     next_offset: int,
     random: Randomness,
+    supported: Mapping[str, tuple[int, int]],
 ) -> tuple[list[Any], int]:
     """Return (records, broker epoch) that register this node as controller and broker and unfence it.
 
@@ -60,7 +61,7 @@ def registration_records(
                 ],
                 features=[
                     ControllerFeature(name=name, min_supported_version=lowest, max_supported_version=highest)
-                    for name, (lowest, highest) in SUPPORTED.items()
+                    for name, (lowest, highest) in supported.items()
                 ],
             )
         )
@@ -76,7 +77,7 @@ def registration_records(
             ],
             features=[
                 BrokerFeature(name=name, min_supported_version=lowest, max_supported_version=highest)
-                for name, (lowest, highest) in SUPPORTED.items()
+                for name, (lowest, highest) in supported.items()
             ],
             rack=rack,
             fenced=True,

@@ -17,7 +17,13 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import INTERNAL_TOPICS
 from kafka_shim.metadata import bootstrap, topics
 from kafka_shim.metadata.dynamic_config import DynamicConfig
-from kafka_shim.metadata.features import KRAFT_VERSION, METADATA_VERSION, SUPPORTED, record_version, unsupported_level
+from kafka_shim.metadata.features import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    record_version,
+    supported_levels,
+    unsupported_level,
+)
 from kafka_shim.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC, Image, Topic
 from kafka_shim.metadata.log import MetadataLog, MetadataLogError
 from kafka_shim.metadata.partition_logs import PartitionLogs
@@ -57,6 +63,8 @@ class MetadataStore:
         self._logs = logs
         self._faults = faults
         self.node_id = config.node_id
+        # Feature -> (lowest, highest) level that this broker may finalise.
+        self.supported = supported_levels(config.unstable_feature_versions_enable)
         # --- from start() to stop()
         self.image = Image()
         self._replayer = Replayer(self.image)
@@ -105,7 +113,7 @@ class MetadataStore:
         self._broker_options_changed()
 
     def _check_features(self) -> None:
-        if fault := unsupported_level(self.image.features):
+        if fault := unsupported_level(self.image.features, self.supported):
             raise MetadataLogError(f"{self._log.directory}: {fault}")
 
     def lookup(self, topic: str, partition: int) -> tuple[bytes, TopicConfig, int] | None:
@@ -132,6 +140,7 @@ class MetadataStore:
             self.config.broker_rack,
             self._log.next_offset,
             self._clock.random,
+            self.supported,
         )
         self._logs.broker_epoch = self.broker_epoch
         self.commit(records)
@@ -152,7 +161,7 @@ class MetadataStore:
     def commit(self, records: Sequence[Any]) -> Callable[[], Flush | None]:
         """Append the record messages as one batch and apply them. Returns a function that starts the fsync and returns
         its future, or None if everything is already on the disk. A response may have to wait for it."""
-        level = self.image.features.get(METADATA_VERSION) or SUPPORTED[METADATA_VERSION][1]
+        level = self.image.features.get(METADATA_VERSION) or self.supported[METADATA_VERSION][1]
         now_ms = self._clock.now_ms()
         faults = self._faults
         if faults.armed:
@@ -180,7 +189,7 @@ class MetadataStore:
         from kafka_shim.protocol.records.no_op_record import NoOpRecord
         from kafka_shim.protocol.records.voters_record import Endpoint, KRaftVersionFeature, Voter
 
-        lowest, highest = SUPPORTED[KRAFT_VERSION]
+        lowest, highest = self.supported[KRAFT_VERSION]
         voter = Voter(
             voter_id=self.node_id,
             voter_directory_id=urlsafe_b64decode(self._logs.metadata_dir.directory_id + "=="),

@@ -10,6 +10,7 @@ from kafka_shim.metadata.features import (
     decide_update,
     partition_record_version,
     register_broker_version,
+    supported_levels,
 )
 
 FINALISED = {"metadata.version": 30, "group.version": 1, "transaction.version": 2}
@@ -25,6 +26,14 @@ def sentence(updates, finalised=FINALISED):
 def test_an_upgrade_is_recorded():
     records = decide_update({"metadata.version": 29}, {"metadata.version": (30, UPGRADE)}, 1)
     assert [(record.name, record.feature_level) for record in records] == [("metadata.version", 30)]
+
+
+def test_an_unreleased_level_needs_the_option_that_allows_it():
+    assert supported_levels(False)["metadata.version"] == (7, 30)
+    assert supported_levels(True)["metadata.version"] == (7, 31)
+    assert supported_levels(True)["group.version"] == supported_levels(False)["group.version"]
+    records = decide_update(FINALISED, {"metadata.version": (31, UPGRADE)}, 1, 0, supported_levels(True))
+    assert [record.feature_level for record in records] == [31]
 
 
 def test_a_downgrade_needs_its_type():

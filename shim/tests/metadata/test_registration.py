@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from kafka_shim.metadata.features import SUPPORTED
 from kafka_shim.metadata.image import Image
 from kafka_shim.metadata.registration import departure_records, election_records, registration_records
 from kafka_shim.metadata.replay import Replayer
@@ -23,7 +24,9 @@ def replayer_at(level=30, replicas=((1,), (1,))):
 
 
 def register(replayer, level=30, offset=10):
-    records, epoch = registration_records(replayer.image, 1, ENDPOINTS, [b"d" * 16], "rack", offset, Randomness(1))
+    records, epoch = registration_records(
+        replayer.image, 1, ENDPOINTS, [b"d" * 16], "rack", offset, Randomness(1), SUPPORTED
+    )
     for record in records:
         replayer.apply(record)
     return records, epoch

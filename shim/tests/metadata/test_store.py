@@ -202,6 +202,13 @@ def test_a_directory_of_an_unknown_level_is_refused(tmp_path, feature, level):
     broker.crash()
 
 
+def test_a_directory_of_an_unreleased_level_opens_with_the_option_that_allows_it(tmp_path):
+    with opened(tmp_path, unstable_feature_versions_enable=True) as store:
+        store.commit([FeatureLevelRecord(name="metadata.version", feature_level=31)])
+    with opened(tmp_path, unstable_feature_versions_enable=True) as store:
+        assert store.image.features["metadata.version"] == 31
+
+
 def test_a_directory_of_an_older_level_keeps_it_and_is_written_in_its_versions(tmp_path):
     with opened(tmp_path) as store:
         store.commit([FeatureLevelRecord(name="metadata.version", feature_level=14)])
