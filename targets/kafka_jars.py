@@ -14,6 +14,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 KAFKA_VERSION = "4.3.1"
 # kafka_2.13 is the broker, kafka-tools the command-line tools, log4j-slf4j-impl makes both of them log.
 ARTIFACTS = (
@@ -21,15 +25,53 @@ ARTIFACTS = (
     ("org.apache.kafka", "kafka-tools", KAFKA_VERSION),
     ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
 )
+# Kafka's own integration tests: the jars that hold them or what they inherit from, and what these need to run.
+TEST_CLASSIFIER = "test"
+TEST_ARTIFACTS = tuple(
+    ("org.apache.kafka", name, KAFKA_VERSION, TEST_CLASSIFIER)
+    for name in (
+        "kafka-clients",
+        "kafka-clients-integration-tests",
+        "kafka-coordinator-common",
+        "kafka-group-coordinator",
+        "kafka-metadata",
+        "kafka-raft",
+        "kafka-server",
+        "kafka-server-common",
+        "kafka-share-coordinator",
+        "kafka-storage",
+        "kafka-test-common-internal-api",
+        "kafka-test-common-runtime",
+        "kafka-tools",
+        "kafka-transaction-coordinator",
+        "kafka_2.13",
+    )
+)
+TEST_NEEDS = (
+    *ARTIFACTS,
+    ("org.apache.kafka", "kafka-test-common-runtime", KAFKA_VERSION),
+    ("org.apache.kafka", "kafka-test-common-internal-api", KAFKA_VERSION),
+    ("org.apache.kafka", "kafka-test-common-util", KAFKA_VERSION),
+    ("org.junit.jupiter", "junit-jupiter", "5.13.1"),
+    ("org.junit.platform", "junit-platform-launcher", "1.13.1"),
+    ("org.mockito", "mockito-junit-jupiter", "5.20.0"),
+    ("org.hamcrest", "hamcrest", "3.0"),
+    ("org.bouncycastle", "bcpkix-jdk18on", "1.80"),
+)
 ROOT = Path(__file__).resolve().parent.parent
 LIBS = ROOT / ".cache" / f"kafka-{KAFKA_VERSION}" / "libs"
+TEST_LIBS = ROOT / ".cache" / f"kafka-{KAFKA_VERSION}-tests" / "libs"
 
 
 def kafka_libs() -> Path:
     """The folder of jars; fetches them on the first call. Raises RuntimeError when neither Maven nor Ivy can run."""
-    if not LIBS.is_dir():
-        _fetch()
-    return LIBS
+    return _fetched(LIBS, ARTIFACTS)
+
+
+def test_libs() -> Path:
+    """The folder of Kafka's test jars and of all that they need, Kafka included. Fetches and raises like
+    `kafka_libs`."""
+    return _fetched(TEST_LIBS, (*TEST_ARTIFACTS, *TEST_NEEDS))
 
 
 def classpath(*extra: Path) -> str:
@@ -39,29 +81,34 @@ def classpath(*extra: Path) -> str:
     return os.pathsep.join([f"{kafka_libs()}/*", *(str(path) for path in extra)])
 
 
-def _fetch() -> None:
-    LIBS.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="fetch-", dir=LIBS.parent) as scratch:
+def _fetched(libs: Path, artifacts: Sequence[tuple[str, ...]]) -> Path:
+    if libs.is_dir():
+        return libs
+    libs.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="fetch-", dir=libs.parent) as scratch:
         partial = Path(scratch) / "libs"
         partial.mkdir()
         if shutil.which("mvn"):
-            _with_maven(Path(scratch), partial)
+            _with_maven(Path(scratch), partial, artifacts)
         else:
-            _with_ivy(Path(scratch), partial)
+            _with_ivy(Path(scratch), partial, artifacts)
         if not (partial / f"kafka-clients-{KAFKA_VERSION}.jar").is_file():
             raise RuntimeError("the fetch ended without kafka-clients")
         try:
-            partial.rename(LIBS)
+            partial.rename(libs)
         except OSError:
             # Another process was first. Its folder is complete, because it was also renamed into place.
-            if not LIBS.is_dir():
+            if not libs.is_dir():
                 raise
+    return libs
 
 
-def _with_maven(scratch: Path, target: Path) -> None:
+def _with_maven(scratch: Path, target: Path, artifacts: Sequence[tuple[str, ...]]) -> None:
     rows = "".join(
-        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version></dependency>"
-        for group, name, version in ARTIFACTS
+        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>"
+        + "".join(f"<classifier>{each}</classifier>" for each in classifier)
+        + "</dependency>"
+        for group, name, version, *classifier in artifacts
     )
     pom = scratch / "pom.xml"
     pom.write_text(
@@ -73,16 +120,39 @@ def _with_maven(scratch: Path, target: Path) -> None:
     subprocess.run(["mvn", "-q", "-B", "-f", str(pom), *goal], check=True, stdout=sys.stderr)
 
 
-def _with_ivy(scratch: Path, target: Path) -> None:
+IVY_MODULE = """\
+<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
+<info organisation="kafka-shim" module="reference-kafka"/>
+<dependencies>
+{rows}
+</dependencies>
+</ivy-module>
+"""
+
+
+def _with_ivy(scratch: Path, target: Path, artifacts: Sequence[tuple[str, ...]]) -> None:
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise RuntimeError("fetching Apache Kafka's jars needs Maven, or a Java runtime and the package pyspark")
     ivy = sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))[-1]
     pattern = f"{target}/[artifact]-[revision](-[classifier]).[ext]"
-    for group, name, version in ARTIFACTS:
-        command = ["java", f"-Divy.cache.dir={scratch}/ivy", "-jar", str(ivy), "-dependency", group, name, version]
+    for group, name, version, *classifier in artifacts:
+        command = ["java", f"-Divy.cache.dir={scratch}/ivy", "-jar", str(ivy)]
+        if classifier:
+            # The command line knows no classifiers, and a test jar's own dependencies are those of its module.
+            module = scratch / f"{name}-{classifier[0]}.xml"
+            row = (
+                f'<dependency org="{group}" name="{name}" rev="{version}" conf="*->default" transitive="false">'
+                f'<artifact name="{name}" type="jar" ext="jar" m:classifier="{classifier[0]}"/></dependency>'
+            )
+            module.write_text(IVY_MODULE.format(rows=row))
+            command += ["-ivy", str(module)]
+        else:
+            command += ["-dependency", group, name, version]
         # Some jars (snappy-java, jackson) are published as OSGi bundles.
-        command += ["-retrieve", pattern, "-types", "jar", "bundle", "-confs", "default"]
+        command += ["-retrieve", pattern, "-types", "jar", "bundle"]
+        if not classifier:
+            command += ["-confs", "default"]
         subprocess.run(command, check=True, stdout=sys.stderr, cwd=scratch)
 
 

@@ -1,0 +1,122 @@
+"""What Kafka's own tests are counted from: class files, outcomes, and the committed lists."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from kafka_shim.compat.upstream.apache_kafka import jvm_run, outcome_list, suites
+from kafka_shim.compat.upstream.apache_kafka.class_file import parse
+from kafka_shim.compat.upstream.apache_kafka.jvm_run import Outcome
+from kafka_shim.compat.upstream.apache_kafka.outcome_list import ListError, Row
+from kafka_shim.compat.upstream.apache_kafka.scan import scan
+
+SOURCES = {
+    "org/junit/jupiter/api/Test.java": "package org.junit.jupiter.api; public @interface Test {}",
+    "kafka/server/QuorumTestHarness.java": "package kafka.server; public abstract class QuorumTestHarness {}",
+    "kafka/Middle.java": "package kafka; public abstract class Middle extends kafka.server.QuorumTestHarness {}",
+    "kafka/OnABrokerTest.java": "package kafka; class OnABrokerTest extends Middle "
+    "{ long wide = 5_000_000_000L; double real = 0.1; @org.junit.jupiter.api.Test void one() {} }",
+    "kafka/UnitTest.java": "package kafka; class UnitTest { @org.junit.jupiter.api.Test void one() {} }",
+    "kafka/Helper.java": "package kafka; class Helper extends Middle {}",
+}
+
+
+@pytest.fixture(scope="module")
+def jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("javac") is None:
+        pytest.skip("no javac")
+    folder = tmp_path_factory.mktemp("scan")
+    for name, text in SOURCES.items():
+        path = folder / "source" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    sources = [str(folder / "source" / name) for name in SOURCES]
+    subprocess.run(["javac", "-d", str(folder / "classes"), *sources], check=True)
+    with zipfile.ZipFile(folder / "some-test.jar", "w") as archive:
+        for path in (folder / "classes").rglob("*.class"):
+            archive.write(path, path.relative_to(folder / "classes"))
+    return folder / "some-test.jar"
+
+
+def test_a_class_counts_when_it_inherits_from_a_harness_and_has_tests(jar: Path) -> None:
+    found = scan({"some": jar})["some"]
+    assert found.counted == ["kafka.OnABrokerTest"]
+    assert found.left_out == ["kafka.UnitTest"]
+
+
+def test_a_class_file_names_its_parent_over_constants_of_two_slots(jar: Path) -> None:
+    with zipfile.ZipFile(jar) as archive:
+        one = parse(archive.read("kafka/OnABrokerTest.class"))
+    assert (one.name, one.parent, one.is_abstract) == ("kafka.OnABrokerTest", "kafka.Middle", False)
+    with pytest.raises(ValueError, match="not a class file"):
+        parse(b"PK\x03\x04")
+
+
+def test_a_list_is_read_as_it_was_written(tmp_path: Path) -> None:
+    rows = [
+        Row("a.B.c[10]", "passed", "passed"),
+        Row("a.B.c[9]", "not applicable", "passed", "not applicable: X.y"),
+        Row("a.B.d", "failed", "not run", "it differs"),
+        Row("a.B.e"),
+    ]
+    outcome_list.write(tmp_path / "one.list", "one", rows)
+    text = (tmp_path / "one.list").read_text()
+    assert "4 tests known, 3 run on the shim, 2 on Kafka" in text
+    assert text.splitlines()[2].startswith("not-applicable passed a.B.c[9] # ")
+    assert outcome_list.read(tmp_path / "one.list") == {row.test: row for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("passed a.B.c", "not SHIM KAFKA TEST"),
+        ("passed well a.B.c", "no such outcome"),
+        ("failed passed a.B.c", "no cause"),
+        ("passed passed a.B.c\npassed passed a.B.c", "listed twice"),
+    ],
+)
+def test_a_line_that_cannot_be_meant_is_refused(line: str, why: str) -> None:
+    with pytest.raises(ListError, match=why):
+        outcome_list.parse(line)
+
+
+def test_a_run_changes_outcomes_and_leaves_the_cause_of_one_that_did_not_change() -> None:
+    rows = {"a.B.c": Row("a.B.c", "failed", "passed", "by hand"), "a.B.d": Row("a.B.d", "failed", "passed", "old")}
+    outcomes = {
+        "a.B.c": Outcome("failed", 1.0, "another text"),
+        "a.B.d": Outcome("passed"),
+        "a.B.e": Outcome("not applicable", 1.0, "x", ("BrokerServer.quotaManagers",)),
+        "a.SaslTest.f": Outcome("failed", 1.0, "x"),
+    }
+    outcome_list.merge(rows, "shim", outcomes)
+    assert (rows["a.B.c"].cause, rows["a.B.d"].cause) == ("by hand", "")
+    assert rows["a.B.e"].cause == "not applicable: BrokerServer.quotaManagers"
+    assert rows["a.SaslTest.f"].cause == "security"
+    outcome_list.merge(rows, "kafka", {"a.B.c": Outcome("failed")})
+    assert (rows["a.B.c"].kafka, rows["a.B.c"].shim) == ("failed", "failed")
+
+
+def test_the_worse_of_two_results_of_a_test_counts(tmp_path: Path) -> None:
+    lines = [{"test": "a", "outcome": outcome, "seconds": 1} for outcome in ("passed", "failed", "passed")]
+    (tmp_path / "results").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert jvm_run.read(tmp_path / "results")["a"].status == "failed"
+
+
+@pytest.mark.parametrize("suite", suites.SUITES, ids=lambda suite: suite.name)
+def test_the_committed_list_of_each_suite_can_be_read(suite: suites.Suite) -> None:
+    for row in outcome_list.read(suite.list_path).values():
+        assert row.test.startswith(suite.within)
+        assert row.cause != "no message"
+
+
+def test_the_sample_is_in_the_lists_and_passes_on_both() -> None:
+    listed = {test: row for suite in suites.SUITES for test, row in outcome_list.read(suite.list_path).items()}
+    assert {test: (listed[test].shim, listed[test].kafka) for test in suites.sample() if test in listed} == {
+        test: ("passed", "passed") for test in suites.sample()
+    }

@@ -1,0 +1,423 @@
+package kafkashim;
+
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+
+import org.mockito.MockedConstruction;
+import org.mockito.Mockito;
+
+import kafka.server.BrokerServer;
+import kafka.server.ControllerServer;
+import kafka.server.KafkaConfig;
+import kafka.server.SharedServer;
+
+import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.metadata.BrokerState;
+import org.apache.kafka.metadata.KRaftMetadataCache;
+import org.apache.kafka.metadata.properties.MetaPropertiesEnsemble;
+import org.apache.kafka.server.BrokerFeatures;
+import org.apache.kafka.server.common.KRaftVersion;
+
+import scala.None$;
+import scala.Option;
+
+/**
+ * Puts a stand-in at the place of each server that the tests' harnesses construct. The broker's stand-in runs a
+ * `ShimNode`; the controller's belongs to the same cluster and runs nothing, because the shim is its own controller.
+ */
+public final class Replacement {
+    /** Cluster id -> its servers. */
+    private static final Map<String, Cluster> CLUSTERS = new ConcurrentHashMap<>();
+
+    private Replacement() {
+    }
+
+    /** Replaces what this thread constructs from here on. */
+    static List<MockedConstruction<?>> install() {
+        return List.of(
+            Mockito.mockConstruction(SharedServer.class, context ->
+                Stand.settings("SharedServer", new Shared(context.arguments()))),
+            Mockito.mockConstruction(BrokerServer.class, context ->
+                Stand.settings("BrokerServer", new Broker((SharedServer) context.arguments().get(0)))),
+            Mockito.mockConstruction(ControllerServer.class, context ->
+                Stand.settings("ControllerServer", new Controller((SharedServer) context.arguments().get(0)))));
+    }
+
+    /** Ends what the last test left. */
+    static void reset() {
+        ShimNode.stopAll();
+        CLUSTERS.clear();
+    }
+
+    static final class Cluster {
+        final String id;
+        private ShimNode node;
+        private String bootstrapDirectory;
+
+        Cluster(String id) {
+            this.id = id;
+        }
+
+        static Cluster of(MetaPropertiesEnsemble ensemble) {
+            return CLUSTERS.computeIfAbsent(ensemble.clusterId().orElseThrow(), Cluster::new);
+        }
+
+        synchronized void hasController(KafkaConfig config) {
+            bootstrapDirectory = config.metadataLogDir();
+        }
+
+        synchronized String bootstrapDirectory() {
+            return bootstrapDirectory;
+        }
+
+        /** The process of this broker. A broker that is created again takes over the directory and the port. */
+        synchronized ShimNode node(KafkaConfig config) {
+            if (node != null && node.config().nodeId() != config.nodeId()) {
+                throw new NotApplicable("several brokers");
+            }
+            if (node == null || node.config() != config && !node.isRunning()) {
+                node = new ShimNode(config);
+            }
+            return node;
+        }
+
+        synchronized MetadataLog metadata() {
+            if (node == null) {
+                throw new NotApplicable("a controller without a broker");
+            }
+            return node.metadata();
+        }
+    }
+
+    /** `SharedServer`: what was given to its constructor, and how far the metadata was applied. */
+    public static final class Shared {
+        private final KafkaConfig config;
+        private final MetaPropertiesEnsemble ensemble;
+        private final Time time;
+        private final Metrics metrics;
+        private final Object controllerQuorumVotersFuture;
+
+        Shared(List<?> arguments) {
+            config = (KafkaConfig) arguments.get(0);
+            ensemble = (MetaPropertiesEnsemble) arguments.get(1);
+            time = (Time) arguments.get(2);
+            metrics = (Metrics) arguments.get(3);
+            controllerQuorumVotersFuture = arguments.get(4);
+        }
+
+        public KafkaConfig brokerConfig() {
+            return config;
+        }
+
+        public KafkaConfig controllerConfig() {
+            return config;
+        }
+
+        public MetaPropertiesEnsemble metaPropsEnsemble() {
+            return ensemble;
+        }
+
+        public String clusterId() {
+            return ensemble.clusterId().orElseThrow();
+        }
+
+        public int nodeId() {
+            return config.nodeId();
+        }
+
+        public Time time() {
+            return time;
+        }
+
+        public Metrics metrics() {
+            return metrics;
+        }
+
+        public Object controllerQuorumVotersFuture() {
+            return controllerQuorumVotersFuture;
+        }
+
+        public void stopForBroker() {
+        }
+
+        public void stopForController() {
+        }
+
+        public Object loader() {
+            return Metadata.loader(Cluster.of(ensemble));
+        }
+
+        public Object raftManager() {
+            return Metadata.raftManager(Cluster.of(ensemble));
+        }
+    }
+
+    /** `BrokerServer`. */
+    public static final class Broker {
+        private final SharedServer shared;
+        private final Cluster cluster;
+        private final KafkaConfig config;
+        private final KRaftMetadataCache cache;
+        private boolean isShutdown = true;
+
+        Broker(SharedServer shared) {
+            this.shared = shared;
+            this.config = shared.brokerConfig();
+            this.cluster = Cluster.of(shared.metaPropsEnsemble());
+            this.cache = new KRaftMetadataCache(config.nodeId(), () -> KRaftVersion.KRAFT_VERSION_0);
+            cluster.node(config);
+        }
+
+        private ShimNode node() {
+            return cluster.node(config);
+        }
+
+        public SharedServer sharedServer() {
+            return shared;
+        }
+
+        public KafkaConfig config() {
+            return config;
+        }
+
+        public Time time() {
+            return shared.time();
+        }
+
+        public Metrics metrics() {
+            return shared.metrics();
+        }
+
+        public String clusterId() {
+            return cluster.id;
+        }
+
+        public synchronized void startup() {
+            if (isShutdown) {
+                String formatted = cluster.bootstrapDirectory();
+                node().start(formatted == null ? config.metadataLogDir() : formatted);
+                isShutdown = false;
+            }
+        }
+
+        public synchronized void shutdown() {
+            node().stop(false);
+            isShutdown = true;
+        }
+
+        public void shutdown(java.time.Duration timeout) {
+            shutdown();
+        }
+
+        public void awaitShutdown() {
+        }
+
+        public boolean isShutdown() {
+            return isShutdown;
+        }
+
+        public BrokerState brokerState() {
+            return node().isRunning() ? BrokerState.RUNNING : BrokerState.NOT_RUNNING;
+        }
+
+        public int boundPort(ListenerName listener) {
+            return node().port(listener.value());
+        }
+
+        public Object socketServer() {
+            return Stand.in(kafka.network.SocketServer.class, "BrokerServer.socketServer", new Ports(this));
+        }
+
+        public KRaftMetadataCache metadataCache() {
+            cache.setImage(cluster.metadata().image());
+            return cache;
+        }
+
+        public Object raftManager() {
+            return Metadata.raftManager(cluster);
+        }
+
+        public BrokerFeatures brokerFeatures() {
+            return BrokerFeatures.createDefault(config.unstableFeatureVersionsEnabled());
+        }
+
+        public Object dataPlaneRequestProcessor() {
+            return Stand.in(kafka.server.KafkaApis.class, "BrokerServer.dataPlaneRequestProcessor", new Apis(this));
+        }
+
+        public Object replicaManager() {
+            return Metadata.replicaManager(cluster, config);
+        }
+
+        public Object logManager() {
+            return Metadata.logManager(cluster, config);
+        }
+
+        public Object groupCoordinator() {
+            return Stand.in(org.apache.kafka.coordinator.group.GroupCoordinator.class, "BrokerServer.groupCoordinator",
+                new Groups(config));
+        }
+
+        public Object lifecycleManager() {
+            return Stand.in(org.apache.kafka.server.BrokerLifecycleManager.class, "BrokerServer.lifecycleManager",
+                new Lifecycle(this));
+        }
+
+        public Option<?> authorizerPlugin() {
+            return authorizer(config);
+        }
+    }
+
+    static Option<?> authorizer(KafkaConfig config) {
+        Object name = config.originals().get("authorizer.class.name");
+        if (name == null || name.toString().isEmpty()) {
+            return None$.MODULE$;
+        }
+        throw new NotApplicable("authorizerPlugin");
+    }
+
+    public static final class Ports {
+        private final Broker broker;
+
+        Ports(Broker broker) {
+            this.broker = broker;
+        }
+
+        public int boundPort(ListenerName listener) {
+            return broker.boundPort(listener);
+        }
+    }
+
+    public static final class Lifecycle {
+        private final Broker broker;
+
+        Lifecycle(Broker broker) {
+            this.broker = broker;
+        }
+
+        public BrokerState state() {
+            return broker.brokerState();
+        }
+
+        public long brokerEpoch() {
+            return broker.cluster.metadata().image().cluster().broker(broker.config.nodeId()).epoch();
+        }
+    }
+
+    public static final class Apis {
+        private final Broker broker;
+
+        Apis(Broker broker) {
+            this.broker = broker;
+        }
+
+        public KRaftMetadataCache metadataCache() {
+            return broker.metadataCache();
+        }
+
+        public boolean isConsumerGroupProtocolEnabled() {
+            return isGroupProtocolEnabled("group.version", "CONSUMER");
+        }
+
+        public boolean isStreamsGroupProtocolEnabled() {
+            return isGroupProtocolEnabled("streams.version", "STREAMS");
+        }
+
+        public Option<?> authorizerPlugin() {
+            return broker.authorizerPlugin();
+        }
+
+        private boolean isGroupProtocolEnabled(String feature, String protocol) {
+            Map<String, Short> levels = broker.metadataCache().features().finalizedFeatures();
+            return levels.getOrDefault(feature, (short) 0) > 0 && broker.config.groupCoordinatorRebalanceProtocols()
+                .exists(each -> each.toString().equalsIgnoreCase(protocol));
+        }
+    }
+
+    public static final class Groups {
+        private final KafkaConfig config;
+
+        Groups(KafkaConfig config) {
+            this.config = config;
+        }
+
+        public Properties groupMetadataTopicConfigs() {
+            Properties properties = new Properties();
+            properties.put("cleanup.policy", "compact");
+            properties.put("compression.type", "producer");
+            properties.put("segment.bytes", String.valueOf(config.groupCoordinatorConfig().offsetsTopicSegmentBytes()));
+            return properties;
+        }
+    }
+
+    /** `ControllerServer`. */
+    public static final class Controller {
+        private final SharedServer shared;
+        private final Cluster cluster;
+        private final CompletableFuture<Integer> port = new CompletableFuture<>();
+
+        Controller(SharedServer shared) {
+            this.shared = shared;
+            this.cluster = Cluster.of(shared.metaPropsEnsemble());
+            cluster.hasController(shared.controllerConfig());
+        }
+
+        public SharedServer sharedServer() {
+            return shared;
+        }
+
+        public KafkaConfig config() {
+            return shared.controllerConfig();
+        }
+
+        public Time time() {
+            return shared.time();
+        }
+
+        public Metrics metrics() {
+            return shared.metrics();
+        }
+
+        public String clusterId() {
+            return cluster.id;
+        }
+
+        public void startup() {
+            port.complete(1);
+        }
+
+        public void shutdown() {
+        }
+
+        public void awaitShutdown() {
+        }
+
+        public CompletableFuture<Integer> socketServerFirstBoundPortFuture() {
+            return port;
+        }
+
+        public Object raftManager() {
+            return Metadata.raftManager(cluster);
+        }
+
+        public Option<?> authorizerPlugin() {
+            return authorizer(shared.controllerConfig());
+        }
+
+        public KRaftMetadataCache metadataCache() {
+            KRaftMetadataCache cache = new KRaftMetadataCache(
+                shared.controllerConfig().nodeId(), () -> KRaftVersion.KRAFT_VERSION_0);
+            cache.setImage(cluster.metadata().image());
+            return cache;
+        }
+
+        public Object controller() {
+            return Metadata.controller(cluster);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+"""Runs tests of Kafka's test jars in a JVM of their own, on the shim or on the Kafka of the same JVM."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kafka_shim.targets import jvm
+from kafka_shim.targets.kafka_jars import ROOT, test_libs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SOURCES = Path(__file__).resolve().parent / "java"
+SHIM, KAFKA = "shim", "kafka"
+PASSED, FAILED, NOT_APPLICABLE, SKIPPED, ABORTED = "passed", "failed", "not applicable", "skipped", "aborted"
+# Kafka's own brokers live in the JVM. It lives for minutes.
+OPTIONS = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xlog:cds=off")
+# The runner's status when a test did not react to its time limit and took the JVM with it.
+GIVEN_UP = 3
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of one test. `calls` names what it asked of a broker's JVM; `message` is the failure with its stack."""
+
+    status: str
+    seconds: float = 0.0
+    message: str = ""
+    calls: tuple[str, ...] = field(default=())
+
+
+def classes() -> Path:
+    """Compile our Java sources once for each content. Returns the folder of the classes. Raises ToolError."""
+    sources = sorted(SOURCES.glob("*.java"))
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    folder = jvm.CLASSES / f"apache_kafka-{digest}"
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".compile-", dir=folder.parent) as partial:
+            line = ["javac", "-Xlint:all,-processing,-classfile,-path", "-cp", f"{test_libs()}/*", "-d", partial]
+            done = subprocess.run([*line, *map(str, sources)], capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise jvm.ToolError(f"the harness does not compile:\n{done.stderr}")
+            made = Path(partial).with_name(f"{folder.name}.made")
+            Path(partial).rename(made)
+            Path(partial).mkdir()  # for its own end
+            made.rename(folder)
+    return folder
+
+
+def run(target: str, tests: Sequence[str], results: Path, scratch: Path, limit_s: int = 60) -> dict[str, Outcome]:
+    """Run `tests` (classes, methods, or invocations `Class.method[2]`) and return the outcome of each test in them.
+
+    Lines are appended to `results` as tests end; a method that has a line there is not run again. A test that does not
+    react to its time limit ends the JVM, and the rest runs in another one.
+    """
+    scratch.mkdir(parents=True, exist_ok=True)
+    results.parent.mkdir(parents=True, exist_ok=True)
+    selected = scratch / f"tests-{os.getpid()}.txt"
+    selected.write_text("".join(f"{test}\n" for test in tests))
+    shim = "\t".join([sys.executable, "-m", "kafka_shim", "serve"])
+    line = ["java", *OPTIONS, f"-Djava.io.tmpdir={scratch}", f"-Dkafkashim.logs={scratch}"]
+    line += [f"-Dkafkashim.command={shim}", f"-Dlog4j2.configurationFile={jvm.log4j_configuration('error')}"]
+    line += ["-cp", f"{classes()}{os.pathsep}{test_libs()}/*", "kafkashim.Runner"]
+    line += [target, str(selected), str(results), str(limit_s)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+    with (scratch / "runner.log").open("ab") as log:
+        while True:
+            before = results.stat().st_size if results.exists() else 0
+            status = subprocess.run(line, stdout=log, stderr=log, check=False, cwd=scratch, env=environment).returncode
+            is_further = results.exists() and results.stat().st_size > before
+            if status != GIVEN_UP or not is_further:
+                break
+    if status not in (0, GIVEN_UP):
+        raise jvm.ToolError(f"the JVM of the tests ended with status {status}; see {scratch / 'runner.log'}")
+    return read(results)
+
+
+def read(results: Path) -> dict[str, Outcome]:
+    """Return the outcomes in a file of results; of a test with several lines, the first that is not a pass."""
+    found: dict[str, Outcome] = {}
+    if not results.exists():
+        return found
+    for text in results.read_text().splitlines():
+        row = json.loads(text)
+        outcome = Outcome(row["outcome"], row["seconds"], row.get("message", ""), tuple(row.get("calls", ())))
+        if row["test"] not in found or found[row["test"]].status == PASSED:
+            found[row["test"]] = outcome
+    return found
