@@ -10,7 +10,6 @@ OWN_CONTROLLER = "the broker is its own controller, without a quorum and without
 ONE_LOOP = "one event loop serves all requests, without pools of threads and queues between them"
 NO_BUFFER = "nothing of this size is allocated or limited"
 INLINE = "the coordinator's records are written at once, in the request that causes them"
-NO_QUOTAS = "quotas are not implemented"
 NO_TIERS = "tiered storage is not implemented"
 NO_SHARE = "share groups are not implemented"
 NO_STREAMS = "streams groups are not implemented"
@@ -108,12 +107,6 @@ BROKER_IDLE: dict[str, tuple[str, ...]] = {
     WITH_RECOVERY_POINTS: ("replica.high.watermark.checkpoint.interval.ms",),
     AS_RECORDS_COME: ("log.preallocate",),
     NO_DELAY: ("server.max.startup.time.ms",),
-    NO_QUOTAS: (
-        "controller.quota.window.num",
-        "controller.quota.window.size.seconds",
-        "quota.window.num",
-        "quota.window.size.seconds",
-    ),
     NO_REPORTERS: (
         "kafka.metrics.polling.interval.secs",
         "kafka.metrics.reporters",
