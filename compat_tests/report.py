@@ -65,6 +65,16 @@ class Report:
         """Nothing failed, and every difference is an allowed one."""
         return not any(self.count(kind, FAILED) for kind in self.kinds) and not any(v.unexpected for v in self.verdicts)
 
+    @property
+    def second_tries(self) -> list[tuple[str, str, str]]:
+        """(scenario, target, why) of each result that is not the first. Never of the shim."""
+        return [
+            (scenario.name, kind, outcome.second_try)
+            for scenario in self.scenarios
+            for kind, outcome in self.results[scenario.name].items()
+            if outcome.second_try
+        ]
+
     def count(self, kind: str, status: str) -> int:
         return sum(self.results[scenario.name][kind].status == status for scenario in self.scenarios)
 
@@ -91,6 +101,8 @@ class Report:
         for kind in self.kinds:
             counts = [f"{self.count(kind, status)} {status}" for status in (PASSED, FAILED, NOT_APPLICABLE)]
             lines.append(f"{kind}: {', '.join(counts)}")
+        for scenario, kind, why in self.second_tries:
+            lines.append(f"second try: {scenario} on {kind}, which at first {why}")
         for verdict in self.verdicts:
             start = f"{verdict.scenario} differs from {verdict.other}"
             lines += [f"{start}: {difference}" for difference in verdict.unexpected[:6]]

@@ -8,9 +8,10 @@ import pytest
 
 from kafka_shim.compat import runner
 from kafka_shim.compat.allowed import ALLOWED, reason_for
+from kafka_shim.compat.report import Report
 from kafka_shim.compat.runner import FAILED, NOT_APPLICABLE, PASSED, Difference, Outcome, differences
 from kafka_shim.compat.scenarios import Scenario, load
-from kafka_shim.compat.scenarios.scenario_client import ScenarioClient
+from kafka_shim.compat.scenarios.scenario_client import Disagreement, ScenarioClient
 from kafka_shim.targets import Power, Target, make
 
 
@@ -79,6 +80,37 @@ def test_an_allowed_difference_is_allowed_in_its_scenario_alone() -> None:
     assert reason_for(row.scenario, difference) == row.reason
     assert reason_for("a4-five-batches-are-remembered", difference) is None
     assert all(any(each == known for known in load()) for each in {row.scenario for row in ALLOWED})
+
+
+def _fails_once(seen: list[str]) -> Scenario:
+    def run(client: ScenarioClient) -> None:
+        """Fails the first time on each target."""
+        first = client.target.kind not in seen
+        seen.append(client.target.kind)
+        if first:
+            raise Disagreement("not at first")
+        client.topic()
+
+    return Scenario("once", ("A1",), run)
+
+
+def test_the_shim_gets_no_second_try(target: Target) -> None:
+    seen: list[str] = []
+    found = runner.run([_fails_once(seen)], ["shim-embedded"])["once"]["shim-embedded"]
+    assert (found.status, found.second_try, seen) == (FAILED, "", ["shim-embedded"])
+
+
+def test_a_second_try_of_another_broker_is_reported(target: Target) -> None:
+    """The other broker is a shim that runs elsewhere, taken for a foreign one."""
+    seen: list[str] = ["shim-embedded"]
+    kinds = ["shim-embedded", f"external={target.bootstrap}"]
+    scenario = _fails_once(seen)
+    results = runner.run([scenario], kinds)
+    found = results["once"][kinds[1]]
+    assert (found.status, found.second_try) == (PASSED, "failed: not at first")
+    told = Report([scenario], kinds, results, 0.0)
+    assert told.second_tries == [("once", kinds[1], "failed: not at first")]
+    assert f"second try: once on {kinds[1]}, which at first failed: not at first" in told.text()
 
 
 def test_every_scenario_says_what_it_shows() -> None:
