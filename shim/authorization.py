@@ -12,7 +12,7 @@ from kafka_shim.security.acl import CLUSTER_NAME, DENIED, SUPPORTED_OPERATIONS, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from kafka_shim.context import Context
 
@@ -84,6 +84,23 @@ def may_on_any(context: Context, operation: AclOperation, resource_type: Resourc
     return authorizer is None or authorizer.allowed_on_any(
         session.principal, session.peer_host, operation, resource_type
     )
+
+
+def topics_described_by(context: Context) -> Callable[[str], bool] | None:
+    """Returns a function that says of a topic whether the client may describe it, also after this request; None without
+    an authorizer. Nothing of it is logged."""
+    broker = context.broker
+    if broker.authorizer is None:
+        return None
+    principal, host = context.session.principal, context.session.peer_host
+
+    def may_describe(name: str) -> bool:
+        authorizer = broker.authorizer
+        return authorizer is None or bool(
+            authorizer.allowed(principal, host, AclOperation.DESCRIBE, ResourceType.TOPIC, (name,))
+        )
+
+    return may_describe
 
 
 def authorized_operations(context: Context, resource_type: ResourceType, name: str) -> int:

@@ -25,7 +25,7 @@ from kafka_shim.memory_dir import make, remove, remove_at_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
     from types import TracebackType
     from typing import Any
 
@@ -55,15 +55,23 @@ class Broker:
         process: bool = False,
         clock: Clock | str | None = None,
         faults: str | None = None,
+        authorizer: type | str | None = None,
+        acls: Sequence[Mapping[str, object]] = (),
         loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
         **options: object,
     ) -> None:
         """`data_dir`: a directory that is kept after the stop, as is one that the option `log_dirs` names; without
         either, data is in memory. `listen`: HOST:PORT, or a comma-separated list of NAME://HOST:PORT. `process`: run in
         a child process, for clients that hold the interpreter lock. `clock`: "virtual" stands still until
-        `broker.clock.advance`. `faults`: fault points to arm, in the format of the variable KAFKA_SHIM_FAULTS. Raises
-        ConfigError, TypeError."""
+        `broker.clock.advance`. `faults`: fault points to arm, in the format of the variable KAFKA_SHIM_FAULTS. `acls`:
+        ACLs in the words of kafka_shim.security.acl_spec, stored at the start; Kafka's StandardAuthorizer decides by
+        them. `authorizer`: another class than that, or its dotted path. Raises ConfigError, TypeError."""
         self._options = {**DEFAULTS, **{name.replace("_", "."): _text(value) for name, value in options.items()}}
+        if acls and process:
+            raise TypeError("acls are for a broker in a thread of this process")
+        self._acls = tuple(acls)
+        if authorizer is not None or acls:
+            self._options.setdefault("authorizer.class.name", _class_name(authorizer))
         self._listen = listen if "://" in listen else f"PLAINTEXT://{listen}"
         if (isinstance(clock, str) and clock != "virtual") or (process and clock is not None):
             raise TypeError("clock is 'virtual' or a Clock, and a broker in a process of its own has the real one")
@@ -252,10 +260,28 @@ class Broker:
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._asked = asked = asyncio.Event()
+        try:
+            self._store_acls(server)
+        except BaseException:
+            await server.stop()
+            raise
         self._ready = server.ready_line
         started.set_result(None)
         await asked.wait()
         await server.stop()
+
+    def _store_acls(self, server: Server) -> None:
+        if not self._acls:
+            return
+        from kafka_shim.config import ConfigError
+        from kafka_shim.security.acl_spec import parse_acl
+
+        stored = server.broker.acls
+        if stored is None:
+            raise TypeError("acls need an authorizer that decides by them")
+        for error in stored.create([parse_acl(one) for one in self._acls]):
+            if error is not None:
+                raise ConfigError(str(error))
 
     # --- in a process
 
@@ -343,6 +369,12 @@ def _close_pipes(child: subprocess.Popen[str]) -> None:
     for pipe in (child.stdin, child.stdout):
         if pipe is not None:
             pipe.close()
+
+
+def _class_name(authorizer: type | str | None) -> str:
+    if authorizer is None:
+        return "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    return authorizer if isinstance(authorizer, str) else f"{authorizer.__module__}.{authorizer.__qualname__}"
 
 
 def _text(value: object) -> str:

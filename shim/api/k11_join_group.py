@@ -8,7 +8,7 @@ v8 the client's reason (KIP-800), which is not used. v9 SkipAssignment (KIP-814)
 
 from __future__ import annotations
 
-from kafka_shim.authorization import require
+from kafka_shim.authorization import require, topics_described_by
 from kafka_shim.group.client import Client
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.context import Context
+    from kafka_shim.errors import ErrorCode
 
 KEY, MIN, MAX = 11, 0, 9
 REQUEST, RESPONSE = JoinGroupRequest, JoinGroupResponse
@@ -33,11 +34,17 @@ def handle(
 ) -> Outcome[JoinGroupResponse] | Coroutine[Any, Any, Outcome[JoinGroupResponse]]:
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     context.note_member(request.group_id, request.member_id)
-    client = Client(context.client_id or "", f"/{context.peer_host}")
+    client = Client(context.client_id or "", f"/{context.peer_host}", topics_described_by(context))
     outcome = context.broker.groups.classic.join_group(request, context.api_version, client)
     if isinstance(outcome, Outcome):
         return _as_known(outcome, context.api_version)
     return _wait(outcome, context.api_version)
+
+
+def failed(request: JoinGroupRequest, version: int, code: ErrorCode, message: str | None) -> JoinGroupResponse:
+    """Returns no generation, and from v7 on a null protocol."""
+    protocol_name = None if version >= FIRST_WITH_NULL_PROTOCOL else ""
+    return JoinGroupResponse(error_code=code, generation_id=-1, protocol_name=protocol_name)
 
 
 async def _wait(delayed: Coroutine[Any, Any, Outcome[JoinGroupResponse]], version: int) -> Outcome[JoinGroupResponse]:

@@ -54,6 +54,13 @@ def handle(
     return Outcome(response, [*resolved, *outcome.flushes])
 
 
+def failed(
+    request: InitProducerIdRequest, version: int, code: ErrorCode, message: str | None
+) -> InitProducerIdResponse:
+    """Returns no producer id and no epoch."""
+    return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
+
+
 def _authorize(context: Context, transactional_id: str | None) -> None:
     if transactional_id is not None:
         require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)

@@ -8,7 +8,7 @@ expressions, and member ids that the client generates (KIP-1082). UNSUPPORTED_VE
 
 from __future__ import annotations
 
-from kafka_shim.authorization import authorized, require
+from kafka_shim.authorization import authorized, require, topics_described_by
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.client import Client
 from kafka_shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -33,7 +33,7 @@ def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> Outcome[
         names = set(request.subscribed_topic_names)
         if len(authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)) < len(names):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    client = Client(context.client_id or "", f"/{context.peer_host}")
+    client = Client(context.client_id or "", f"/{context.peer_host}", topics_described_by(context))
     return context.broker.groups.consumer.heartbeat(request, context.api_version, client)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # Noun -> module. A new subcommand is a line here and a file.
 NOUNS = {
+    "acls": "kafka_shim.commands.acls",
     "configs": "kafka_shim.commands.configs",
     "diff": "kafka_shim.commands.diff",
     "dump-log": "kafka_shim.commands.dump_log",

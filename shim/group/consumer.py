@@ -92,6 +92,7 @@ class ConsumerGroup:
         "group_id",
         "has_partition_metadata_record",
         "matching",
+        "may_describe",
         "members",
         "metadata_hash",
         "owners",
@@ -130,6 +131,8 @@ class ConsumerGroup:
         # --- memory: when the topics are looked at again, and the epoch that decision belongs to
         self.refresh_deadline_ms = 0
         self.refresh_epoch = 0
+        # Which topics the client whose request asked for the next resolution may describe; None: all.
+        self.may_describe: Callable[[str], bool] | None = None
         # The generator that resolves the regular expressions, while it runs.
         self.matching: Generator[None, None, tuple[dict[str, frozenset[str]], int]] | None = None
 

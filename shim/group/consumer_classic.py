@@ -83,7 +83,7 @@ def join(
     if updated != member or member_id not in group.members:
         decision.records.append(updated.metadata_record(group.group_id))
     changed = updated.subscribed_topics != member.subscribed_topics
-    changed = update_regex(group, member, updated, image, decision, now_ms) != UNCHANGED or changed
+    changed = update_regex(group, member, updated, client, image, decision, now_ms) != UNCHANGED or changed
     epoch, is_homogeneous = bump_epoch(group, member, updated, changed, image, decision, now_ms)
     if goes_back:
         is_stale = group.assignment_epoch < epoch

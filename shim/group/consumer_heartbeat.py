@@ -90,7 +90,7 @@ def heartbeat(
     topics_changed = updated.subscribed_topics != member.subscribed_topics
     if updated != member or member_id not in group.members:
         decision.records.append(updated.metadata_record(group_id))
-    regex_status = update_regex(group, member, updated, image, decision, now_ms)
+    regex_status = update_regex(group, member, updated, client, image, decision, now_ms)
     updated = _move(
         group,
         member,

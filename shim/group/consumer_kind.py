@@ -62,6 +62,9 @@ class ConsumerKind(GroupKind):
     def set_refresh(self, group: ConsumerGroup, deadline_ms: int, epoch: int) -> None:
         group.set_refresh(deadline_ms, epoch)
 
+    def set_describer(self, group: ConsumerGroup, may_describe: Callable[[str], bool] | None) -> None:
+        group.may_describe = may_describe
+
     def delete(self, group: ConsumerGroup) -> Decision:
         decision = super().delete(group)
         decision.cancel(group.group_id, REGEX)

@@ -2,7 +2,8 @@
 
 An expression is resolved right after the response to the heartbeat that brought it. It is resolved again by a later
 heartbeat after topics were created or after `group.consumer.regex.refresh.interval.ms`. All expressions of a group are
-resolved together, at most every ten seconds. The result is a record; a change bumps the group epoch. The cost of a
+resolved together, at most every ten seconds, and match only topics that the client whose request asked for it may
+describe (Kafka: TopicRegexResolver). The result is a record; a change bumps the group epoch. The cost of a
 match is bounded (`kafka_shim.patterns`).
 """
 
@@ -19,8 +20,9 @@ from kafka_shim.protocol.records.consumer_group_regular_expression_value import 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable
 
+    from kafka_shim.group.client import Client
     from kafka_shim.group.consumer_member import ConsumerMember
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.metadata.image import Image
@@ -32,6 +34,7 @@ MIN_REFRESH_INTERVAL_MS = 10_000
 WORK_PER_STEP = 2_000_000
 WORK_PER_MATCH = 500
 WORK_PER_INSTRUCTION = 100
+WORK_PER_CHECK = 4_000
 
 UNCHANGED = 0
 # The expression changed, and its topics are not known yet.
@@ -48,6 +51,7 @@ def update_regex(
     group: ConsumerGroup,
     old: ConsumerMember,
     new: ConsumerMember,
+    client: Client,
     image: CoordinatorMetadataImage,
     decision: Decision,
     now_ms: int,
@@ -83,6 +87,7 @@ def update_regex(
         or now_ms > last_refresh_ms + image.config.group_consumer_regex_refresh_interval_ms
     )
     if is_due and wanted:
+        decision.describers.append((group.group_id, client.may_describe))
         decision.schedule_if_absent(group.group_id, REGEX, "", 0)
     return status
 
@@ -95,7 +100,7 @@ def resolve(group: ConsumerGroup, image: CoordinatorMetadataImage, now_ms: int) 
         group.matching = None
         return decision
     if group.matching is None:
-        group.matching = _match(tuple(group.regexes), image.metadata)
+        group.matching = _match(tuple(group.regexes), image.metadata, group.may_describe)
     try:
         next(group.matching)
     except StopIteration as done:
@@ -107,7 +112,9 @@ def resolve(group: ConsumerGroup, image: CoordinatorMetadataImage, now_ms: int) 
     return decision
 
 
-def _match(regexes: Iterable[str], image: Image) -> Generator[None, None, tuple[dict[str, frozenset[str]], int]]:
+def _match(
+    regexes: Iterable[str], image: Image, may_describe: Callable[[str], bool] | None
+) -> Generator[None, None, tuple[dict[str, frozenset[str]], int]]:
     """Returns (topics by expression, the metadata version that was matched)."""
     version = image.last_offset
     names = tuple(image.topics)
@@ -127,6 +134,10 @@ def _match(regexes: Iterable[str], image: Image) -> Generator[None, None, tuple[
                 work = 0
                 yield
             if pattern.fullmatch(name):
+                if may_describe is not None:
+                    work += WORK_PER_CHECK
+                    if not may_describe(name):
+                        continue
                 topics.add(name)
         found[regex] = frozenset(topics)
     return found, version

@@ -42,6 +42,7 @@ class Decision:
 
     __slots__ = (
         "changes",
+        "describers",
         "records",
         "refreshes",
         "replacements",
@@ -63,6 +64,8 @@ class Decision:
         self.replacements: list[ClassicGroup] = []
         # (group id, time of the next topic check, the epoch for which it holds)
         self.refreshes: list[tuple[str, int, int]] = []
+        # (group id, which topics the client who asks for a resolution of expressions may describe)
+        self.describers: list[tuple[str, Callable[[str], bool] | None]] = []
         # (group id, kind, member id, delay in ms or CANCEL, only if none is running)
         self.timers: list[tuple[str, str, str, int, bool]] = []
         self.replies: list[tuple[Token, Any]] = []

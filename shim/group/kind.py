@@ -84,6 +84,9 @@ class GroupKind:
     def set_refresh(self, group: Any, deadline_ms: int, epoch: int) -> None:
         """Set the time of the next topic check, provided that the group reaches this epoch."""
 
+    def set_describer(self, group: Any, may_describe: Callable[[str], bool] | None) -> None:
+        """Note which topics the client may describe who asked for a resolution of the group's expressions."""
+
     def delete(self, group: Any) -> Decision:
         """Remove the group, which is empty and has no offsets."""
         decision = Decision()

@@ -221,6 +221,8 @@ class CoordinatorRuntime:
             change()
         if decision.refreshes:
             self._set_refreshes(groups, decision)
+        if decision.describers:
+            self._set_describers(groups, decision)
         for group_id, kind, member_id, delay_ms, only_if_absent in decision.timers:
             if delay_ms == CANCEL:
                 self.timers.cancel((group_id, kind, member_id))
@@ -238,6 +240,15 @@ class CoordinatorRuntime:
             group = groups.by_id.get(group_id)
             if group is not None:
                 KINDS[group.TYPE].set_refresh(group, deadline_ms, epoch)
+
+    @staticmethod
+    def _set_describers(groups: Groups, decision: Decision) -> None:
+        from kafka_shim.group.kinds import KINDS
+
+        for group_id, may_describe in decision.describers:
+            group = groups.by_id.get(group_id)
+            if group is not None:
+                KINDS[group.TYPE].set_describer(group, may_describe)
 
     def write_offsets(
         self,

@@ -11,6 +11,7 @@ import pytest
 
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kafka_shim.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kafka_shim.protocol.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from kafka_shim.protocol.messages.describe_acls_request import DescribeAclsRequest
@@ -294,3 +295,30 @@ def test_what_is_allowed_is_a_line_at_debug(secured: Broker, admin: Connection, 
     (line,) = [record.getMessage() for record in caplog.records]
     assert "is Allowed operation = DESCRIBE" in line
     assert line.endswith("based on rule SuperUser")
+
+
+def test_an_expression_matches_only_topics_that_the_client_may_describe(secured: Broker, admin: Connection):
+    for name in ("log-a", "log-b"):
+        make_topic(admin, name)
+    read_group: Row = (R.GROUP, "g", P.LITERAL, ANONYMOUS, "*", Op.READ, A.ALLOW)
+    create(admin, read_group, (R.TOPIC, "log-b", P.LITERAL, ANONYMOUS, "*", Op.READ, A.ALLOW))
+    only_acls_decide(secured)
+    beat = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=1000,
+        subscribed_topic_regex="log-.*",
+        topic_partitions=[],
+    )
+    assert admin.request(beat, 1).error_code == 0
+    secured.clock.advance("1s")
+    assert secured.state.groups.find("g").resolved["log-.*"].topics == {"log-b"}
+    # The next resolution is of those that the client may describe then.
+    secured.call(secured.state.authorizer.configure, {"super.users": ANONYMOUS})
+    secured.call(secured.state.authorizer.change_acls, (), ())
+    make_topic(admin, "log-c")
+    secured.clock.advance("11s")
+    assert admin.request(beat, 1).error_code == 0
+    secured.clock.advance("1s")
+    assert secured.state.groups.find("g").resolved["log-.*"].topics == {"log-a", "log-b", "log-c"}

@@ -1,0 +1,167 @@
+"""Connections of named users, and ACLs, on an Apache Kafka and on a shim, for tests that compare them.
+
+Kafka's clients authenticate by SASL PLAIN. Its own listener for controllers is unauthenticated, and its user is a super
+user. On the shim the test names the principal of a connection itself.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from kafka_shim.errors import ErrorCode
+from kafka_shim.targets import Target, requests
+from kafka_shim.targets.base import free_ports
+from kafka_shim.targets.kafka_native import KafkaNative
+from kafka_shim.targets.shim_embedded import ShimEmbedded
+from kafka_shim.wire_client import Connection, WireClientError, check
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+    from typing import Any, Self
+
+    from kafka_shim.protocol.message import Message
+
+AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+ROOT, ALICE, BOB, PROBE = "root", "alice", "bob", "probe"
+USERS = (ROOT, ALICE, BOB, PROBE)
+SETTINGS = {"authorizer.class.name": AUTHORIZER, "super.users": "User:ANONYMOUS;User:root"}
+ANY = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
+NAMED: dict[str, Any] = {"resource_name_filter": None, "principal_filter": None, "host_filter": None}
+SHOWN_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Rule:
+    """An ACL to create, in Kafka's codes."""
+
+    resource_type: int
+    name: str
+    operation: int
+    pattern_type: int = 3
+    permission_type: int = 3
+    principal: str = "User:alice"
+    host: str = "*"
+
+    @property
+    def creation(self) -> dict[str, Any]:
+        return {
+            "resource_type": self.resource_type,
+            "resource_name": self.name,
+            "resource_pattern_type": self.pattern_type,
+            "principal": self.principal,
+            "host": self.host,
+            "operation": self.operation,
+            "permission_type": self.permission_type,
+        }
+
+
+class Secured:
+    """A broker with ACLs, and one connection of each user."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.connections: dict[str, Connection] = {}
+        self._probes = 0
+
+    def connect(self, user: str) -> Connection:
+        raise NotImplementedError
+
+    def ask(self, user: str, message: Message, version: int) -> Any:
+        """Returns the response, or "closed" if the broker closes the connection instead."""
+        if user not in self.connections:
+            self.connections[user] = self.connect(user)
+        try:
+            return self.connections[user].request(message, version)
+        except WireClientError:
+            self.connections.pop(user).close()
+            return "closed"
+
+    def set_acls(self, rules: Sequence[Rule]) -> None:
+        """Replace all ACLs, and return when every part of the broker decides by the new ones."""
+        self._probes += 1
+        name = f"probe-{self._probes}"
+        # CREATE for the controller and DESCRIBE for the broker; the last of a commit, which is applied as a whole.
+        probes = [Rule(2, name, operation, principal=f"User:{PROBE}") for operation in (5, 8)]
+        told = self.ask(ROOT, requests.make("DeleteAcls", filters=[{**ANY, **NAMED}]), 3)
+        check(told.filter_results[0].error_code, told.filter_results[0].error_message)
+        creations = [rule.creation for rule in [*rules, *probes]]
+        for one in self.ask(ROOT, requests.make("CreateAcls", creations=creations), 3).results:
+            check(one.error_code, one.error_message)
+        deadline = time.monotonic() + SHOWN_SECONDS
+        while self._denies_probe(name):
+            assert time.monotonic() < deadline, "the ACLs do not act"
+            time.sleep(0.005)
+
+    def _denies_probe(self, name: str) -> bool:
+        shown = requests.make("Metadata", topics=[{"name": name}], allow_auto_topic_creation=False)
+        if self.ask(PROBE, shown, 9).topics[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            return True
+        topic = {"name": name, "num_partitions": 1, "replication_factor": 1}
+        created = requests.make("CreateTopics", topics=[topic], timeout_ms=5000, validate_only=True)
+        return bool(self.ask(PROBE, created, 5).topics[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+    def __enter__(self) -> Self:
+        self.target.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for connection in self.connections.values():
+            connection.close()
+        self.target.close()
+
+
+class SecuredKafka(Secured):
+    """Apache Kafka. Users are at a listener of their own, with SASL PLAIN."""
+
+    def __init__(self, settings: Mapping[str, str], data_dir: Path | None = None) -> None:
+        kafka = KafkaNative(settings={**SETTINGS, **settings}, data_dir=data_dir)
+        port, controller_port, users_port = free_ports(3)
+        kafka.bootstrap, kafka.controller_port = f"127.0.0.1:{port}", controller_port
+        self.address = f"127.0.0.1:{users_port}"
+        listeners = f"PLAINTEXT://{kafka.bootstrap},SASL_PLAINTEXT://{self.address}"
+        passwords = " ".join(f'user_{user}="{user}"' for user in USERS)
+        module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+        kafka.settings.update(
+            {
+                "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller_port}",
+                "advertised.listeners": listeners,
+                "listener.security.protocol.map": (
+                    "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT"
+                ),
+                "sasl.enabled.mechanisms": "PLAIN",
+                "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{module} required {passwords};",
+            }
+        )
+        super().__init__(kafka)
+
+    def connect(self, user: str) -> Connection:
+        connection = Connection(self.address, timeout_s=30)
+        check(connection.request(requests.make("SaslHandshake", mechanism="PLAIN"), 1).error_code)
+        token = f"\0{user}\0{user}".encode()
+        check(connection.request(requests.make("SaslAuthenticate", auth_bytes=token), 2).error_code)
+        return connection
+
+
+class SecuredShim(Secured):
+    """The shim in this process. The principal of a connection is set from inside."""
+
+    def __init__(self, settings: Mapping[str, str], data_dir: Path | None = None) -> None:
+        super().__init__(ShimEmbedded(settings={**SETTINGS, **settings}, data_dir=data_dir))
+
+    def connect(self, user: str) -> Connection:
+        connection = Connection(self.target.bootstrap, timeout_s=30)
+        connection.ranges()  # the broker has accepted it
+        port = connection._socket.getsockname()[1]
+        broker = self.target.broker  # type: ignore[attr-defined]
+
+        def name_it() -> None:
+            (session,) = [
+                each.session for each in broker._server._registry.connections if each.session.peer_port == port
+            ]
+            session.principal = f"User:{user}"
+
+        broker.call(name_it)
+        return connection
