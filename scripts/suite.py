@@ -194,7 +194,7 @@ def groups() -> list[Step]:
 
 
 def compat() -> list[Step]:
-    return compat_trees("compat", "compat", "containers", "upstream")
+    return compat_trees("compat", "compat", "security", "containers", "upstream")
 
 
 def spark() -> list[Step]:

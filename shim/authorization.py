@@ -33,8 +33,9 @@ def authorized(
         return names
     principal, host = context.session.principal, context.session.peer_host
     allowed = authorizer.allowed(principal, host, operation, resource_type, names)
-    if broker.audit_log is not None:
-        broker.audit_log.note(
+    audit_log = broker.audit_log
+    if audit_log is not None and (len(allowed) != len(names) or audit_log.shows_allowed()):
+        audit_log.note(
             context.api_key,
             context.received_ms,
             principal,

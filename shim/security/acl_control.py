@@ -43,7 +43,10 @@ class AclControl:
         """Store those that are valid and new, in one commit. Returns the error of each, or None. An ACL that exists is
         no error.
 
-        Raises KafkaError POLICY_VIOLATION for too many at once, and then stores none."""
+        Raises KafkaError POLICY_VIOLATION for too many at once, and UNKNOWN_SERVER_ERROR if one has a code that is for
+        filters alone, as Kafka does; then none is stored."""
+        for acl in acls:
+            _require_binding(acl)
         results = [_error_of(acl) for acl in acls]
         new = [acl for acl, error in zip(acls, results, strict=True) if error is None and acl not in self._ids]
         ids = {acl: self._new_id() for acl in dict.fromkeys(new)}
@@ -104,6 +107,18 @@ def _record(acl_id: bytes, acl: Acl) -> Any:
     )
 
 
+def _require_binding(acl: Acl) -> None:
+    """Kafka cannot make an AclBinding of codes that are for filters alone, and fails the whole request."""
+    for kind, code in (
+        ("resourceType", acl.resource_type),
+        ("patternType", acl.pattern_type),
+        ("operation", acl.operation),
+        ("permissionType", acl.permission_type),
+    ):
+        if code.name in ("ANY", "MATCH"):
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{kind} must not be {code.name}")
+
+
 def _error_of(acl: Acl) -> KafkaError | None:
     """The first reason why this ACL cannot be stored, in Kafka's order and words (AclApis, then validateNewAcl)."""
     reason = None
@@ -111,11 +126,11 @@ def _error_of(acl: Acl) -> KafkaError | None:
         reason = f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
     elif not acl.resource_name:
         reason = "Invalid empty resource name"
-    elif acl.resource_type in (ResourceType.UNKNOWN, ResourceType.ANY):
+    elif acl.resource_type == ResourceType.UNKNOWN:
         reason = f"Invalid resourceType {acl.resource_type.name}"
     elif acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
         reason = f"Invalid patternType {acl.pattern_type.name}"
-    elif acl.operation in (AclOperation.UNKNOWN, AclOperation.ANY):
+    elif acl.operation == AclOperation.UNKNOWN:
         reason = f"Invalid operation {acl.operation.name}"
     elif acl.permission_type not in (PermissionType.DENY, PermissionType.ALLOW):
         reason = f"Invalid permissionType {acl.permission_type.name}"

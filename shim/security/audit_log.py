@@ -34,6 +34,10 @@ class AuditLog:
         self._second = -1
         self._lines = 0
 
+    def shows_allowed(self) -> bool:
+        """Whether permissions are logged too."""
+        return logger.isEnabledFor(logging.DEBUG)
+
     def note(
         self,
         api_key: int,
@@ -48,9 +52,7 @@ class AuditLog:
         logs_denied: bool,
     ) -> None:
         """Log a decision about `names`, of which `allowed` are."""
-        shows_allowed = logger.isEnabledFor(logging.DEBUG)
-        if len(allowed) == len(names) and not shows_allowed:
-            return
+        shows_allowed = self.shows_allowed()
         for name in names:
             if name in allowed:
                 if shows_allowed:

@@ -144,11 +144,10 @@ def test_a_filter_compares_each_field_and_match_finds_what_applies(admin: Connec
             "The only valid name for the CLUSTER resource is kafka-cluster",
         ),
         ((R.TOPIC, "", P.LITERAL, "User:a", "*", 3, 3), "Invalid empty resource name"),
-        ((R.ANY, "x", P.LITERAL, "User:a", "*", 3, 3), "Invalid resourceType ANY"),
         ((99, "x", P.LITERAL, "User:a", "*", 3, 3), "Invalid resourceType UNKNOWN"),
-        ((R.TOPIC, "x", P.MATCH, "User:a", "*", 3, 3), "Invalid patternType MATCH"),
-        ((R.TOPIC, "x", P.LITERAL, "User:a", "*", Op.ANY, 3), "Invalid operation ANY"),
-        ((R.TOPIC, "x", P.LITERAL, "User:a", "*", 3, A.ANY), "Invalid permissionType ANY"),
+        ((R.TOPIC, "x", 9, "User:a", "*", 3, 3), "Invalid patternType UNKNOWN"),
+        ((R.TOPIC, "x", P.LITERAL, "User:a", "*", 99, 3), "Invalid operation UNKNOWN"),
+        ((R.TOPIC, "x", P.LITERAL, "User:a", "*", 3, 9), "Invalid permissionType UNKNOWN"),
         (
             (R.TOPIC, "x", P.LITERAL, "alice", "*", 3, 3),
             "Could not parse principal from `alice` (no colon is present separating the principal type from the "
@@ -159,6 +158,22 @@ def test_a_filter_compares_each_field_and_match_finds_what_applies(admin: Connec
 def test_an_invalid_acl_is_refused_and_the_others_are_stored(admin: Connection, row: Row, reason: str):
     assert create(admin, row, READ_T) == [(ErrorCode.INVALID_REQUEST, reason), (0, "")]
     assert describe(admin) == {READ_T}
+
+
+@pytest.mark.parametrize(
+    ("at", "code", "reason"),
+    [
+        (0, R.ANY, "resourceType must not be ANY"),
+        (2, P.ANY, "patternType must not be ANY"),
+        (2, P.MATCH, "patternType must not be MATCH"),
+        (5, Op.ANY, "operation must not be ANY"),
+        (6, A.ANY, "permissionType must not be ANY"),
+    ],
+)
+def test_a_code_of_filters_alone_fails_the_request(admin: Connection, at: int, code: int, reason: str):
+    wrong = tuple(code if number == at else value for number, value in enumerate(READ_T))
+    assert create(admin, READ_T, wrong) == [(ErrorCode.UNKNOWN_SERVER_ERROR, reason)] * 2  # type: ignore[arg-type]
+    assert describe(admin) == set()
 
 
 def test_a_filter_of_unknown_codes_is_refused_and_the_others_act(admin: Connection):
