@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,14 +12,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka_shim.spark.session import build_session
-from kafka_shim.targets import Target, make
+from kafka_shim.targets import Target, make, spark_jvm
 
 KINDS = ("shim", "kafka-native")
 
 
 # Hundreds of small queries: compiling them costs more than running them.
 SETTINGS = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
@@ -106,5 +106,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # For the session's JVM, and for those of jobs in processes of their own.
+    os.environ.update(spark_jvm.environment())
     # Py4J closes its sockets when they are collected.
     config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_shim.targets import Target, jvm, make
+from kafka_shim.targets import Target, jvm, make, spark_jvm
 from kafka_shim.targets.shim_process import ROOT
 
 ADDRESS = "127.0.0.1:9092"
@@ -60,6 +60,7 @@ def test_snippet_prints_what_it_should(mark: str, broker: Target, tools: Path) -
     command = [sys.executable, "-c", text] if language == "python" else ["sh", "-e", "-c", text]
     environment = {
         **os.environ,
+        **spark_jvm.environment(),
         "PATH": os.pathsep.join([str(tools), os.environ["PATH"]]),
         "PYTHONPATH": str(ROOT),
         "SPARK_LOCAL_IP": "127.0.0.1",
