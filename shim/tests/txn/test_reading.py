@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -22,6 +21,7 @@ from kafka_shim.protocol.messages.offset_fetch_request import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
+from kafka_shim.targets.parked import Parked
 from kafka_shim.tests.txn.raw import Client
 from kafka_shim.wire_client import Connection
 
@@ -59,9 +59,11 @@ class Bench:
         assert made.init() is NONE
         return made
 
-    def fetch(self, offset: int, isolation: int = COMMITTED, wait_ms: int = 0, max_bytes: int = 1 << 20) -> Any:
+    def fetch_request(
+        self, offset: int, isolation: int = COMMITTED, wait_ms: int = 0, max_bytes: int = 1 << 20
+    ) -> FetchRequest:
         part = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=max_bytes)
-        request = FetchRequest(
+        return FetchRequest(
             max_wait_ms=wait_ms,
             min_bytes=1,
             max_bytes=max_bytes,
@@ -69,6 +71,9 @@ class Bench:
             session_epoch=-1,
             topics=[FetchTopic(topic=self.topic, partitions=[part])],
         )
+
+    def fetch(self, offset: int, isolation: int = COMMITTED, wait_ms: int = 0, max_bytes: int = 1 << 20) -> Any:
+        request = self.fetch_request(offset, isolation, wait_ms, max_bytes)
         return self.connection.request(request, 12).responses[0].partitions[0]
 
     def offsets(self, offset: int, isolation: int = COMMITTED) -> list[int]:
@@ -172,19 +177,13 @@ def test_d12_between_the_stable_offset_and_the_end_is_empty_and_beyond_is_out_of
 def test_b15_a_marker_wakes_a_parked_reader(bench: Bench) -> None:
     only = bench.client()
     sent(only)
-    answers: list[Any] = []
-    reader = Bench.__new__(Bench)
-    reader.topic, reader.connection = bench.topic, Connection(bench.bootstrap)
-    waiting = threading.Thread(target=lambda: answers.append(reader.fetch(0, COMMITTED, wait_ms=20_000)))
     started = time.monotonic()
-    waiting.start()
-    time.sleep(0.05)
-    assert answers == []
+    request = bench.fetch_request(0, COMMITTED, wait_ms=20_000)
+    parked = Parked(bench.bootstrap, request, 12, client_id="reader", timeout_s=15)
+    assert parked.is_waiting
     assert only.end(commit=False) is NONE
-    waiting.join(15)
-    reader.connection.close()
+    (part,) = parked.receive().responses[0].partitions
     assert time.monotonic() - started < 10
-    (part,) = answers
     assert [batch.base_offset for batch in scan_all(bytes(part.records))] == [0, 1]
     assert [entry.first_offset for entry in part.aborted_transactions] == [0]
 
