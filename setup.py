@@ -4,10 +4,14 @@ What is imported is one name, ``kafka_shim``: `ROOTS` says which folder of the r
 
 Environment: ``KAFKA_SHIM_ASAN=1`` builds with AddressSanitizer, ``KAFKA_SHIM_LINETRACE=1`` with line tracing for
 coverage, ``KAFKA_SHIM_WERROR=1`` makes C warnings errors (on in the project's own builds).
+
+``setup.py links`` only brings the tree of links under ``build/names`` up to date, in an instant.
 """
 
+import itertools
 import os
 import shutil
+import sys
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -39,6 +43,8 @@ ROOTS = {
 # `kafka_shim/` as a tree of links to the folders above, for what looks for files and not for modules: Cython's cimport,
 # mypy, and PYTHONPATH of a build that is not installed.
 LINKS = Path("build/names/kafka_shim")
+
+COMPILED = itertools.count(1)
 
 # C sources that a module needs besides its own .pyx; Cython writes cext/NAME.c, so they need another name.
 C_SOURCES = {"crc32c": ["cext/crc32c_native.c"]}
@@ -93,7 +99,14 @@ def extensions() -> list[Extension]:
 
 
 class AtomicBuildExt(build_ext):
-    """Replaces a module by rename: a process that runs the old one keeps its pages."""
+    """Replaces a module by rename: a process that runs the old one keeps its pages. Prints a line for each module
+    that was compiled.
+    """
+
+    def build_extension(self, ext):  # type: ignore[no-untyped-def]
+        super().build_extension(ext)
+        # The modules are compiled by several threads; the next number of a counter is taken by one of them only.
+        print(f"compiled {next(COMPILED)} of {len(self.extensions)} extensions: {ext.name}", flush=True)
 
     def copy_file(self, infile, outfile, **options):  # type: ignore[no-untyped-def]
         target = Path(outfile)
@@ -106,25 +119,33 @@ class AtomicBuildExt(build_ext):
         return str(target), 1
 
 
-make_links()
-packages = package_dirs()
-setup(
-    packages=list(packages),
-    # Only the roots: an editable install maps each of them, and finds tests below them too.
-    package_dir={package: folder for package, folder in packages.items() if package in ROOTS},
-    ext_modules=cythonize(
-        extensions(),
-        include_path=[str(LINKS.parent)],
-        build_dir="build/cython",
-        compiler_directives={
-            "language_level": 3,
-            "boundscheck": False,
-            "wraparound": False,
-            "initializedcheck": False,
-            "cdivision": True,
-            "linetrace": LINETRACE,
-        },
-    ),
-    cmdclass={"build_ext": AtomicBuildExt},
-    options={"build_ext": {"parallel": os.cpu_count()}},
-)
+def run_setup() -> None:
+    packages = package_dirs()
+    setup(
+        packages=list(packages),
+        # Only the roots: an editable install maps each of them, and finds tests below them too.
+        package_dir={package: folder for package, folder in packages.items() if package in ROOTS},
+        ext_modules=cythonize(
+            extensions(),
+            include_path=[str(LINKS.parent)],
+            build_dir="build/cython",
+            nthreads=os.cpu_count() or 1,
+            compiler_directives={
+                "language_level": 3,
+                "boundscheck": False,
+                "wraparound": False,
+                "initializedcheck": False,
+                "cdivision": True,
+                "linetrace": LINETRACE,
+            },
+        ),
+        cmdclass={"build_ext": AtomicBuildExt},
+        options={"build_ext": {"parallel": os.cpu_count()}},
+    )
+
+
+# Cython translates in child processes, which on some platforms import this file under another name.
+if __name__ == "__main__":
+    make_links()
+    if sys.argv[1:] != ["links"]:
+        run_setup()
