@@ -44,10 +44,10 @@ ROOTS = {
 # mypy, and PYTHONPATH of a build that is not installed.
 LINKS = Path("build/names/kafka_shim")
 
-COMPILED = itertools.count(1)
-
 # C sources that a module needs besides its own .pyx; Cython writes cext/NAME.c, so they need another name.
 C_SOURCES = {"crc32c": ["cext/crc32c_native.c"]}
+# The numbers of what was compiled so far.
+COMPILED = itertools.count(1)
 
 
 def package_dirs() -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,14 +44,19 @@ TIMERS = {
 }
 
 
-def calls(path: Path) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call):
-            yield ast.unparse(node.func), node.lineno
+@functools.cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(path.read_text())))
+
+
+@functools.cache
+def calls(path: Path) -> tuple[tuple[str, int], ...]:
+    """Name and line of each call; making the names costs most of these tests' time."""
+    return tuple((ast.unparse(node.func), node.lineno) for node in nodes(path) if isinstance(node, ast.Call))
 
 
 def imports(path: Path) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -104,7 +110,7 @@ def test_internal_topics_are_named_once(name: str):
     holders = [
         str(path.relative_to(SHIM))
         for path in modules()
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.Constant) and node.value == topic
     ]
     assert holders == ["internal_topics.py"]
