@@ -18,6 +18,7 @@ CLOCKS = {
     "server.py": "says how long the machine needed for a start",
     "wiretap/capture.py": "notes when frames passed on this machine",
     "storage/compaction.py": "says how long the machine needed for a round",
+    "quota/request_throttle.py": "measures how long the machine was busy with a request, as request quotas count",
     "commands/storage.py": "a tool of its own process",
     "commands/transactions.py": "a tool of its own process",
 }
