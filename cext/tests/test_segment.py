@@ -155,6 +155,7 @@ def test_find_batch_stops_at_what_is_no_batch(log):
     corrupt(fd, facts[4][0] + 8, b"\0\0\0\0")
     assert find_batch(fd, 0, len(data), facts[5][1]) is None
     assert find_batch(fd, 0, len(data) + 1000, 10**9) is None
+    assert find_batch(fd, len(data) + 10, len(data) + 1000, 0) is None, "the file ends before"
     with pytest.raises(OSError):
         find_batch(-1, 0, 100, 0)
     with pytest.raises(ValueError, match="negative"):

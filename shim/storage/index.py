@@ -126,18 +126,6 @@ class IndexFile:
         self.stored()  # many entries are looked at
         return bisect_left(range(self.count), True, key=lambda number: is_beyond(self.at(number)))
 
-    def keep(self, count: int) -> None:
-        """Remove all but the first `count` entries. Raises OSError."""
-        size_bytes = count * self.entry.size
-        if size_bytes >= self.stored_bytes:
-            del self.tail[size_bytes - self.stored_bytes :]
-            return
-        self.tail = bytearray()
-        self.stored_bytes = size_bytes
-        self.close_file()
-        os.truncate(self.path, size_bytes)
-        self.file_bytes = size_bytes
-
     def reset(self) -> None:
         """Remove all entries. The next `store` truncates an existing file."""
         self.tail = bytearray()
@@ -183,10 +171,6 @@ class OffsetIndex(IndexFile):
         number = self.first_where(lambda entry: entry[1] >= position)
         return (self.at(number)[0], self.at(number)[1]) if number < self.count else None
 
-    def truncate_to(self, relative_offset: int) -> None:
-        """Drop the entries at or above `relative_offset`."""
-        self.keep(self.first_where(lambda entry: entry[0] >= relative_offset))
-
 
 class TimeIndex(IndexFile):
     """Timestamp -> offset of the batch with it. Both ascend."""
@@ -222,10 +206,6 @@ class TimeIndex(IndexFile):
         if not self.stored_bytes:
             return -1, 0
         return lookup_time(self.stored(), self.stored_bytes, timestamp_ms)
-
-    def truncate_to(self, relative_offset: int) -> None:
-        """Drop the entries at or above `relative_offset`."""
-        self.keep(self.first_where(lambda entry: entry[1] >= relative_offset))
 
 
 def _is_preallocated(entry: tuple[int, ...]) -> bool:

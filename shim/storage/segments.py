@@ -418,31 +418,6 @@ class Segment:
         os.ftruncate(self.fd, position)
         self.size_bytes = position
 
-    def truncate_to(self, offset: int) -> int:
-        """Remove the batches whose last offset is >= `offset`. Returns the number of bytes removed."""
-        found = self.find(offset)
-        self._limits_of = None
-        self.offset_index.truncate_to(offset - self.base_offset)
-        self.time_index.truncate_to(offset - self.base_offset)
-        self.txn_index.truncate_to(offset)
-        before = self.size_bytes
-        if found is not None:
-            self.cut(found[0])
-        self.max_timestamp_ms = None if self.size_bytes else NO_TIMESTAMP
-        self.first_timestamp_ms = None
-        if self.size_bytes:
-            self._reread_max_timestamp()
-        return before - self.size_bytes
-
-    def _reread_max_timestamp(self) -> None:
-        timestamp_ms, relative = self.time_index.last
-        offset = self.base_offset + relative
-        position = self.offset_index.lookup(relative)[1]
-        for batch in Walk(self.fd, position, self.size_bytes, False, 0):
-            if batch.max_timestamp > timestamp_ms:
-                timestamp_ms, offset = batch.max_timestamp, batch.last_offset
-        self.max_timestamp_ms, self.max_timestamp_offset = timestamp_ms, offset
-
 
 def _header_max_timestamp(fd: int) -> int:
     header = read(fd, 0, HEADER_SIZE)

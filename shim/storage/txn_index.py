@@ -87,12 +87,3 @@ class TxnIndex:
         """Return (producer_id, first_offset, last_offset, last_stable_offset) of all entries, in order."""
         columns = (self.producer_ids, self.first_offsets, self.last_offsets, self.last_stable_offsets)
         return list(zip(*columns, strict=True))
-
-    def truncate_to(self, offset: int) -> None:
-        """Remove the transactions whose marker is at or above `offset`. Raises OSError."""
-        kept = bisect_left(self.last_offsets, offset)
-        if kept == len(self):
-            return
-        for column in (self.producer_ids, self.first_offsets, self.last_offsets, self.last_stable_offsets):
-            del column[kept:]
-        os.truncate(self.path, kept * ENTRY.size)

@@ -12,6 +12,7 @@ from kafka_shim.protocol.messages import (
     create_partitions_request,
     delete_records_request,
     list_offsets_request,
+    offset_fetch_request,
     produce_request,
 )
 
@@ -73,3 +74,10 @@ def test_structs_are_matched_by_their_names():
     new = create_partitions_request.CreatePartitionsTopic(name="t", count=3)
     (result,) = answer(37, 3, create_partitions_request.CreatePartitionsRequest(topics=[new])).results
     assert (result.name, result.error_code, result.error_message) == ("t", -1, "why")
+
+
+def test_old_versions_of_offset_fetch_have_the_error_in_each_partition():
+    topics = [offset_fetch_request.OffsetFetchRequestTopic(name="t", partition_indexes=[0, 3])]
+    told = answer(9, 1, offset_fetch_request.OffsetFetchRequest(group_id="g", topics=topics))
+    found = [(topic.name, part.partition_index, part.error_code) for topic in told.topics for part in topic.partitions]
+    assert found == [("t", 0, ErrorCode.UNKNOWN_SERVER_ERROR), ("t", 3, ErrorCode.UNKNOWN_SERVER_ERROR)]

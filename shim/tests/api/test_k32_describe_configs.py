@@ -81,3 +81,10 @@ def test_groups_metrics_and_loggers_have_options_without_existing(client):
     assert option(client, GROUP, "g", "consumer.session.timeout.ms") == ("45000", 5)
     assert option(client, METRICS, "m", "interval.ms") == ("300000", 5)
     assert "root" in [entry.name for entry in describe(client, LOGGER, "1").configs]
+
+
+def test_options_that_stand_in_for_each_other_are_synonyms(client):
+    alter(client, BROKER, "1", ("log.roll.ms", SET, "3600000"))
+    (entry,) = describe(client, BROKER, "1", ["log.roll.ms"]).configs
+    found = [(one.name, one.value, one.source) for one in entry.synonyms]
+    assert found == [("log.roll.ms", "3600000", 2), ("log.roll.hours", "168", 5)]

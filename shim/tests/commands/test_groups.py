@@ -113,6 +113,7 @@ def test_members_are_shown_with_what_they_have(run, wire):
         (["--to-offset", "99"], "10"),
         (["--shift-by", "-3"], "1"),
         (["--shift-by", "100"], "10"),
+        (["--to-timestamp", "0"], "0"),
         (["--to-timestamp", "5500"], "6"),
         (["--to-timestamp", "99000"], "10"),
     ],

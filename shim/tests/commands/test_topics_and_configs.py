@@ -104,3 +104,12 @@ def test_mistakes_in_the_words_are_status_two(run, words):
 def test_nobody_there_is_told(capsys):
     assert main(["topics", "list", "--bootstrap-server", "127.0.0.1:1"]) == 1
     assert "cannot connect to 127.0.0.1:1" in capsys.readouterr().err
+
+
+def test_what_was_given_at_the_start_and_what_does_not_exist(run):
+    lines = run("configs", "describe", "--entity-type", "brokers", "--entity-name", "1", "--all")[1].splitlines()
+    (line,) = [line for line in lines if line.startswith("  num.partitions=")]
+    assert line.endswith("synonyms={STATIC_BROKER_CONFIG:num.partitions=2, DEFAULT_CONFIG:num.partitions=1}")
+    status, out, err = run("configs", "describe", "--entity-type", "topics", "--entity-name", "absent")
+    assert (status, out) == (1, "")
+    assert "absent: UNKNOWN_TOPIC_OR_PARTITION" in err

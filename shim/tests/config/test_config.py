@@ -222,7 +222,7 @@ def test_a_properties_file_is_read_as_java_reads_it(tmp_path):
     path = tmp_path / "server.properties"
     path.write_text(
         "# a comment\n! another\n\nnum.partitions = 3\nlog.dirs:/a,\\\n    /b\nbroker.rack rack\\ one\n"
-        "empty=\nunicode=\\u00e9\\t!\nlast=1"
+        "empty=\nunicode=\\u00e9\\t!\ncut=\\u00\nlast=1"
     )
     assert read_properties(str(path)) == {
         "num.partitions": "3",
@@ -230,6 +230,7 @@ def test_a_properties_file_is_read_as_java_reads_it(tmp_path):
         "broker.rack": "rack one",
         "empty": "",
         "unicode": "é\t!",
+        "cut": "u00",
         "last": "1",
     }
 

@@ -487,3 +487,27 @@ def test_a_stopping_broker_answers_what_waits(node: Node) -> None:
     node.groups.stop()
     node.advance(0)
     assert waits.response.error_code == E.NOT_COORDINATOR
+
+
+def test_a_static_leader_that_does_not_join_again_is_replaced(node: Node) -> None:
+    """It stays a member, since its session goes on, and the group goes on without it."""
+    leads = node.join("g", group_instance_id="one")
+    node.sync("g", leads, {leads.member_id: b"1"}, group_instance_id="one")
+    waits = node.join("g", group_instance_id="two")
+    leads = node.join("g", leads.member_id, group_instance_id="one")
+    follows = waits.response
+    assert leads.leader == follows.leader == leads.member_id
+    node.sync("g", leads, {leads.member_id: b"1", follows.member_id: b"2"}, group_instance_id="one")
+    node.sync("g", follows, group_instance_id="two")
+    waits = node.join(
+        "g",
+        follows.member_id,
+        group_instance_id="two",
+        protocols=(("range", subscription("u")),),
+        session_timeout_ms=60_000,
+    )
+    for _ in range(REBALANCE_MS // 5000):
+        node.beat("g", leads, group_instance_id="one")
+        node.advance(5000)
+    assert waits.response.leader == follows.member_id
+    assert {each.member_id for each in waits.response.members} == {leads.member_id, follows.member_id}

@@ -480,3 +480,16 @@ def test_a_custom_assignors_data_is_not_lost_by_an_upgrade(node: Node, topic_id:
     node.sync("g", joined, {joined.member_id: assigned})
     assert refused(join, node, "a") is E.GROUP_ID_NOT_FOUND
     assert node.beat("g", joined).error_code == 0
+
+
+def test_a_group_goes_back_when_a_classic_and_the_last_modern_member_leave_together(
+    node: Node, topic_id: bytes
+) -> None:
+    mine = {"protocols": (("range", subscription("four")),)}
+    first = classic_group(node)
+    join(node, "a")
+    second = node.join("g", node.join("g", **mine).member_id, **mine)
+    assert len(node.groups.find("g").members) == 3
+    node.leave("g", first.member_id, "a")
+    assert node.groups.find("g").TYPE == "classic"
+    assert set(node.groups.find("g").members) == {second.member_id}

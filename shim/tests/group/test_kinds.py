@@ -92,3 +92,16 @@ def test_a_group_that_is_served_is_not_replaced_by_one_that_is_not(node: Node) -
     served = groups.by_id["g"]
     groups.apply(RECORDS["share"])
     assert groups.by_id["g"] is served
+
+
+def test_each_kind_describes_its_own_groups_only(node: Node) -> None:
+    node.stable("c")
+    node.modern("m", "a", subscribed_topic_names=["t"])
+    for kind, group_id, code in (
+        ("classic", "c", E.NONE),
+        ("classic", "m", E.GROUP_ID_NOT_FOUND),
+        ("consumer", "m", E.NONE),
+        ("consumer", "c", E.GROUP_ID_NOT_FOUND),
+    ):
+        told = KINDS[kind].describe(group_id, node.groups.find(group_id), 6, node.groups.image)
+        assert (told.group_id, told.error_code) == (group_id, code)

@@ -489,3 +489,13 @@ def test_batches_walk_from_an_offset(make_disk: Callable[..., Disk]) -> None:
         put(log, b"z" * 50_000, b"y")
     assert [header.base_offset for _, header in log.batches(61)] == list(range(60, 80, 2))
     assert all(len(buffer) == header.size_bytes for buffer, header in log.batches())
+
+
+def test_the_earliest_offset_has_the_epoch_of_its_batch(log: PartitionLog) -> None:
+    assert (log.earliest().offset, log.earliest().leader_epoch) == (0, 0)
+    log.leader_epoch = 4
+    put(log, b"a")
+    put(log, b"b")
+    assert (log.earliest().offset, log.earliest().leader_epoch) == (0, 4)
+    log.delete_records_before(1)
+    assert (log.earliest().offset, log.earliest().leader_epoch) == (1, 4)
