@@ -22,11 +22,12 @@ from collections import Counter
 from pathlib import Path
 
 from mutation import cython_source, python_source, testmap
+from mutation.forks import Forks
 from mutation.mutants import Mutant, in_seeded_order
 from mutation.rules import in_use, is_left_out
-from mutation.testmap import TestMap
+from mutation.testmap import LineMap
 from mutation.tree import HOME, ROOT, Tree
-from mutation.trial import KILLED, NOT_BUILT, NOTICED, SURVIVED, Trial, attempt
+from mutation.trial import KILLED, NOT_BUILT, NOTICED, SURVIVED, TEST_TIMEOUT_S, Trial, attempt, verdict_of
 
 SEED = 1
 COUNT = 400
@@ -72,29 +73,31 @@ def run(options: argparse.Namespace) -> int:
         for mutant in sample(options.seed, options.count)[part - 1 :: parts]
         if (mutant.name not in done or done[mutant.name].outcome in again) and mutant.path.startswith(options.only)
     ]
-    for mutant in left:
+    # Those that need no process and no build of their own first.
+    for mutant in sorted(left, key=lambda mutant: (mutant.path.startswith("cext/"), mutant.is_import_time)):
         waiting.put(mutant)
     until = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
-    tests = TestMap.load()
+    tests = LineMap.load()
     writing = threading.Lock()
 
     def work(number: int) -> None:
-        tree = Tree((part - 1) * options.processes + number)
+        tree = Tree(options.first_tree + (part - 1) * options.processes + number)
         tree.make()
-        while time.monotonic() < until:
-            try:
-                mutant = waiting.get_nowait()
-            except queue.Empty:
-                return
-            trial = attempt(mutant, tree, tests, BUDGET_S)
-            if trial.outcome == SURVIVED:
-                order = tests.touching(mutant, tree.path)
-                if len(order) > trial.tests and options.all:
-                    trial = attempt(mutant, tree, tests, ALL_S)
-            with writing:
-                with RESULTS.open("a") as out:
-                    out.write(trial.row() + "\n")
-                print(f"{trial.outcome:8} {trial.seconds:6.1f} s {mutant} {trial.killer}", flush=True)
+        with Forks(tree, str(verdict_of(tree)), TEST_TIMEOUT_S) as forks:
+            while time.monotonic() < until:
+                try:
+                    mutant = waiting.get_nowait()
+                except queue.Empty:
+                    return
+                trial = attempt(mutant, tree, tests, BUDGET_S, forks=forks)
+                if trial.outcome == SURVIVED and options.all:
+                    order = tests.touching(mutant, tree.path)
+                    if len(order) > trial.tests:
+                        trial = attempt(mutant, tree, tests, ALL_S, forks=forks)
+                with writing:
+                    with RESULTS.open("a") as out:
+                        out.write(trial.row() + "\n")
+                    print(f"{trial.outcome:8} {trial.seconds:6.1f} s {mutant} {trial.killer}", flush=True)
 
     workers = [threading.Thread(target=work, args=(number + 1,)) for number in range(options.processes)]
     for worker in workers:
@@ -138,7 +141,7 @@ def quick_sample(options: argparse.Namespace) -> int:
     known = results(RECORDED)
     tree = Tree(0)
     tree.make()
-    tests = TestMap()
+    tests = LineMap()
     missed = []
     fit = [
         mutant
@@ -164,12 +167,14 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=COUNT, help="size of the sample; 0 is every mutant")
     parser.add_argument("--minutes", type=float, default=0.0, help="stop after the mutant under way then")
     parser.add_argument("--part", default="1/1", help="K/N: of N runs beside each other this is the K-th")
+    parser.add_argument("--first-tree", type=int, default=0, help="numbers of copies begin behind this one")
     parser.add_argument("--only", default="", help="paths that begin so")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--again", action="store_true", help="try survivors again")
     parser.add_argument("--all", action="store_true", help="give a survivor every test that touches its line")
+    parser.add_argument("--nice", type=int, default=NICE, help="how much to give way to other processes")
     options, more = parser.parse_known_args()
-    os.nice(NICE)
+    os.nice(options.nice)
     if options.what == "map":
         testmap.make(more)
         return 0

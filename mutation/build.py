@@ -1,4 +1,4 @@
-"""Builds single extension modules of the tree in the working directory, in place and with little optimisation:
+"""Builds single extension modules of the tree in the working directory, in place and without optimisation:
 ``python -m mutation.build MODULE...``."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class InPlace(build_ext):
 def main(modules: list[str]) -> None:
     extensions = [
         Extension(
-            f"kafka_shim.cext.{name}", [f"cext/{name}.pyx", *C_SOURCES.get(name, [])], extra_compile_args=["-O1", "-w"]
+            f"kafka_shim.cext.{name}", [f"cext/{name}.pyx", *C_SOURCES.get(name, [])], extra_compile_args=["-O0", "-w"]
         )
         for name in modules
     ]

@@ -39,7 +39,7 @@ IMPORTS = re.compile(r"kafka_shim\.cext\.(\w+) import|from kafka_shim\.cext impo
 
 
 @dataclass
-class TestMap:
+class LineMap:
     """`lines[path][line]` are numbers of `tests`; `seconds` by test, as measured under coverage."""
 
     tests: list[str] = field(default_factory=list)
@@ -47,7 +47,7 @@ class TestMap:
     lines: dict[str, dict[str, list[int]]] = field(default_factory=dict)
 
     @classmethod
-    def load(cls) -> TestMap:
+    def load(cls) -> LineMap:
         return cls(**json.loads(MAP.read_text()))
 
     def of_file(self, path: str) -> set[str]:
@@ -118,7 +118,7 @@ def run(tree: Tree, data: Path, name: str, chosen: list[str]) -> None:
 def collect(tree: Tree, data: Path) -> None:
     import coverage
 
-    found = TestMap()
+    found = LineMap()
     for path in sorted(data.glob("passed-*.json")):
         found.seconds |= json.loads(path.read_text())
     found.tests = sorted(found.seconds)

@@ -43,8 +43,7 @@ class Tree:
 
     def environment(self, **more: str) -> dict[str, str]:
         path = os.pathsep.join([str(self.path / "build" / "names"), str(self.path)])
-        # Compiled files of a mutant would outlive it: their times have whole seconds.
-        return {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "KAFKA_SHIM_WERROR": "1", **more}
+        return {**os.environ, "PYTHONPATH": path, "KAFKA_SHIM_WERROR": "1", **more}
 
     def modules_of(self, path: str) -> list[str]:
         """Returns the extension modules that a .pyx or .pxd is compiled into."""

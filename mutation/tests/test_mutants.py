@@ -1,0 +1,139 @@
+"""The mutants of small sources, their names, their order, what the rules leave out, and a whole trial."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from mutation import cython_source, python_source, trial
+from mutation.mutants import Mutant, in_seeded_order
+from mutation.rules import listed
+from mutation.testmap import LineMap
+from mutation.tree import ROOT, Tree
+
+SOURCE = b'''\
+"""Text."""
+LIMIT = 3
+
+def cut(items: list[int], limit: int = 2) -> list[int]:
+    """Text."""
+    if not items or len(items) < limit:
+        raise ValueError(f"{limit + 1} at least")
+    items.sort()
+    return items[1:limit]
+'''
+CYTHON = b"""\
+cdef enum:
+    SIZE = 4 + 1
+
+cdef const uint8_t* skip(const uint8_t* p, int64_t size) noexcept nogil:
+    cdef int64_t left = size - SIZE
+    if left < 0 or not <int32_t>(p[0] & 7) > 2:
+        return NULL
+    return p + left
+"""
+
+
+def changed(source: bytes, mutants: list[Mutant]) -> set[str]:
+    """The changed line of each mutant."""
+    return {mutant.applied(source).decode().split("\n")[mutant.line - 1].strip() for mutant in mutants}
+
+
+def test_each_operator_of_python_is_changed() -> None:
+    assert changed(SOURCE, python_source.mutants("a.py", SOURCE)) == {
+        "LIMIT = 4",
+        "def cut(items: list[int], limit: int = 3) -> list[int]:",
+        "if  items or len(items) < limit:",
+        "if not items and len(items) < limit:",
+        "if not items or len(items) <= limit:",
+        "pass",
+        "return items[(1) + 1:limit]",
+        "return items[2:limit]",
+        "return items[1:(limit) - 1]",
+        "return None",
+    }
+
+
+def test_types_and_texts_are_left_out() -> None:
+    source = b"from x import y\nif TYPE_CHECKING:\n    A = 1\n__slots__ = ('a',)\nlogger.info(1 + 2)\nassert 3 > 2\n"
+    assert python_source.mutants("a.py", source) == []
+
+
+def test_signs_of_types_are_no_operators_of_cython() -> None:
+    assert changed(CYTHON, cython_source.mutants("a.pyx", CYTHON)) == {
+        "SIZE = 5 + 1",
+        "SIZE = 4 - 1",
+        "SIZE = 4 + 2",
+        "cdef int64_t left = size + SIZE",
+        "if left <= 0 or not <int32_t>(p[0] & 7) > 2:",
+        "if left < 1 or not <int32_t>(p[0] & 7) > 2:",
+        "if left < 0 and not <int32_t>(p[0] & 7) > 2:",
+        "if left < 0 or  <int32_t>(p[0] & 7) > 2:",
+        "if left < 0 or not <int32_t>(p[1] & 7) > 2:",
+        "if left < 0 or not <int32_t>(p[0] | 7) > 2:",
+        "if left < 0 or not <int32_t>(p[0] & 8) > 2:",
+        "if left < 0 or not <int32_t>(p[0] & 7) >= 2:",
+        "if left < 0 or not <int32_t>(p[0] & 7) > 3:",
+        "return p - left",
+    }
+
+
+def test_every_mutant_of_python_can_be_compiled_and_has_a_name_of_its_own() -> None:
+    for path in ("shim/clock.py", "shim/group/offset_rules.py", "shim/storage/producers.py", "shim/connection.py"):
+        source = (ROOT / path).read_bytes()
+        found = python_source.read(ROOT, path)
+        assert len({mutant.name for mutant in found}) == len(found) > 50
+        for mutant in found:
+            ast.parse(mutant.applied(source))
+
+
+def test_a_name_and_its_place_do_not_depend_on_other_lines() -> None:
+    before = python_source.mutants("a.py", SOURCE)
+    after = python_source.mutants("a.py", b"# one more line\n\nOTHER = 7\n" + SOURCE)
+    assert {mutant.name for mutant in before} < {mutant.name for mutant in after}
+    known = {mutant.name for mutant in before}
+    order = [mutant.name for mutant in in_seeded_order(after, 1) if mutant.name in known]
+    assert order == [mutant.name for mutant in in_seeded_order(before, 1)]
+    assert order != [mutant.name for mutant in in_seeded_order(before, 2)]
+
+
+def test_every_listed_mutant_has_a_reason() -> None:
+    assert all(len(reason) > 20 for reason in listed().values())
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
+    """A tree with one module and one test, which notices some of its mutants."""
+    monkeypatch.setattr("mutation.tree.HOME", tmp_path)
+    made = Tree(1)
+    (made.path / "build" / "names").mkdir(parents=True)
+    (made.path / "mutation").symlink_to(ROOT / "mutation")
+    (made.path / "a.py").write_bytes(SOURCE)
+    (made.path / "test_a.py").write_text(
+        "from a import cut\n\ndef test_cut():\n    assert cut([3, 1, 2]) == [2]\n\ndef test_other():\n    pass\n"
+    )
+    return made
+
+
+def test_a_trial_says_which_test_noticed_a_mutant_and_puts_the_file_back(tree: Tree) -> None:
+    tests = LineMap(
+        ["test_a.py::test_cut"], {"test_a.py::test_cut": 0.1}, {"a.py": {str(line): [0] for line in range(4, 10)}}
+    )
+    outcomes = {}
+    for mutant in python_source.read(tree.path, "a.py"):
+        if mutant.operator in ("call dropped", "logic or to and", "slice begins 1 later"):
+            found = trial.attempt(mutant, tree, tests, 10.0)
+            outcomes[mutant.operator] = (found.outcome, found.killer)
+    assert outcomes == {
+        "call dropped": ("killed", "test_a.py::test_cut"),
+        "logic or to and": ("survived", ""),
+        "slice begins 1 later": ("killed", "test_a.py::test_cut"),
+    }
+    assert (tree.path / "a.py").read_bytes() == SOURCE
+
+
+def test_what_no_test_touches_is_said_so(tree: Tree) -> None:
+    mutant = python_source.read(tree.path, "a.py")[0]
+    assert trial.attempt(mutant, tree, LineMap(), 10.0).outcome == "no test"
