@@ -97,7 +97,9 @@ class _ResourceAcls:
         literal, prefixed = self.literal, self.prefixed
         if name in literal:
             yield literal[name]
-        if WILDCARD in literal and name != WILDCARD:
+        # Kafka takes the wildcard for a literal name that is shorter than "*x", and passes over it: it is not for names
+        # that begin with an asterisk. A topic cannot have such a name.
+        if WILDCARD in literal and not name.startswith(WILDCARD):
             yield literal[WILDCARD]
         longest = len(name)
         for size in self.lengths:

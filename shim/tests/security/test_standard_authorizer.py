@@ -85,6 +85,14 @@ def test_the_wildcards_are_for_every_name_user_and_host():
     assert may(authorizer(acl(name="*", pattern=P.PREFIXED)), name="*x")
 
 
+def test_the_wildcard_is_not_for_a_name_that_begins_with_an_asterisk():
+    """StandardAuthorizerData.checkSection passes over it there."""
+    decider = authorizer(deny(name="*", kind=R.GROUP), acl(name="*", pattern=P.PREFIXED, kind=R.GROUP))
+    assert may(decider, name="*x", kind=R.GROUP)
+    assert not may(decider, name="*", kind=R.GROUP)
+    assert not may(decider, name="x", kind=R.GROUP)
+
+
 def test_one_acl_that_denies_outweighs_all_that_allow():
     for denying in (
         deny(),
@@ -219,7 +227,11 @@ def test_the_index_finds_what_a_look_at_every_acl_finds(acls: list[Acl], name: s
         for one in acls
         if one not in gone
         and one.resource_type == R.TOPIC
-        and (name.startswith(one.resource_name) if one.pattern_type == P.PREFIXED else one.resource_name in (name, "*"))
+        and (
+            name.startswith(one.resource_name)
+            if one.pattern_type == P.PREFIXED
+            else one.resource_name == name or (one.resource_name == "*" and name[0] != "*")
+        )
         and one.principal in (USER, "User:*")
         and one.host in (HOST, "*")
     ]
