@@ -76,19 +76,22 @@ def configure(
     Raises ConfigError, OSError.
     """
     given: dict[str, str] = {}
+    from_file: set[str] = set()
     if config_file is not None:
         from kafka_shim.config import read_properties
 
         given.update(read_properties(config_file))
+        from_file.update(given)
     for option in options:
         name, equals, value = option.partition("=")
         if not equals:
             raise ConfigError(f"-o takes key=value, not {option!r}")
         given[name.strip()] = value.strip()
+        from_file.discard(name.strip())
     if data_dir is not None:
         given.pop("log.dir", None)
         given.pop("log.dirs", None)
-    config = BrokerConfig.parse(given)
+    config = BrokerConfig.parse(given, from_file)
     if listen is not None:
         config.listeners = listen if "://" in listen else f"PLAINTEXT://{listen}"
         config.advertised_listeners = given.get("advertised.listeners")

@@ -6,7 +6,7 @@ from kafka_shim.config.defaults import BrokerDefaults, ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
     from typing import Any
 
 
@@ -32,17 +32,18 @@ class BrokerConfig(BrokerDefaults):
             setattr(self, name, value)
 
     @classmethod
-    def parse(cls, options: Mapping[str, str]) -> BrokerConfig:
+    def parse(cls, options: Mapping[str, str], from_file: Container[str] = ()) -> BrokerConfig:
         """Return the configuration for these options (Kafka's names, text values).
 
         Raises ConfigError for an unknown name (the message suggests the nearest), a value of the wrong type or out of
-        range, and a security or storage option that this version does not implement.
+        range, and a security or storage option that this version does not implement. An unknown name in `from_file`,
+        the names that a server.properties file gave, is a warning, because Kafka ignores it.
         """
         config = cls()
         if options:
             from kafka_shim.config.parse import parse_broker
 
-            parse_broker(config, options)
+            parse_broker(config, options, from_file)
         return config
 
     def apply_dynamic(self, options: Mapping[str, str]) -> None:

@@ -15,7 +15,7 @@ from kafka_shim.config.table import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
     from typing import Any
 
     from kafka_shim.config.broker import BrokerConfig
@@ -73,7 +73,7 @@ def _unescape(text: str) -> str:
     return "".join(out)
 
 
-def parse_broker(config: BrokerConfig, options: Mapping[str, str]) -> None:
+def parse_broker(config: BrokerConfig, options: Mapping[str, str], from_file: Container[str] = ()) -> None:
     """Set what `options` say. Raises ConfigError; `BrokerConfig.parse` says when."""
     values: dict[str, Any] = {}
     idle: list[str] = []
@@ -88,7 +88,12 @@ def parse_broker(config: BrokerConfig, options: Mapping[str, str]) -> None:
             if name.startswith(_FOREIGN_PREFIXES):
                 idle.append(name)
                 continue
-            raise ConfigError(f"{name} is not an option of Kafka{nearest(name, BROKER_OPTIONS)}")
+            unknown = f"{name} is not an option of Kafka{nearest(name, BROKER_OPTIONS)}"
+            if name not in from_file:
+                raise ConfigError(unknown)
+            # Kafka ignores it too: such a file may serve other programs, or another version.
+            config.warnings.append(f"{unknown} It is ignored" if unknown.endswith("?") else f"{unknown}: it is ignored")
+            continue
         value = option.parse(text)
         if option.is_default(text.strip()) and known == name:
             values[name] = value

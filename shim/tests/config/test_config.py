@@ -19,6 +19,7 @@ from kafka_shim.config import (
     read_properties,
 )
 from kafka_shim.config.docs import DOCS
+from kafka_shim.serve import configure
 
 # Defaults that differ from Kafka's on purpose, or are the resolved value of options that are null there.
 OWN_DEFAULTS = {
@@ -110,6 +111,15 @@ def test_of_synonyms_the_finest_unit_wins():
 def test_a_wrong_option_is_refused_with_its_reason(name, text, reason):
     with pytest.raises(ConfigError, match=reason):
         BrokerConfig.parse({name: text})
+
+
+def test_an_unknown_option_of_a_file_is_ignored_with_a_warning_and_one_of_the_command_line_is_refused(tmp_path):
+    path = tmp_path / "server.properties"
+    path.write_text("nmu.partitions=4\nnum.io.threads=2\n")
+    (warning,) = [one for one in configure(None, None, str(path), ()).warnings if "nmu" in one]
+    assert warning == "nmu.partitions is not an option of Kafka; did you mean num.partitions? It is ignored"
+    with pytest.raises(ConfigError, match="did you mean num"):
+        configure(None, None, str(path), ["nmu.partitions=5"])
 
 
 @pytest.mark.parametrize(
