@@ -6,12 +6,16 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 
+import kafka.cluster.Partition;
 import kafka.log.LogManager;
 import kafka.raft.KafkaRaftManager;
 import kafka.server.KafkaConfig;
 import kafka.server.ReplicaManager;
 
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.protocol.Errors;
@@ -23,6 +27,7 @@ import org.apache.kafka.image.TopicImage;
 import org.apache.kafka.image.loader.MetadataLoader;
 import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
 
 import scala.None$;
 import scala.Option;
@@ -47,12 +52,12 @@ final class Metadata {
             org.apache.kafka.controller.Controller.class, "ControllerServer.controller", new Topics(cluster));
     }
 
-    static Object replicaManager(Replacement.Cluster cluster, KafkaConfig config) {
-        return Stand.in(ReplicaManager.class, "BrokerServer.replicaManager", new Replicas(cluster));
+    static Object replicaManager(Replacement.Cluster cluster, ShimNode node, LogManager logs) {
+        return Stand.in(ReplicaManager.class, "BrokerServer.replicaManager", new Replicas(cluster, node, logs));
     }
 
-    static Object logManager(Replacement.Cluster cluster, KafkaConfig config) {
-        return Stand.in(LogManager.class, "BrokerServer.logManager", new Logs(config));
+    static LogManager logManager(ShimNode node) {
+        return Stand.in(LogManager.class, "BrokerServer.logManager", new Logs(node));
     }
 
     public static final class Offsets {
@@ -136,9 +141,13 @@ final class Metadata {
 
     public static final class Replicas {
         private final Replacement.Cluster cluster;
+        private final ShimNode node;
+        private final LogManager logs;
 
-        Replicas(Replacement.Cluster cluster) {
+        Replicas(Replacement.Cluster cluster, ShimNode node, LogManager logs) {
             this.cluster = cluster;
+            this.node = node;
+            this.logs = logs;
         }
 
         public Option<?> onlinePartition(TopicPartition partition) {
@@ -147,31 +156,107 @@ final class Metadata {
                 return None$.MODULE$;
             }
             return Option.apply(
-                Stand.in(kafka.cluster.Partition.class, "ReplicaManager.onlinePartition", new Leader()));
+                Stand.in(Partition.class, "ReplicaManager.onlinePartition", new Leader(node, partition)));
+        }
+
+        public Option<?> localLog(TopicPartition partition) {
+            return logs.getLog(partition, false);
+        }
+
+        public LogManager logManager() {
+            return logs;
         }
     }
 
     /** A partition of the only broker. */
     public static final class Leader {
+        private final ShimNode node;
+        private final TopicPartition partition;
+
+        Leader(ShimNode node, TopicPartition partition) {
+            this.node = node;
+            this.partition = partition;
+        }
+
         public boolean isLeader() {
             return true;
         }
 
         public Option<?> leaderLogIfLocal() {
-            return Option.apply(Stand.in(
-                org.apache.kafka.storage.internals.log.UnifiedLog.class, "Partition.leaderLogIfLocal", new Object()));
+            return Option.apply(Metadata.log(node, partition));
+        }
+
+        public Option<?> log() {
+            return leaderLogIfLocal();
         }
     }
 
-    public static final class Logs {
-        private final KafkaConfig config;
+    private static UnifiedLog log(ShimNode node, TopicPartition partition) {
+        return Stand.in(UnifiedLog.class, "UnifiedLog", new Log(node, partition));
+    }
 
-        Logs(KafkaConfig config) {
-            this.config = config;
+    /** What a client can ask of a log. */
+    public static final class Log {
+        private final ShimNode node;
+        private final TopicPartition partition;
+
+        Log(ShimNode node, TopicPartition partition) {
+            this.node = node;
+            this.partition = partition;
+        }
+
+        private long offset(OffsetSpec spec) {
+            try (Admin admin = Admin.create(Map.of("bootstrap.servers", node.bootstrapServers()))) {
+                return admin.listOffsets(Map.of(partition, spec)).partitionResult(partition).get().offset();
+            } catch (InterruptedException | ExecutionException error) {
+                throw new IllegalStateException(error);
+            }
+        }
+
+        public long logStartOffset() {
+            return offset(OffsetSpec.earliest());
+        }
+
+        public long logEndOffset() {
+            return offset(OffsetSpec.latest());
+        }
+
+        public long highWatermark() {
+            return logEndOffset();
+        }
+
+        public TopicPartition topicPartition() {
+            return partition;
+        }
+
+        public File dir() {
+            return directory(node.config(), partition);
+        }
+
+        public String parentDir() {
+            return dir().getParent();
+        }
+    }
+
+    private static File directory(KafkaConfig config, TopicPartition partition) {
+        for (String directory : config.logDirs()) {
+            File found = new File(directory, partition.toString());
+            if (found.isDirectory()) {
+                return found;
+            }
+        }
+        return null;
+    }
+
+    public static final class Logs {
+        private final ShimNode node;
+
+        Logs(ShimNode node) {
+            this.node = node;
         }
 
         public Seq<File> liveLogDirs() {
-            List<File> directories = config.logDirs().stream().map(File::new).toList();
+            List<File> directories = node.config().logDirs().stream().map(File::new).toList();
             return CollectionConverters.asScala(directories).toSeq();
         }
 
@@ -179,13 +264,7 @@ final class Metadata {
             if (isFuture) {
                 throw new NotApplicable("BrokerServer.logManager.getLog of a future log");
             }
-            for (String directory : config.logDirs()) {
-                if (new File(directory, partition.toString()).isDirectory()) {
-                    return Option.apply(Stand.in(org.apache.kafka.storage.internals.log.UnifiedLog.class,
-                        "LogManager.getLog", new Object()));
-                }
-            }
-            return None$.MODULE$;
+            return directory(node.config(), partition) == null ? None$.MODULE$ : Option.apply(log(node, partition));
         }
     }
 }

@@ -27,6 +27,11 @@ final class MetadataLog {
         this.folder = new File(directory, "__cluster_metadata-0");
     }
 
+    /** Whether a broker has begun it. */
+    boolean exists() {
+        return folder.isDirectory();
+    }
+
     /** Reads what was appended since the last call. */
     synchronized MetadataImage image() {
         try {

@@ -9,6 +9,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.mockito.MockedConstruction;
 import org.mockito.Mockito;
 
+import kafka.log.LogManager;
 import kafka.server.BrokerServer;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaConfig;
@@ -19,6 +20,7 @@ import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
+import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
 import org.apache.kafka.metadata.properties.MetaPropertiesEnsemble;
 import org.apache.kafka.server.BrokerFeatures;
 import org.apache.kafka.server.common.KRaftVersion;
@@ -45,7 +47,8 @@ public final class Replacement {
             Mockito.mockConstruction(BrokerServer.class, context ->
                 Stand.settings("BrokerServer", new Broker((SharedServer) context.arguments().get(0)))),
             Mockito.mockConstruction(ControllerServer.class, context ->
-                Stand.settings("ControllerServer", new Controller((SharedServer) context.arguments().get(0)))));
+                Stand.settings("ControllerServer", new Controller(
+                    (SharedServer) context.arguments().get(0), (BootstrapMetadata) context.arguments().get(2)))));
     }
 
     /** Ends what the last test left. */
@@ -57,7 +60,7 @@ public final class Replacement {
     static final class Cluster {
         final String id;
         private ShimNode node;
-        private String bootstrapDirectory;
+        private BootstrapMetadata bootstrap;
 
         Cluster(String id) {
             this.id = id;
@@ -67,12 +70,13 @@ public final class Replacement {
             return CLUSTERS.computeIfAbsent(ensemble.clusterId().orElseThrow(), Cluster::new);
         }
 
-        synchronized void hasController(KafkaConfig config) {
-            bootstrapDirectory = config.metadataLogDir();
+        /** What a controller writes first into an empty metadata log. */
+        synchronized void beginsWith(BootstrapMetadata metadata) {
+            bootstrap = metadata;
         }
 
-        synchronized String bootstrapDirectory() {
-            return bootstrapDirectory;
+        synchronized BootstrapMetadata bootstrap() {
+            return bootstrap;
         }
 
         /** The process of this broker. A broker that is created again takes over the directory and the port. */
@@ -199,8 +203,7 @@ public final class Replacement {
 
         public synchronized void startup() {
             if (isShutdown) {
-                String formatted = cluster.bootstrapDirectory();
-                node().start(formatted == null ? config.metadataLogDir() : formatted);
+                node().start(cluster.bootstrap());
                 isShutdown = false;
             }
         }
@@ -251,11 +254,11 @@ public final class Replacement {
         }
 
         public Object replicaManager() {
-            return Metadata.replicaManager(cluster, config);
+            return Metadata.replicaManager(cluster, node(), logManager());
         }
 
-        public Object logManager() {
-            return Metadata.logManager(cluster, config);
+        public LogManager logManager() {
+            return Metadata.logManager(node());
         }
 
         public Object groupCoordinator() {
@@ -361,10 +364,10 @@ public final class Replacement {
         private final Cluster cluster;
         private final CompletableFuture<Integer> port = new CompletableFuture<>();
 
-        Controller(SharedServer shared) {
+        Controller(SharedServer shared, BootstrapMetadata bootstrap) {
             this.shared = shared;
             this.cluster = Cluster.of(shared.metaPropsEnsemble());
-            cluster.hasController(shared.controllerConfig());
+            cluster.beginsWith(bootstrap);
         }
 
         public SharedServer sharedServer() {

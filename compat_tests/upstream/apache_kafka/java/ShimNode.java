@@ -10,7 +10,6 @@ import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -23,8 +22,14 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
 import org.apache.kafka.common.config.types.Password;
+import org.apache.kafka.common.security.auth.SecurityProtocol;
+
+import org.apache.kafka.metadata.bootstrap.BootstrapDirectory;
+import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
 
 import kafka.server.KafkaConfig;
+
+import scala.jdk.javaapi.CollectionConverters;
 
 /** One `kafka-shim serve` process with the configuration and the formatted directory of a test's broker. */
 final class ShimNode {
@@ -65,21 +70,29 @@ final class ShimNode {
         return process != null && process.isAlive();
     }
 
+    /** An address for a client of ours. Not applicable where the broker has no listener without security. */
+    String bootstrapServers() {
+        for (org.apache.kafka.common.Endpoint endpoint : CollectionConverters.asJava(config.listeners())) {
+            if (endpoint.securityProtocol() == SecurityProtocol.PLAINTEXT && port(endpoint.listener()) > 0) {
+                return "localhost:" + port(endpoint.listener());
+            }
+        }
+        throw new NotApplicable("a log of a broker without a plaintext listener");
+    }
+
     int port(String listener) {
         return ports.getOrDefault(listener.toUpperCase(Locale.ROOT), 0);
     }
 
     /** Raises an IllegalStateException with the broker's own message when it does not get ready. */
-    synchronized void start(String bootstrapDirectory) {
+    synchronized void start(BootstrapMetadata bootstrap) {
         if (isRunning()) {
             return;
         }
         try {
-            Path checkpoint = Path.of(metadataDirectory, "bootstrap.checkpoint");
-            Path formatted = Path.of(bootstrapDirectory, "bootstrap.checkpoint");
-            if (!Files.exists(checkpoint) && Files.exists(formatted)) {
-                Files.createDirectories(checkpoint.getParent());
-                Files.copy(formatted, checkpoint, StandardCopyOption.REPLACE_EXISTING);
+            if (bootstrap != null && !metadata.exists()) {
+                Files.createDirectories(Path.of(metadataDirectory));
+                new BootstrapDirectory(metadataDirectory).writeBinaryFile(bootstrap);
             }
             Path file = Files.createTempFile(log.getParentFile().toPath(), "server-", ".properties");
             try (OutputStream out = Files.newOutputStream(file)) {
@@ -108,6 +121,8 @@ final class ShimNode {
             }
         } catch (IOException error) {
             throw new IllegalStateException(error);
+        } catch (Exception error) {
+            throw error instanceof RuntimeException known ? known : new IllegalStateException(error);
         }
     }
 
