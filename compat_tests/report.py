@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from kafka_shim.compat.allowed import reason_for
+from kafka_shim.compat.differences import reason_for
 from kafka_shim.compat.runner import FAILED, NOT_APPLICABLE, PASSED, Difference, Results, differences
 
 TYPE_CHECKING = False

@@ -178,7 +178,7 @@ def run(
 def _doubt(scenario: Scenario, outcomes: Mapping[str, Outcome], kind: str) -> str:
     """Returns why a result deserves a second try: it failed, or differs from the first target's without being allowed
     to. Otherwise an empty string."""
-    from kafka_shim.compat.allowed import reason_for
+    from kafka_shim.compat.differences import reason_for
 
     mine, first = outcomes[kind], next(iter(outcomes.values()))
     if mine.status == FAILED:

@@ -1,0 +1,212 @@
+"""The known differences between the shim and Apache Kafka 4.3.1, and what the comparisons leave out: one table.
+
+`docs/differences.md` is `page()`: ``python -m kafka_shim.compat.differences > docs/differences.md``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.compat.runner import Difference
+
+BOTH = "compat_tests/tests/compat/test_differences.py"
+
+
+@dataclass(frozen=True)
+class KnownDifference:
+    """A difference in behaviour. `test` shows it: a function of `BOTH`, which asks both brokers, the name of a
+    scenario, or the path of a test of the shim alone (`PATH::FUNCTION`).
+
+    `scenario` and `where` are patterns, for a difference that transcripts may show: of the scenario's name, and of the
+    difference's text up to the values.
+    """
+
+    name: str
+    shim: str
+    kafka: str
+    why: str
+    test: str
+    scenario: str = ""
+    where: str = ""
+
+    @property
+    def is_shown_on_both(self) -> bool:
+        return "::" not in self.test
+
+
+DIFFERENCES = (
+    KnownDifference(
+        "fewer APIs",
+        "advertises the APIs of docs/api-coverage.md, each in exactly Kafka's versions",
+        "advertises 75",
+        "the others are not built yet, and nothing is advertised that is not served",
+        "test_the_shim_advertises_some_of_kafkas_apis_in_kafkas_versions",
+    ),
+    KnownDifference(
+        "first look-up of a coordinator",
+        "answers the first FindCoordinator with the coordinator",
+        "creates the internal topic, and answers COORDINATOR_NOT_AVAILABLE until it is there",
+        "the topic is there at once, so a client saves its back-off",
+        "test_the_first_look_up_of_a_coordinator",
+    ),
+    KnownDifference(
+        "group requests before any look-up",
+        "serves them, except OffsetFetch",
+        "answers NOT_COORDINATOR until `__consumer_offsets` exists",
+        "no client sends them before a look-up; OffsetFetch is what tools send",
+        "test_a_heartbeat_before_any_look_up",
+    ),
+    KnownDifference(
+        "group.initial.rebalance.delay.ms",
+        "is 0 by default",
+        "is 3000 by default",
+        "a single consumer of a test does not wait three seconds for others",
+        "test_the_initial_rebalance_delay",
+    ),
+    KnownDifference(
+        "what is cached after a kill",
+        "after a kill knows the last five batches of each producer that it replays (A9)",
+        "snapshots producers while it recovers, and keeps one batch of each",
+        "what was in flight when the broker died is not written twice",
+        "a9-what-is-cached-after-a-kill",
+        "a9-what-is-cached-after-a-kill",
+        r"Produce v12 answer\.(error_code|base_offset|log_append_time_ms|log_start_offset)",
+    ),
+    KnownDifference(
+        "Produce without records",
+        "closes the connection on a partition whose records are null",
+        "fails in its request handler and never answers",
+        "a client that waits learns of it at once",
+        "test_produce_of_null_records",
+    ),
+    KnownDifference(
+        "names of broker loggers",
+        "lists its own loggers, and those of Kafka's names whose work a module of it does",
+        "lists the loggers of its classes",
+        "a level that is set must have an effect",
+        "test_broker_loggers",
+    ),
+    KnownDifference(
+        "the controller's listener",
+        "names its own listener in DescribeQuorum v2, because one socket serves brokers and controllers",
+        "names the listener of `controller.listener.names`",
+        "the node has no second socket",
+        "test_the_controllers_listener",
+    ),
+    KnownDifference(
+        "documentation of options",
+        "describes options in texts of its own",
+        "describes them in Kafka's",
+        "Kafka's texts are not copied, and these say what the option does here",
+        "test_documentation_of_options",
+    ),
+    KnownDifference(
+        "files of an idle partition",
+        "writes the files of a partition with the first batch",
+        "writes an empty log and preallocated indexes when the partition is created",
+        "an idle partition costs neither files nor descriptors; Kafka starts on such a directory",
+        "test_files_of_an_idle_partition",
+    ),
+    KnownDifference(
+        "cordoned.log.dirs",
+        "refuses to set it",
+        "stores it and places no new partition there",
+        "not built yet",
+        "test_cordoned_directories",
+    ),
+    KnownDifference(
+        "ids that no member uses",
+        "keeps at most 10,000 ids of a group that were given with MEMBER_ID_REQUIRED, and drops the oldest",
+        "keeps all for the session timeout",
+        "a flood of first joins takes bounded memory",
+        "shim/tests/group/test_classic.py::test_a_flood_of_first_joins_costs_bounded_memory",
+    ),
+    KnownDifference(
+        "metadata of classic members",
+        "refuses a member with GROUP_MAX_SIZE_REACHED when a group's protocol metadata exceeds 64 MB",
+        "has no such limit",
+        "memory is bounded; in Kafka such a group never becomes stable, as its record is too large",
+        "shim/tests/group/test_classic.py::test_a_flood_of_metadata_costs_bounded_memory",
+    ),
+    KnownDifference(
+        "a subscription that claims a huge array",
+        "takes it for a subscription to every topic, and answers the join",
+        "fails while it reads the array, and never answers",
+        "a member that waits for ever helps nobody",
+        "shim/tests/group/test_classic.py::test_a_huge_subscription_is_not_read",
+    ),
+    KnownDifference(
+        "large regular expressions",
+        "answers INVALID_REGULAR_EXPRESSION to one that does not compile in 1 MB",
+        "accepts it",
+        "expressions are matched on the event loop, so their size is bounded",
+        "test_a_large_regular_expression",
+    ),
+    KnownDifference(
+        "text that is not UTF-8",
+        "closes the connection, except on a client id",
+        "replaces the wrong bytes with U+FFFD",
+        "a name that nobody wrote is created or looked up by it",
+        "test_text_that_is_not_utf8",
+    ),
+    KnownDifference(
+        "a damaged batch header in an old segment",
+        "answers CORRUPT_MESSAGE to a fetch behind it",
+        "skips the rest of the segment",
+        "records must not be lost in silence",
+        "shim/tests/storage/test_log.py::test_bad_header_in_a_closed_segment_is_an_error_and_hides_nothing_else",
+    ),
+)
+
+# Fields that the comparisons of responses leave out, with the reason. The lists are IGNORED in
+# `shim/wiretap/compare.py` (recordings and the sweep), `compat_tests/scenarios/scenario_client.py` (scenarios) and
+# `compat_tests/groups/script.py` (conversations of groups).
+NOT_COMPARED = {
+    "a fact of the machine": "host port cluster_id rack log_dir total_bytes usable_bytes",
+    "a clock": "timestamp last_timestamp log_append_time_ms transaction_start_time_ms throttle_time_ms timeout_ms",
+    "how far the log of this run is": (
+        "leader_epoch current_leader_epoch committed_leader_epoch finalized_features_epoch offset_lag size"
+    ),
+    "a text: compared where tools show it, in compat_tests/tests/admin": "error_message batch_index_error_message",
+    "compared apart, decoded": "records",
+    "no field of the message": "unknown_tags",
+}
+
+
+def reason_for(scenario: str, difference: Difference) -> str | None:
+    """Returns why a transcript may show this difference, or None if it may not."""
+    where = f"{difference.what}{difference.path}"
+    for row in DIFFERENCES:
+        if row.scenario and re.fullmatch(row.scenario, scenario) and re.fullmatch(row.where, where):
+            return row.why
+    return None
+
+
+def page() -> str:
+    """The text of docs/differences.md."""
+    both = sum(row.is_shown_on_both for row in DIFFERENCES)
+    lines = [
+        "# Differences from Apache Kafka 4.3.1",
+        "",
+        f"The {len(DIFFERENCES)} known differences in behaviour, and what the comparisons leave out. Whatever else "
+        "differs is a bug.",
+        "This page is generated from `compat_tests/differences.py`; a test compares the two. Each difference is shown by",
+        f"the test that is named: {both} on both brokers, by a function of `{BOTH}`",
+        "or by a scenario, the others, with a path, on the shim.",
+        "",
+        "| Difference | The shim | Apache Kafka | Why | Shown by |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    lines += [f"| {row.name} | {row.shim} | {row.kafka} | {row.why} | `{row.test}` |" for row in DIFFERENCES]
+    lines += ["", "## Fields that are not compared", "", "| Why | Fields |", "| --- | --- |"]
+    lines += [
+        f"| {why} | {', '.join(f'`{name}`' for name in sorted(names.split()))} |" for why, names in NOT_COMPARED.items()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -1,0 +1,233 @@
+"""Each known difference is shown on both brokers, and the document is the table. The first tests need new brokers."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from kafka_shim.api import APIS
+from kafka_shim.api.broker_loggers import KAFKA_NAMES
+from kafka_shim.compat.differences import DIFFERENCES, NOT_COMPARED, page
+from kafka_shim.compat.groups import script
+from kafka_shim.compat.scenarios import load, scenario_client
+from kafka_shim.compat.tests.admin.test_data_directory import await_topic
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.headers import encode_request_frame
+from kafka_shim.targets import Target, make
+from kafka_shim.targets import requests as ask
+from kafka_shim.wire_client import Connection, WireClientError
+from kafka_shim.wiretap import compare
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[tuple[Target, Target]]:
+    """(shim, Kafka), of which nobody has asked anything."""
+    ours, theirs = make("shim"), make("kafka-native")
+    for target in (ours, theirs):
+        target.settings.pop("group.initial.rebalance.delay.ms")  # the defaults of the brokers, not of these tests
+    with ours, theirs:
+        yield ours, theirs
+
+
+@pytest.fixture
+def each(brokers: tuple[Target, Target]) -> Callable[[Callable[[Connection], Any]], list[Any]]:
+    """Asks both, and returns (shim's, Kafka's)."""
+
+    def ask_both(question: Callable[[Connection], Any]) -> list[Any]:
+        found = []
+        for target in brokers:
+            with Connection(target.bootstrap, timeout_s=6) as connection:
+                found.append(question(connection))
+        return found
+
+    return ask_both
+
+
+def test_a_heartbeat_before_any_look_up(each) -> None:
+    beat = ask.make("Heartbeat", group_id="g", generation_id=1, member_id="m")
+    codes = each(lambda connection: connection.request(beat, 4).error_code)
+    assert codes == [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NOT_COORDINATOR]
+
+
+def test_the_first_look_up_of_a_coordinator(each) -> None:
+    look_up = ask.make("FindCoordinator", key="g", key_type=0)
+    codes = each(lambda connection: connection.request(look_up, 3).error_code)
+    assert codes == [ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE]
+
+
+def test_the_shim_advertises_some_of_kafkas_apis_in_kafkas_versions(each) -> None:
+    ours, theirs = each(lambda connection: connection.ranges())
+    assert len(theirs) == 75
+    assert len(ours) == len(APIS) < len(theirs)
+    assert ours.items() <= theirs.items()
+
+
+def test_the_initial_rebalance_delay(each) -> None:
+    def seconds_to_join(connection: Connection) -> float:
+        join = ask.make(
+            "JoinGroup",
+            group_id="alone",
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=10_000,
+            protocol_type="consumer",
+            protocols=ask.protocols("range", metadata=ask.subscription("absent")),
+        )
+        _await_coordinator(connection, "alone")
+        began = time.monotonic()
+        while connection.request(join, 3).error_code:
+            time.sleep(0.02)
+            began = time.monotonic()
+        return time.monotonic() - began
+
+    ours, theirs = each(seconds_to_join)
+    assert ours < 2.9 < theirs
+
+
+def _await_coordinator(connection: Connection, group: str) -> None:
+    while connection.request(ask.make("FindCoordinator", key=group, key_type=0), 3).error_code:
+        time.sleep(0.02)
+
+
+def test_documentation_of_options(each) -> None:
+    ours, theirs = each(lambda one: _option(one, "log.retention.ms").documentation)
+    assert ours
+    assert theirs
+    assert ours != theirs
+
+
+def _option(connection: Connection, name: str, kind: int = 4) -> Any:
+    resource = {"resource_type": kind, "resource_name": "1", "configuration_keys": [name]}
+    request = ask.make("DescribeConfigs", resources=[resource], include_documentation=True)
+    return connection.request(request, 4).results[0].configs[0]
+
+
+def test_produce_of_null_records(each) -> None:
+    message = ask.make(
+        "Produce",
+        acks=-1,
+        timeout_ms=1000,
+        topic_data=[{"name": "null", "partition_data": [{"index": 0, "records": None}]}],
+    )
+
+    def why(connection: Connection) -> str:
+        ask.create_topic(connection, "null")
+        await_topic(connection, "null", is_there=True)
+        with pytest.raises(WireClientError) as caught:
+            connection.request(message, 9)
+        return str(caught.value)
+
+    ours, theirs = each(why)
+    assert "timed out" not in ours
+    assert "timed out" in theirs
+
+
+def test_broker_loggers(each) -> None:
+    request = ask.make("DescribeConfigs", resources=[{"resource_type": 8, "resource_name": "1"}])
+    ours, theirs = each(lambda one: {entry.name for entry in one.request(request, 4).results[0].configs})
+    assert ours - {"root"} - set(KAFKA_NAMES) == {name for name in ours if name.startswith("kafka_shim")}
+    assert theirs - ours
+    assert {"root", "kafka.server.KafkaApis"} <= ours & theirs
+
+
+def test_the_controllers_listener(each) -> None:
+    wanted = [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
+    request = ask.make("DescribeQuorum", topics=wanted)
+    names = each(lambda one: [node.listeners[0].name for node in one.request(request, 2).nodes])
+    assert names == [["PLAINTEXT"], ["CONTROLLER"]]
+
+
+def test_files_of_an_idle_partition(each, brokers: tuple[Target, Target]) -> None:
+    def create(connection: Connection) -> None:
+        ask.create_topic(connection, "idle")
+        await_topic(connection, "idle", is_there=True)
+        wanted = [{"name": "idle", "partitions": [{"partition_index": 0, "timestamp": -1}]}]
+        end = ask.make("ListOffsets", replica_id=-1, topics=wanted)
+        while connection.request(end, 5).topics[0].partitions[0].error_code:
+            time.sleep(0.02)
+
+    each(create)
+    ours, theirs = (
+        {path.suffix for path in (target.data_dir / "idle-0").iterdir() if path.stem.isdecimal()} for target in brokers
+    )
+    assert ours == set()
+    assert theirs == {".log", ".index", ".timeindex"}
+
+
+def test_cordoned_directories(each, brokers: tuple[Target, Target]) -> None:
+    paths = iter([str(target.data_dir) for target in brokers])
+
+    def alter(connection: Connection) -> int:
+        change = {"name": "cordoned.log.dirs", "config_operation": 0, "value": next(paths)}
+        resource = {"resource_type": 4, "resource_name": "1", "configs": [change]}
+        request = ask.make("IncrementalAlterConfigs", resources=[resource], validate_only=True)
+        return int(connection.request(request, 1).responses[0].error_code)
+
+    assert each(alter) == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
+
+
+def test_a_large_regular_expression(each) -> None:
+    def join(connection: Connection) -> int:
+        _await_coordinator(connection, "large")
+        beat = ask.make(
+            "ConsumerGroupHeartbeat",
+            group_id="large",
+            member_id="m",
+            member_epoch=0,
+            rebalance_timeout_ms=1000,
+            subscribed_topic_names=[],
+            subscribed_topic_regex="((a{100}){100}){10}",
+            topic_partitions=[],
+        )
+        while True:
+            code = int(connection.request(beat, 1).error_code)
+            if code not in (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR):
+                return code
+            time.sleep(0.02)
+
+    assert each(join) == [ErrorCode.INVALID_REGULAR_EXPRESSION, ErrorCode.NONE]
+
+
+def test_text_that_is_not_utf8(each) -> None:
+    request = ask.make("Metadata", topics=[{"name": "zz"}], allow_auto_topic_creation=False)
+    frame = bytes(encode_request_frame(request, 5, 1, "me")).replace(b"\x00\x02zz", b"\x00\x02\xff\xfe")
+
+    def send(connection: Connection) -> bool:
+        connection.send_bytes(frame)
+        try:
+            return "\ufffd\ufffd".encode() in connection.receive_frame()
+        except WireClientError:
+            return False
+
+    assert each(send) == [False, True]
+
+
+# --- the table
+
+
+def test_the_document_is_the_table_and_the_readme_counts_it() -> None:
+    assert (ROOT / "docs" / "differences.md").read_text() == page()
+    assert f"{len(DIFFERENCES)} known differences" in (ROOT / "README.md").read_text()
+
+
+def test_each_difference_has_a_test_that_exists() -> None:
+    for row in DIFFERENCES:
+        path, _, function = row.test.partition("::")
+        if function:
+            assert f"def {function}(" in (ROOT / path).read_text(), row.name
+        else:
+            assert row.test in globals() or row.test in load(), row.name
+    assert len({row.name for row in DIFFERENCES}) == len(DIFFERENCES)
+
+
+def test_every_field_that_is_not_compared_is_on_the_page() -> None:
+    listed = {name for names in NOT_COMPARED.values() for name in names.split()}
+    assert listed == compare.IGNORED | scenario_client.IGNORED | script._IGNORED
