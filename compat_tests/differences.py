@@ -193,8 +193,8 @@ def page() -> str:
         "",
         f"The {len(DIFFERENCES)} known differences in behaviour, and what the comparisons leave out. Whatever else "
         "differs is a bug.",
-        "This page is generated from `compat_tests/differences.py`; a test compares the two. Each difference is shown by",
-        f"the test that is named: {both} on both brokers, by a function of `{BOTH}`",
+        "This page is generated from `compat_tests/differences.py`; a test compares the two. Each difference is shown",
+        f"by the test that is named: {both} on both brokers, by a function of `{BOTH}`",
         "or by a scenario, the others, with a path, on the shim.",
         "",
         "| Difference | The shim | Apache Kafka | Why | Shown by |",
