@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kafka_shim.broker import Broker
-    from kafka_shim.connection import Connection, Registry
+    from kafka_shim.clock import Clock
+    from kafka_shim.connection import Connection
+    from kafka_shim.registry import Registry
     from kafka_shim.session import Listener
+    from kafka_shim.tls_transport import TlsTransport
 
 logger = logging.getLogger("kafka_shim.server")
 
@@ -97,19 +100,30 @@ class Acceptor:
     """Accepts the connections of one bound listener from `start` to `close`. Event-loop thread only."""
 
     def __init__(
-        self, listener: Listener, sock: socket.socket, connect: Callable[[], Connection], budget: ConnectionBudget
+        self,
+        listener: Listener,
+        sock: socket.socket,
+        connect: Callable[[], Connection | TlsTransport],
+        budget: ConnectionBudget,
+        registry: Registry,
+        clock: Clock,
     ) -> None:
         # Constant after construction.
         self._listener = listener
         self._socket = sock
         self._connect = connect
         self._budget = budget
+        self._registry = registry
+        self._clock = clock
         self._loop = asyncio.get_running_loop()
         # Set from start to close. The spare descriptor is closed when no other is free, so that a connection can be
         # accepted and refused.
         self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self._opening: set[asyncio.Task[object]] = set()
         self._retry: asyncio.TimerHandle | None = None
+        # An accepted connection that waits for its place or its time; no other is accepted meanwhile.
+        self._waiting: socket.socket | None = None
+        self._is_closed = False
 
     def start(self) -> None:
         """Start accepting connections."""
@@ -123,8 +137,12 @@ class Acceptor:
         """Stop accepting connections and close the listening socket."""
         if self._socket.fileno() < 0:
             return
+        self._is_closed = True
         if self._retry is not None:
             self._retry.cancel()
+        if self._waiting is not None:
+            self._waiting.close()
+            self._waiting = None
         self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
         if self._spare >= 0:
@@ -143,7 +161,28 @@ class Acceptor:
                 sock.close()
                 self._budget.refused(self._listener)
                 continue
+            throttle_ms = self._registry.throttle_ms(self._listener)
+            if throttle_ms > 0 or not self._has_place():
+                self._loop.remove_reader(self._socket.fileno())
+                self._waiting = sock
+                self._clock.call_later(throttle_ms, self._serve_waiting)
+                return
             self._open(sock)
+
+    def _has_place(self) -> bool:
+        return self._registry.has_place(self._listener, len(self._opening))
+
+    def _serve_waiting(self) -> None:
+        """The waiting connection has its time; serve it once it has its place too (Kafka: waitForConnectionSlot)."""
+        sock = self._waiting
+        if sock is None or self._is_closed:
+            return
+        if not self._has_place():
+            self._registry.call_when_freed(self._serve_waiting)
+            return
+        self._waiting = None
+        self._open(sock)
+        self.start()
 
     def _open(self, sock: socket.socket) -> None:
         sock.setblocking(False)

@@ -16,6 +16,7 @@ import asyncio
 import logging
 from struct import Struct
 
+from kafka_shim.config import ConfigError
 from kafka_shim.errors import DisconnectError
 from kafka_shim.memory_pool import LARGE_BYTES
 from kafka_shim.network_send import NetworkSend, shows_files
@@ -25,10 +26,13 @@ from kafka_shim.waiters import Waiter
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Coroutine
+    from ssl import SSLObject
     from typing import Any
 
     from kafka_shim.dispatch import Dispatcher
     from kafka_shim.memory_pool import ReceiveMemory
+    from kafka_shim.registry import Registry
+    from kafka_shim.security.listener_security import ListenerSecurity
     from kafka_shim.session import Listener
 
     Parts = list[Any]
@@ -79,6 +83,7 @@ class Connection(asyncio.BufferedProtocol):
         self._listener = listener
         self._memory = memory
         self._registry = registry
+        # Lower until the client has authenticated.
         self._max_frame_bytes: int = dispatcher.broker.config.socket_request_max_bytes
         # Receiving: bytes that were received and not handled yet, and the incomplete frame, with its length prefix.
         self._held: bytes | bytearray | None = None
@@ -113,6 +118,43 @@ class Connection(asyncio.BufferedProtocol):
         if not self._registry.admit(self):
             self.is_closing = True
             self._transport.abort()
+        elif self._listener.security is not None:
+            self._registry.await_login(self)
+            if not self._listener.security.uses_tls:
+                self._meet(self._listener.security)
+
+    def secured(self, tls: SSLObject) -> None:
+        """The TLS handshake is complete."""
+        security = self._listener.security
+        assert security is not None
+        try:
+            self._meet(security, tls.getpeercert(binary_form=True))
+        except ConfigError as error:
+            self.close(str(error))
+
+    def _meet(self, security: ListenerSecurity, certificate: bytes | None = None) -> None:
+        """A client on a listener with security: it has proved who it is by its certificate, or has to by SASL. Raises
+        ConfigError if its certificate makes no principal."""
+        from kafka_shim.security.principals import AuthenticationContext, subject_of
+        from kafka_shim.security.sasl.authenticator import Authenticator
+
+        session = self.session
+        broker = self._dispatcher.broker
+        name = None if certificate is None else subject_of(certificate)
+        context = AuthenticationContext(
+            self._listener.name, security.protocol, session.peer_host, certificate=certificate, certificate_name=name
+        )
+        if not security.uses_sasl:
+            self._authenticated(security.principal_of(context))
+            return
+        session.authenticator = authenticator = Authenticator(security, context, broker.clock)
+        authenticator.on_complete = self._authenticated
+        self._max_frame_bytes = min(self._max_frame_bytes, authenticator.max_receive_bytes)
+
+    def _authenticated(self, principal: str) -> None:
+        self.session.principal = principal
+        self._max_frame_bytes = self._dispatcher.broker.config.socket_request_max_bytes
+        self._registry.logged_in(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_closing = True
@@ -208,7 +250,7 @@ class Connection(asyncio.BufferedProtocol):
         while size_bytes - at >= 4 and self._task is None and not self._write_paused and not self.is_closing:
             length = _read_length(data, at)[0]
             if not 0 <= length <= self._max_frame_bytes:
-                self.close(f"frame of {length} bytes, socket.request.max.bytes is {self._max_frame_bytes}")
+                self.close(self._frame_refusal(data, at))
                 return
             end = at + 4 + length
             if end > size_bytes:
@@ -229,12 +271,29 @@ class Connection(asyncio.BufferedProtocol):
         else:
             length = _read_length(rest)[0]
             if not 0 <= length <= self._max_frame_bytes:
-                self.close(f"frame of {length} bytes, socket.request.max.bytes is {self._max_frame_bytes}")
+                self.close(self._frame_refusal(rest, 0))
                 return
             self._frame_bytes = 4 + length
+            if self._registry.awaits_login(self) and not self._registry.may_hold(self, self._frame_bytes):
+                self.close("too many connections hold requests before authentication")
+                return
             self._frame = frame = self._memory.take(min(self._frame_bytes, LARGE_BYTES))
             self._filled_bytes = len(rest)
             frame[: len(rest)] = rest
+
+    def foreign(self, start: bytes) -> None:
+        """The client does not begin with TLS where it should."""
+        speaks = foreign_protocol(start) or "Kafka's protocol without TLS"
+        protocol = self._listener.security_protocol
+        self.close(f"the client speaks {speaks}, this listener is {protocol}: set security.protocol={protocol} there")
+
+    def _frame_refusal(self, data: memoryview, at: int) -> str:
+        """Returns why a frame with this beginning is not read. Says so if it is of another protocol."""
+        speaks = foreign_protocol(bytes(data[at : at + 4]))
+        if speaks is not None:
+            return f"the client speaks {speaks}, this listener is {self._listener.security_protocol}"
+        limit = "sasl.server.max.receive.size" if self._registry.awaits_login(self) else "socket.request.max.bytes"
+        return f"frame of {_read_length(data, at)[0]} bytes, {limit} is {self._max_frame_bytes}"
 
     def _grow(self, frame: memoryview) -> None:
         larger = self._memory.take(min(self._frame_bytes, 2 * len(frame)))
@@ -259,7 +318,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             reply = self._dispatcher.handle(self.session, frame)
         except DisconnectError as error:
-            self.close(str(error))
+            self.close(str(error) or None)
             return
         except Exception:
             # A bug: not even an error response could be made. It must affect no other connection.
@@ -289,7 +348,7 @@ class Connection(asyncio.BufferedProtocol):
             answer = await waiting
         except DisconnectError as error:
             self._task = None
-            self.close(str(error))
+            self.close(str(error) or None)
             return
         except Exception:
             self._task = None
@@ -306,6 +365,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         if answer is not None:
             self._send(answer)
+        if self.session.authenticator is not None and self.session.authenticator.is_refused:
+            self.close()
         if self.session.muted_ms:
             self._mute()
         else:
@@ -420,80 +481,15 @@ class Connection(asyncio.BufferedProtocol):
         self.proceed()
 
 
+def foreign_protocol(start: bytes) -> str | None:
+    """Returns the name of another protocol than Kafka's that begins with these four bytes, or None."""
+    if start[:2] == b"\x16\x03":
+        return "TLS"
+    if start in (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"CONN", b"DELE", b"PRI "):
+        return "HTTP"
+    return None
+
+
 def _plain(host: str) -> str:
     """Returns an IPv4 address without the prefix that a dual-stack socket adds."""
     return host.removeprefix("::ffff:")
-
-
-class Registry:
-    """The open connections of one server: connection limits and idle timeouts."""
-
-    __slots__ = ("_broker", "_overrides", "_timer", "connections", "per_ip")
-
-    def __init__(self, broker: Any) -> None:
-        self._broker = broker
-        self._timer: Any = None
-        self.connections: set[Connection] = set()
-        self.per_ip: dict[str, int] = {}
-        self._overrides = dict[str, int]()
-        for entry in broker.config.max_connections_per_ip_overrides.split(","):
-            host, colon, count = entry.strip().rpartition(":")
-            if colon:
-                self._overrides[host] = int(count)
-
-    def admit(self, connection: Connection) -> bool:
-        """Register a new connection. Returns False and logs one line if a limit is reached."""
-        config, metrics = self._broker.config, self._broker.metrics
-        host = connection.session.peer_host
-        count = self.per_ip.get(host, 0)
-        if len(self.connections) >= config.max_connections:
-            logger.warning("refusing %s: max.connections is %d", connection, config.max_connections)
-        elif count >= self._overrides.get(host, config.max_connections_per_ip):
-            logger.warning("refusing %s: max.connections.per.ip", connection)
-        else:
-            self.connections.add(connection)
-            self.per_ip[host] = count + 1
-            metrics.connections_opened += 1
-            return True
-        metrics.connections_refused += 1
-        return False
-
-    def remove(self, connection: Connection) -> None:
-        """Unregister a connection."""
-        if connection not in self.connections:
-            return
-        self.connections.discard(connection)
-        host = connection.session.peer_host
-        self.per_ip[host] -= 1
-        if not self.per_ip[host]:
-            del self.per_ip[host]
-        self._broker.metrics.connections_closed += 1
-
-    def has_member(self, group_id: str, member_id: str) -> bool:
-        """Whether an open connection spoke for this member of a group."""
-        member = (group_id, member_id)
-        return any(member in connection.session.members for connection in self.connections)
-
-    def start(self) -> None:
-        """Start the timer that closes connections idle for longer than `connections.max.idle.ms`."""
-        idle_ms = self._broker.config.connections_max_idle_ms
-        if idle_ms > 0:
-            self._timer = self._broker.clock.every(max(min(idle_ms / 4, 30_000), 10), self._close_idle)
-
-    def _close_idle(self) -> None:
-        clock = self._broker.clock
-        oldest_ms = clock.monotonic_ms() - self._broker.config.connections_max_idle_ms
-        if clock.heard_until_ms() >= oldest_ms:
-            return  # a virtual clock was moved for clients that are alive
-        for connection in list(self.connections):
-            if connection.has_taken_some():
-                connection.last_active_ms = self._broker.clock.monotonic_ms()
-            elif connection.last_active_ms < oldest_ms and connection.task is None:
-                logger.debug("closing %s: idle", connection)
-                # `close` would wait for a client that never reads its responses, and hold them that long.
-                connection.abort()
-
-    def stop(self) -> None:
-        """Stop the idle timer. The server closes the connections."""
-        if self._timer is not None:
-            self._timer.cancel()

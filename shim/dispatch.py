@@ -14,8 +14,10 @@ outcome:
 from __future__ import annotations
 
 import logging
+import re
 
 from kafka_shim.api import TABLE, Api, ThrottleClass
+from kafka_shim.api.authentication import hold_back_failure
 from kafka_shim.authorization import require_on_cluster
 from kafka_shim.cext.headers import RequestHeaderParser
 from kafka_shim.cext.messages import decode_prefix, encode_response_frame
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.broker import Broker
+    from kafka_shim.security.sasl.authenticator import Authenticator
     from kafka_shim.session import Session
 
     Parts = list[Any]
@@ -37,6 +40,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka_shim.request")
 
 API_VERSIONS = 18
+# Requests that may contain passwords: AlterConfigs, SaslAuthenticate, IncrementalAlterConfigs, and those of SCRAM
+# credentials and delegation tokens. Not even a debug log shows them.
+SECRETS = frozenset({33, 36, 39, 40, 44, 51})
 RECEIVED = "request.received"
 
 _parse_header = RequestHeaderParser({key: row[3] for key, row in API_KEYS.items()}).parse
@@ -81,6 +87,9 @@ class Dispatcher:
         Raises DisconnectError if the connection must be closed instead.
         """
         broker = self.broker
+        authenticator = session.authenticator
+        if authenticator is not None and authenticator.takes_raw_tokens:
+            return Reply(None, waiting=self._raw_token(authenticator, bytes(frame)), is_abandonable=True)
         try:
             api_key, version, correlation_id, client_id, at = _parse_header(frame)
         except ValueError as error:
@@ -88,12 +97,11 @@ class Dispatcher:
         api = TABLE.get(api_key)
         if api is None:
             raise DisconnectError(f"{API_KEYS[api_key][0]} (key {api_key}) is not served")
+        is_admitted = authenticator is None or authenticator.admit(api_key)
         if not api.first <= version <= api.last:
             if api_key == API_VERSIONS:
                 return Reply(_unsupported_api_versions(correlation_id))
             raise DisconnectError(f"{api.name} version {version} is not served")
-        if not (session.is_authenticated or api.before_authentication):
-            raise DisconnectError(f"{api.name} before authentication")
         if not api.is_loaded:
             api.load()
         faults = broker.faults
@@ -107,10 +115,18 @@ class Dispatcher:
         context = Context(broker, session, api_key, version, correlation_id, client_id, broker.clock.now_ms())
         if logger.isEnabledFor(logging.DEBUG):
             _log(context, api, request)
-        if broker.quotas is not None and broker.quotas.is_enabled:
+        if (
+            broker.quotas is not None
+            and broker.quotas.is_enabled
+            and (authenticator is None or authenticator.principal)
+        ):
             context.throttle = broker.quotas.throttle(session.principal, client_id, len(frame))
         requests = broker.metrics.requests
         requests[api_key] = requests.get(api_key, 0) + 1
+        if not is_admitted:
+            assert authenticator is not None
+            refusal = self._refuse(authenticator, context, api, request)
+            return Reply(None, waiting=refusal, is_abandonable=True)
         try:
             if api.cluster_operations:
                 require_on_cluster(context, *api.cluster_operations)
@@ -142,6 +158,24 @@ class Dispatcher:
         except BaseException:
             self.run(response.follow_up)
             raise
+
+    async def _raw_token(self, authenticator: Authenticator, token: bytes) -> Parts | None:
+        """A token after SaslHandshake version 0. A failure has no answer."""
+        try:
+            answer, _ = await authenticator.authenticate(token)
+        except KafkaError as error:
+            await hold_back_failure(self.broker, authenticator)
+            raise DisconnectError from error  # logged already
+        return [len(answer).to_bytes(4) + answer]
+
+    async def _refuse(self, authenticator: Authenticator, context: Context, api: Api, request: Any) -> Parts:
+        """Another request during a SASL exchange."""
+        authenticator.refuse()
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", API_KEYS[context.api_key][0]).upper()
+        reason = f"Unexpected Kafka request of type {name} during SASL authentication."
+        response = self._fail(context, api, request, KafkaError(ErrorCode.ILLEGAL_SASL_STATE, reason))
+        await hold_back_failure(self.broker, authenticator)
+        return self._encode(context, response)
 
     def run(self, follow_up: Callable[[], None] | None) -> None:
         """Run the work that follows a response. An error is logged and fails no request."""
@@ -237,7 +271,7 @@ def _unsupported_api_versions(correlation_id: int) -> Parts:
 
 def _log(context: Context, api: Api, request: Any) -> None:
     session = context.session
-    text = repr(request)
+    text = "[hidden]" if context.api_key in SECRETS else repr(request)
     if len(text) > 1000:
         text = f"{text[:1000]}..."
     logger.debug(

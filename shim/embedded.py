@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.clock import Clock
+    from kafka_shim.embedded_security import EmbeddedSecurity
     from kafka_shim.server import Server
 
 START_SECONDS = 30.0
@@ -51,12 +52,15 @@ class Broker:
         self,
         *,
         data_dir: str | os.PathLike[str] | None = None,
-        listen: str = "127.0.0.1:0",
+        listen: str | None = None,
         process: bool = False,
         clock: Clock | str | None = None,
         faults: str | None = None,
         authorizer: type | str | None = None,
         acls: Sequence[Mapping[str, object]] = (),
+        tls: bool = False,
+        sasl: str | None = None,
+        users: Mapping[str, str] | None = None,
         loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
         **options: object,
     ) -> None:
@@ -65,14 +69,27 @@ class Broker:
         a child process, for clients that hold the interpreter lock. `clock`: "virtual" stands still until
         `broker.clock.advance`. `faults`: fault points to arm, in the format of the variable KAFKA_SHIM_FAULTS. `acls`:
         ACLs in the words of kafka_shim.security.acl_spec, stored at the start; Kafka's StandardAuthorizer decides by
-        them. `authorizer`: another class than that, or its dotted path. Raises ConfigError, TypeError."""
-        self._options = {**DEFAULTS, **{name.replace("_", "."): _text(value) for name, value in options.items()}}
+        them. `authorizer`: another class than that, or its dotted path.
+        `tls`: with a throw-away certificate authority. `sasl`: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, with `users` (name
+        -> password), or OAUTHBEARER; `client_config` says how to connect. Raises ConfigError, TypeError."""
+        self._options = {**DEFAULTS, **{_option_name(name): _text(value) for name, value in options.items()}}
+        self._security: EmbeddedSecurity | None = None
+        protocol = "PLAINTEXT"
+        if tls or sasl is not None or users:
+            from kafka_shim.embedded_security import EmbeddedSecurity
+
+            if process:
+                raise TypeError("tls and sasl are for a broker in this process: a command line would show its secrets")
+            self._security = EmbeddedSecurity(tls, sasl, users)
+            self._options = {**self._security.options(), **self._options}
+            protocol = self._security.protocol
         if acls and process:
             raise TypeError("acls are for a broker in a thread of this process")
         self._acls = tuple(acls)
         if authorizer is not None or acls:
             self._options.setdefault("authorizer.class.name", _class_name(authorizer))
-        self._listen = listen if "://" in listen else f"PLAINTEXT://{listen}"
+        listen = listen or "127.0.0.1:0"
+        self._listen = listen if "://" in listen else f"{protocol}://{listen}"
         if (isinstance(clock, str) and clock != "virtual") or (process and clock is not None):
             raise TypeError("clock is 'virtual' or a Clock, and a broker in a process of its own has the real one")
         self._clock = VirtualClock() if isinstance(clock, str) else clock or RealClock()
@@ -161,6 +178,14 @@ class Broker:
     def bootstrap_servers(self) -> str:
         """HOST:PORT of the first listener, for a client's `bootstrap.servers`."""
         return self._word(1).split(",")[0].partition("://")[2]
+
+    def client_config(self, library: str, user: str | None = None) -> dict[str, Any]:
+        """Returns what a client needs to connect: the settings of "confluent-kafka", "kafka-python", "aiokafka", "java"
+        or "spark", with the password of `user` (the first of `users` if it is None). Raises ValueError, KeyError."""
+        from kafka_shim.embedded_security import EmbeddedSecurity
+
+        security = self._security or EmbeddedSecurity(False, None, None)
+        return security.client_config(library, self.bootstrap_servers, user)
 
     @property
     def port(self) -> int:
@@ -257,6 +282,8 @@ class Broker:
         config.log_dirs = self._given_dirs or (str(self._data_dir),)
         server = Server(config, self._clock, self._faults)
         await server.start()
+        if self._security is not None:
+            self._security.add_users(server.broker)
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._asked = asked = asyncio.Event()
@@ -363,6 +390,11 @@ def milliseconds(duration: float | str) -> float:
     if unit not in _UNITS_MS:
         raise ValueError(f"{duration!r} is no duration like 250ms, 61s, 5m, 2h or 7d")
     return float(number) * _UNITS_MS[unit]
+
+
+def _option_name(keyword: str) -> str:
+    """Kafka's name of a keyword. One with a dot is Kafka's name already, such as `listener.name.sasl_ssl.`..."""
+    return keyword if "." in keyword else keyword.replace("_", ".")
 
 
 def _close_pipes(child: subprocess.Popen[str]) -> None:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 
 from kafka_shim.config import ConfigError
+from kafka_shim.metadata.registration import SECURITY_PROTOCOLS
 from kafka_shim.session import Listener
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
+    from kafka_shim.metadata.store import MetadataStore
+
+logger = logging.getLogger("kafka_shim.server")
+
+# Hosts that bind every interface, and that no client can connect to.
+EVERYWHERE = ("", "0.0.0.0", "::")
 
 
 def parse_endpoints(text: str, option: str) -> list[tuple[str, str, int]]:
@@ -32,7 +44,7 @@ def parse_endpoints(text: str, option: str) -> list[tuple[str, str, int]]:
 
 
 def listeners_of(config: BrokerConfig) -> list[Listener]:
-    """Returns the listeners to bind, with the configured ports. Raises ConfigError for what is not implemented."""
+    """Returns the listeners to bind, with the configured ports. Raises ConfigError."""
     protocols = {}
     for entry in config.listener_security_protocol_map.split(","):
         name, _, protocol = entry.strip().partition(":")
@@ -45,22 +57,91 @@ def listeners_of(config: BrokerConfig) -> list[Listener]:
         if name not in protocols:
             raise ConfigError(f"listeners: {name} is not in listener.security.protocol.map")
         protocol = protocols[name]
-        if protocol != "PLAINTEXT":
-            raise ConfigError(f"listeners: {name} asks for {protocol}, which is not implemented yet; only PLAINTEXT is")
-        found.append(Listener(name, host, port, protocol))
+        if protocol not in SECURITY_PROTOCOLS:
+            raise ConfigError(f"listener.security.protocol.map: {protocol} of {name} is no security protocol")
+        listener = Listener(name, host, port, protocol)
+        if host not in EVERYWHERE:
+            listener.advertised_host = host
+        found.append(listener)
     if not found:
         raise ConfigError("listeners: there is none for clients")
+    advertised = [listener.name for listener in found]
     if config.advertised_listeners is not None:
         by_name = {listener.name: listener for listener in found}
+        advertised = []
         for name, host, port in parse_endpoints(config.advertised_listeners, "advertised.listeners"):
             if name in config.controller_listener_names:
                 continue
             if name not in by_name:
                 raise ConfigError(f"advertised.listeners: there is no listener {name}")
-            if host in ("", "0.0.0.0", "::"):
+            if host in EVERYWHERE:
                 raise ConfigError("advertised.listeners: clients cannot connect to every address; name one")
+            advertised.append(name)
             by_name[name].advertised_host, by_name[name].advertised_port = host, port
+    _check_inter_broker(config, advertised)
     return found
+
+
+def _check_inter_broker(config: BrokerConfig, advertised: list[str]) -> None:
+    """Where the options name an inter-broker listener, Kafka starts only if it is advertised."""
+    wanted = config.inter_broker_listener_name
+    if wanted is not None and "security.inter.broker.protocol" in config.given:
+        raise ConfigError("Only one of inter.broker.listener.name and security.inter.broker.protocol should be set.")
+    if "security.inter.broker.protocol" in config.given:
+        wanted = config.security_inter_broker_protocol
+        if wanted.upper() not in SECURITY_PROTOCOLS:
+            raise ConfigError(f"security.inter.broker.protocol: {wanted} is no security protocol")
+    if wanted is not None and wanted.upper() not in advertised:
+        raise ConfigError(
+            "inter.broker.listener.name must be a listener name defined in advertised.listeners. The valid options "
+            f"based on currently configured listeners are {','.join(advertised)}"
+        )
+
+
+def secure_listeners(listeners: list[Listener], config: BrokerConfig, metadata: MetadataStore, clock: Clock) -> None:
+    """Prepare the security of the listeners whose protocol is not PLAINTEXT. Raises ConfigError."""
+    secured = [listener for listener in listeners if listener.security_protocol != "PLAINTEXT"]
+    _warn_of_strange_prefixes(listeners, config)
+    if not secured:
+        return
+    from kafka_shim.config import ListenerOptions
+    from kafka_shim.security.listener_security import ListenerSecurity
+
+    def credential(user: str, mechanism: int) -> Any:
+        return metadata.image.scram.get((user, mechanism))
+
+    for listener in secured:
+        options = ListenerOptions(config, listener.name)
+        listener.security = ListenerSecurity(listener.security_protocol, options, credential, clock)
+
+    def check(dynamic: Mapping[str, str]) -> None:
+        for listener in secured:
+            if listener.security is not None:
+                listener.security.check(ListenerOptions(config, listener.name, dynamic))
+
+    metadata.check_broker_options.append(check)
+
+
+def reload_listeners(listeners: list[Listener], config: BrokerConfig) -> None:
+    """Take over changed options. A listener whose new options are bad keeps the old ones; one line says so."""
+    for listener in listeners:
+        if listener.security is not None:
+            from kafka_shim.config import ListenerOptions
+
+            try:
+                listener.security.reload(ListenerOptions(config, listener.name))
+            except ConfigError as err:
+                logger.warning("listener %s keeps its security as it was: %s", listener.name, err)
+
+
+def _warn_of_strange_prefixes(listeners: list[Listener], config: BrokerConfig) -> None:
+    prefixes = {f"listener.name.{listener.name.lower()}." for listener in listeners}
+    prefixes |= {f"listener.name.{name.lower()}." for name in config.controller_listener_names}
+    strange = [
+        name for name in config.given if name.startswith("listener.name.") and not name.startswith(tuple(prefixes))
+    ]
+    if strange:
+        logger.warning("without effect, there is no such listener (names are lower case here): %s", ", ".join(strange))
 
 
 def bind(listener: Listener, config: BrokerConfig) -> socket.socket:

@@ -12,15 +12,18 @@ from kafka_shim.acceptor import Acceptor, ConnectionBudget, budget_line
 from kafka_shim.api.fetch_sessions import FetchSessionCache
 from kafka_shim.broker import Broker
 from kafka_shim.clock import RealClock
-from kafka_shim.connection import Connection, Registry
+from kafka_shim.connection import Connection
 from kafka_shim.dispatch import Dispatcher
 from kafka_shim.faults import Faults
 from kafka_shim.group.coordinator import GroupCoordinator
-from kafka_shim.listeners import bind, listeners_of, printable
+from kafka_shim.listeners import bind, listeners_of, printable, reload_listeners, secure_listeners
 from kafka_shim.memory_pool import ReceiveMemory
+from kafka_shim.metadata.image import RESOURCE_BROKER
+from kafka_shim.metadata.registration import SECURITY_PROTOCOLS
 from kafka_shim.metadata.store import MetadataStore
 from kafka_shim.metrics import Metrics
 from kafka_shim.network_send import SendMemory
+from kafka_shim.registry import Registry
 from kafka_shim.storage.logs import Logs
 from kafka_shim.storage.open_files import raise_limit
 from kafka_shim.txn.coordinator import TransactionCoordinator
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
     from kafka_shim.session import Listener
+    from kafka_shim.tls_transport import TlsTransport
 
 logger = logging.getLogger("kafka_shim.server")
 
@@ -79,6 +83,7 @@ class Server:
             undo.append(metadata.stop)
             self._secure()
             self._limit_clients()
+            self._secure_listeners()
             logs.start(metadata.lookup)
             metadata.create_missing_logs()
             self._start_coordinators(undo)
@@ -123,6 +128,18 @@ class Server:
 
             broker.quotas = quotas_of(None, broker.config, broker.clock, broker.metadata.image.quotas)
 
+    def _secure_listeners(self) -> None:
+        """Prepare the security of the listeners. It follows the options stored by AlterConfigs. Raises ConfigError."""
+        broker = self.broker
+        secure_listeners(broker.listeners, broker.config, broker.metadata, broker.clock)
+        self._registry.reconfigure()
+        broker.metadata.on_config_changed.append(self._config_changed)
+
+    def _config_changed(self, resource_type: int, name: str) -> None:
+        if resource_type == RESOURCE_BROKER:
+            self._registry.reconfigure()
+            reload_listeners(self.broker.listeners, self.broker.config)
+
     def _start_coordinators(self, undo: list[Callable[[], None]]) -> None:
         """Start the group coordinator first: the markers of a resumed transaction commit or abort pending offsets."""
         broker = self.broker
@@ -164,14 +181,15 @@ class Server:
                     (
                         one.name,
                         one.advertised_host or one.host,
-                        one.advertised_port if one.advertised_host else one.port,
-                        0,
+                        one.advertised_port or one.port,
+                        SECURITY_PROTOCOLS[one.security_protocol],
                     )
                     for one in broker.listeners
                 ]
             )
             for listener, sock in zip(broker.listeners, sockets, strict=True):
-                self._acceptors.append(Acceptor(listener, sock, self._factory(listener), budget))
+                connect = self._factory(listener)
+                self._acceptors.append(Acceptor(listener, sock, connect, budget, self._registry, broker.clock))
             for acceptor in self._acceptors:
                 acceptor.start()
         except BaseException:
@@ -179,11 +197,18 @@ class Server:
                 sock.close()
             raise
 
-    def _factory(self, listener: Listener) -> Callable[[], Connection]:
-        def connect() -> Connection:
-            return Connection(self._dispatcher, listener, self.broker.receive_memory, self._registry)
+    def _factory(self, listener: Listener) -> Callable[[], Connection | TlsTransport]:
+        broker = self.broker
+        security = listener.security
 
-        return connect
+        def connect() -> Connection:
+            return Connection(self._dispatcher, listener, broker.receive_memory, self._registry)
+
+        if security is None or not security.uses_tls:
+            return connect
+        from kafka_shim.tls_transport import TlsTransport
+
+        return lambda: TlsTransport(connect(), security.tls_context())
 
     @property
     def ready_line(self) -> str:

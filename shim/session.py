@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.security.listener_security import ListenerSecurity
+    from kafka_shim.security.sasl.authenticator import Authenticator
+
 
 class Listener:
-    """One bound listener. `advertised_host` is None if `advertised.listeners` does not name it. Clients then get the
-    address that they dialled, as the broker's end of the connection shows it."""
+    """One bound listener. `advertised_host` is None if neither `advertised.listeners` nor `listeners` names a host.
+    Clients then get the address that they dialled, as the broker's end of the connection shows it. `security` is None
+    on a PLAINTEXT listener."""
 
-    __slots__ = ("advertised_host", "advertised_port", "host", "name", "port", "security_protocol")
+    __slots__ = ("advertised_host", "advertised_port", "host", "name", "port", "security", "security_protocol")
 
     def __init__(self, name: str, host: str, port: int, security_protocol: str = "PLAINTEXT") -> None:
         self.name = name
@@ -15,16 +21,18 @@ class Listener:
         self.port = port
         self.security_protocol = security_protocol
         self.advertised_host: str | None = None
-        self.advertised_port = -1
+        # 0: the bound port.
+        self.advertised_port = 0
+        self.security: ListenerSecurity | None = None
 
 
 class Session:
     """One connection, as handlers see it. It lives as long as the connection."""
 
     __slots__ = (
+        "authenticator",
         "client_software_name",
         "client_software_version",
-        "is_authenticated",
         "listener",
         "local_host",
         "local_port",
@@ -40,9 +48,9 @@ class Session:
         self.peer_host, self.peer_port = peer
         self.local_host, self.local_port = local
         self.principal = "User:ANONYMOUS"
-        # False until SASL succeeds, on listeners that require it. Until then only rows of `api.ROWS` that allow it are
-        # served.
-        self.is_authenticated = True
+        # The SASL exchange and its session, on a listener with SASL. Until it is complete only the requests of the
+        # exchange are served.
+        self.authenticator: Authenticator | None = None
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         # (group id, member id) of what this connection sent heartbeats for; known under a virtual clock alone.
@@ -54,5 +62,5 @@ class Session:
         """Returns the (host, port) for this client in Metadata, FindCoordinator and DescribeCluster."""
         listener = self.listener
         if listener.advertised_host is not None:
-            return listener.advertised_host, listener.advertised_port
+            return listener.advertised_host, listener.advertised_port or listener.port
         return self.local_host, self.local_port

@@ -98,6 +98,8 @@ ROWS: tuple[tuple[int, str, int, int, int, ThrottleClass, tuple[AclOperation, ..
     (47, "offset_delete", 0, 0, 0, T.REQUEST, (), LATER),
     (48, "describe_client_quotas", 0, 1, 0, T.REQUEST, (Op.DESCRIBE_CONFIGS,), LATER),
     (49, "alter_client_quotas", 0, 1, 0, T.REQUEST, (Op.ALTER_CONFIGS,), LATER),
+    (50, "describe_user_scram_credentials", 0, 0, 0, T.REQUEST, (Op.DESCRIBE,), LATER),
+    (51, "alter_user_scram_credentials", 0, 0, 0, T.REQUEST, (Op.ALTER,), LATER),
     (55, "describe_quorum", 0, 2, 0, T.REQUEST, (Op.DESCRIBE,), LATER),
     (57, "update_features", 0, 2, 0, T.REQUEST, (Op.ALTER,), LATER),
     (60, "describe_cluster", 0, 2, 0, T.REQUEST, (), LATER),

@@ -39,6 +39,8 @@ def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.session.client_software_name = name
         context.session.client_software_version = software
+    if context.session.authenticator is not None:
+        context.session.authenticator.versions_answered()
     metadata = context.broker.metadata
     image = metadata.image
     finalised = dict(image.features)

@@ -10,6 +10,7 @@ effect) are loaded when one of their names is first used, so that they do not sl
 | `table.py` | `Option` and the four tables of options |
 | `generated_rows.py`, `docs.py` | facts, transcribed from Kafka's jars; documentation, this project's own |
 | `parse.py` | from texts (server.properties, `-o key=value`, AlterConfigs) to a `BrokerConfig` |
+| `listener.py` | the options of one listener, with and without its prefix |
 | `dynamic.py` | which of the options that AlterConfigs stored for brokers are in force |
 | `transcribe.py`, `OptionFacts.java` | write `generated_rows.py` |
 """
@@ -23,6 +24,7 @@ from kafka_shim.config.topic import TopicConfig
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.config.dynamic import dynamic_option, is_listener_security, is_per_broker, usable
+    from kafka_shim.config.listener import ListenerOptions
     from kafka_shim.config.parse import read_properties
     from kafka_shim.config.table import (
         AUTHORIZER_OPTIONS,
@@ -59,6 +61,7 @@ __all__ = [
     "BrokerConfig",
     "BrokerDefaults",
     "ConfigError",
+    "ListenerOptions",
     "Option",
     "TopicConfig",
     "check_topic_options",
@@ -76,9 +79,9 @@ def __getattr__(name: str) -> object:
     neither."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from kafka_shim.config import dynamic, parse, table
+    from kafka_shim.config import dynamic, listener, parse, table
 
-    owner = next(module for module in (table, parse, dynamic) if hasattr(module, name))
+    owner = next(module for module in (table, parse, dynamic, listener) if hasattr(module, name))
     found: object = getattr(owner, name)
     globals()[name] = found
     return found

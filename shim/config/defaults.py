@@ -33,6 +33,10 @@ class BrokerDefaults:
     max_connections_per_ip_overrides: str = ""
     connections_max_idle_ms: int = 600000
     unstable_feature_versions_enable: bool = False
+    max_connection_creation_rate: int = 2147483647
+    security_inter_broker_protocol: str = "PLAINTEXT"
+    inter_broker_listener_name: str | None = None
+    kafka_shim_login_timeout_ms: int = 30000  # an option of this project
 
     # --- security
     authorizer_class_name: str = ""

@@ -6,9 +6,8 @@ the broker's own checks). A broker ignores these with a warning (Kafka: DynamicB
 
 from __future__ import annotations
 
-import re
-
 from kafka_shim.config.defaults import ConfigError
+from kafka_shim.config.listener import base_name
 from kafka_shim.config.table import BROKER_OPTIONS, CLUSTER_WIDE, PER_BROKER, QUOTA_OPTIONS, READ_ONLY
 
 TYPE_CHECKING = False
@@ -16,14 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kafka_shim.config.table import Option
-
-_LISTENER_OPTION = re.compile(r"listener\.name\.[^.]*\.(.*)")
-
-
-def base_name(name: str) -> str:
-    """Return OPTION for `listener.name.NAME.OPTION`, which sets it for one listener; any other name unchanged."""
-    found = _LISTENER_OPTION.fullmatch(name)
-    return name if found is None else found[1]
 
 
 def dynamic_option(name: str) -> Option | None:

@@ -13,7 +13,7 @@ INLINE = "the coordinator's records are written at once, in the request that cau
 NO_TIERS = "tiered storage is not implemented"
 NO_SHARE = "share groups are not implemented"
 NO_STREAMS = "streams groups are not implemented"
-NO_SECURITY = "SASL and TLS are not implemented"
+NO_SECURITY = "it belongs to Kerberos, to clients inside a broker, or to Java's TLS, none of which is here"
 NO_TOKENS = "delegation tokens are not implemented"
 NO_TELEMETRY = "clients' metrics are not implemented"
 NO_REPORTERS = "there are no reporters and no samples of metrics"
@@ -31,7 +31,6 @@ BROKER_IDLE: dict[str, tuple[str, ...]] = {
         "auto.leader.rebalance.enable",
         "controlled.shutdown.enable",
         "follower.replication.throttled.rate",
-        "inter.broker.listener.name",
         "leader.imbalance.check.interval.seconds",
         "leader.replication.throttled.rate",
         "num.replica.alter.log.dirs.threads",
@@ -187,8 +186,6 @@ BROKER_IDLE: dict[str, tuple[str, ...]] = {
         "delegation.token.max.lifetime.ms",
     ),
     NO_SECURITY: (
-        "connection.failed.authentication.delay.ms",
-        "connections.max.reauth.ms",
         "sasl.client.callback.handler.class",
         "sasl.kerberos.kinit.cmd",
         "sasl.kerberos.min.time.before.relogin",
@@ -219,32 +216,19 @@ BROKER_IDLE: dict[str, tuple[str, ...]] = {
         "sasl.oauthbearer.assertion.template.file",
         "sasl.oauthbearer.client.credentials.client.id",
         "sasl.oauthbearer.client.credentials.client.secret",
-        "sasl.oauthbearer.clock.skew.seconds",
-        "sasl.oauthbearer.expected.audience",
-        "sasl.oauthbearer.expected.issuer",
-        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
-        "sasl.oauthbearer.jwks.endpoint.url",
         "sasl.oauthbearer.jwt.retriever.class",
         "sasl.oauthbearer.jwt.validator.class",
         "sasl.oauthbearer.scope",
-        "sasl.oauthbearer.scope.claim.name",
-        "sasl.oauthbearer.sub.claim.name",
         "sasl.oauthbearer.token.endpoint.url",
-        "sasl.server.max.receive.size",
         "ssl.allow.dn.changes",
         "ssl.allow.san.changes",
-        "ssl.cipher.suites",
-        "ssl.enabled.protocols",
         "ssl.endpoint.identification.algorithm",
         "ssl.keymanager.algorithm",
-        "ssl.keystore.type",
-        "ssl.protocol",
         "ssl.provider",
         "ssl.secure.random.implementation",
         "ssl.trustmanager.algorithm",
-        "ssl.truststore.type",
     ),
 }
 

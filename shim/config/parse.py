@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from kafka_shim.config.defaults import BrokerDefaults, ConfigError
+from kafka_shim.config.listener import base_name
 from kafka_shim.config.table import (
     AUTHORIZER_OPTIONS,
     BROKER_OPTIONS,
+    LISTENER_OPTIONS,
     SYNONYMS,
     nearest,
     refusal,
@@ -78,7 +80,7 @@ def parse_broker(config: BrokerConfig, options: Mapping[str, str], from_file: Co
     values: dict[str, Any] = {}
     idle: list[str] = []
     for name, text in options.items():
-        known = name.rpartition(".name.")[2].partition(".")[2] if name.startswith("listener.name.") else name
+        known = base_name(name)
         option = BROKER_OPTIONS.get(known)
         if option is None:
             if name in AUTHORIZER_OPTIONS:
@@ -95,6 +97,8 @@ def parse_broker(config: BrokerConfig, options: Mapping[str, str], from_file: Co
             config.warnings.append(f"{unknown} It is ignored" if unknown.endswith("?") else f"{unknown}: it is ignored")
             continue
         value = option.parse(text)
+        if known != name and known in LISTENER_OPTIONS:
+            continue
         if option.is_default(text.strip()) and known == name:
             values[name] = value
             continue

@@ -62,26 +62,46 @@ UNIMPLEMENTED_SECURITY = frozenset(
         "client.quota.callback.class",
         "create.topic.policy.class.name",
         "delegation.token.secret.key",
+        "security.providers",
+        "ssl.engine.factory.class",
+    }
+)
+# Options of one listener, read through `ListenerOptions` and not as attributes of `BrokerConfig`. They may have the
+# prefix `listener.name.NAME.`, and those of SASL `listener.name.NAME.MECHANISM.`.
+LISTENER_OPTIONS = frozenset(
+    {
+        "connection.failed.authentication.delay.ms",
+        "connections.max.reauth.ms",
         "max.connection.creation.rate",
+        "max.connections",
         "principal.builder.class",
         "sasl.enabled.mechanisms",
         "sasl.jaas.config",
-        "sasl.mechanism.controller.protocol",
         "sasl.mechanism.inter.broker.protocol",
+        "sasl.oauthbearer.clock.skew.seconds",
+        "sasl.oauthbearer.expected.audience",
+        "sasl.oauthbearer.expected.issuer",
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        "sasl.oauthbearer.jwks.endpoint.url",
+        "sasl.oauthbearer.scope.claim.name",
+        "sasl.oauthbearer.sub.claim.name",
         "sasl.server.callback.handler.class",
-        "security.inter.broker.protocol",
-        "security.providers",
+        "sasl.server.max.receive.size",
+        "ssl.cipher.suites",
         "ssl.client.auth",
-        "ssl.engine.factory.class",
+        "ssl.enabled.protocols",
         "ssl.key.password",
         "ssl.keystore.certificate.chain",
         "ssl.keystore.key",
         "ssl.keystore.location",
         "ssl.keystore.password",
+        "ssl.keystore.type",
         "ssl.principal.mapping.rules",
+        "ssl.protocol",
         "ssl.truststore.certificates",
         "ssl.truststore.location",
         "ssl.truststore.password",
+        "ssl.truststore.type",
     }
 )
 # Not in Kafka's table: its authorizer reads them from the file. Without an authorizer they have no effect.
@@ -259,7 +279,11 @@ def _options(rows: Iterable[tuple[str | None, ...]], reasons: dict[str, tuple[st
 
 
 _TOPIC_OPTION_OF = {broker: topic for topic, synonyms in SYNONYMS.items() for broker, _ in synonyms}
-BROKER_OPTIONS = _options(generated_rows.BROKER, effects.BROKER_IDLE)
+# Options of this project. DescribeConfigs shows them only where they are set, as it does internal ones.
+_OWN_ROWS: tuple[tuple[str | None, ...], ...] = (
+    ("kafka.shim.login.timeout.ms", "INT", "30000", "[1,...]", "LOW", READ_ONLY, "internal"),
+)
+BROKER_OPTIONS = _options((*generated_rows.BROKER, *_OWN_ROWS), effects.BROKER_IDLE)
 TOPIC_OPTIONS = _options(generated_rows.TOPIC, effects.TOPIC_IDLE)
 GROUP_OPTIONS = _options(generated_rows.GROUP, effects.GROUP_IDLE)
 CLIENT_METRICS_OPTIONS = _options(generated_rows.CLIENT_METRICS, effects.CLIENT_METRICS_IDLE)

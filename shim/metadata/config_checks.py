@@ -84,15 +84,18 @@ def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_defa
     bound = [name for name in options if name in ("listeners", "listener.security.protocol.map")]
     if bound:
         raise bad_request(f"These configs cannot be changed while this broker runs: {_set(bound)}")
+    if metadata.check_broker_options:
+        others = metadata.broker_options if is_default else metadata.cluster_options
+        proposed = {**options, **others} if is_default else {**others, **options}
+        try:
+            for check in metadata.check_broker_options:
+                check(proposed)
+        except ConfigError as err:
+            raise bad_request(str(err)) from err
 
 
 def _needs_security(name: str, text: str) -> bool:
-    """Whether the option needs security, which is not implemented yet. Such an option would be stored without
-    effect. Kerberos' options are stored without one, as in a Kafka that has no GSSAPI listener."""
-    if name.startswith("sasl.kerberos."):
-        return False
-    if name.startswith("listener.name."):
-        return True
+    """Whether the option needs a part of security that is not implemented yet. It would be stored without effect."""
     row = BROKER_OPTIONS.get(name)
     return name in UNIMPLEMENTED_SECURITY and (row is None or text.strip() != (row.default or ""))
 

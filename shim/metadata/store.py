@@ -84,6 +84,9 @@ class MetadataStore:
         self.on_topic_config_changed: list[Callable[[str, TopicConfig], None]] = []
         # Called with (resource type, resource name) after each committed change of any configuration.
         self.on_config_changed: list[Callable[[int, str], None]] = []
+        # Called with the options that would be stored for this broker and the cluster, before they are. Raises
+        # ConfigError.
+        self.check_broker_options: list[Callable[[Mapping[str, str]], None]] = []
 
     # --- start and stop
 

@@ -135,7 +135,7 @@ def test_a_properties_file_of_kafka_starts_the_broker(tmp_path: Path):
     [
         (["-o", "num.partitons=3"], "did you mean num.partitions"),
         (["-o", "num.partitions"], "key=value"),
-        (["-o", "listeners=SSL://127.0.0.1:0"], "not implemented yet"),
+        (["-o", "listeners=SSL://127.0.0.1:0"], "TLS needs a certificate"),
         (["-o", "listeners=PLAINTEXT://127.0.0.1"], "NAME://HOST:PORT"),
         (["-o", "listeners=PLAINTEXT://::1:0"], "brackets"),
         (["-o", "listeners=A://127.0.0.1:0"], "listener.security.protocol.map"),
@@ -225,3 +225,36 @@ def test_a_client_that_takes_nothing_does_not_hold_up_the_stop():
             sock.sendall(encode_request_frame(request, 12, 1, "t"))
             produce(client, "t", 0, batch(b"a"))
             broker.stop()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["listeners=PLAINTEXT://localhost:0"], ("localhost", None)),
+        (
+            ["listeners=PLAINTEXT://localhost:0", "advertised.listeners=PLAINTEXT://broker.example:0"],
+            ("broker.example", None),
+        ),
+        (["listeners=PLAINTEXT://:0", "advertised.listeners=PLAINTEXT://broker.example:7"], ("broker.example", 7)),
+    ],
+)
+def test_a_client_is_told_the_configured_host_and_the_bound_port(options, told):
+    with served("--memory", *(word for option in options for word in ("-o", option))) as (ready, _):
+        port = int(ready["listeners"].rpartition(":")[2])
+        with Connection(f"127.0.0.1:{port}") as client:
+            (broker,) = metadata(client, "t").brokers
+        assert (broker.host, broker.port) == (told[0], told[1] or port)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"inter.broker.listener.name": "INSIDE"}, "must be a listener name defined in advertised.listeners"),
+        ({"security.inter.broker.protocol": "SSL"}, "must be a listener name defined in advertised.listeners"),
+        ({"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"}, "Only one of"),
+        ({"listener.security.protocol.map": "PLAINTEXT:TLS"}, "no security protocol"),
+    ],
+)
+def test_listeners_that_kafka_does_not_start_with_are_refused(options, words):
+    given = [word for name, text in options.items() for word in ("-o", f"{name}={text}")]
+    assert words in refused("--memory", "-o", "listeners=PLAINTEXT://127.0.0.1:0", *given)

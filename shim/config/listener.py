@@ -1,0 +1,69 @@
+"""The options of one listener: with the prefix `listener.name.NAME.`, those of SASL also with `listener.name.NAME.
+MECHANISM.`, else those of all listeners (Kafka: valuesWithPrefixOverride).
+"""
+
+from __future__ import annotations
+
+import re
+
+from kafka_shim.config.table import BROKER_OPTIONS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from kafka_shim.config.broker import BrokerConfig
+
+_LISTENER_OPTION = re.compile(r"listener\.name\.[^.]*\.(.*)")
+_MECHANISMS = frozenset({"plain", "scram-sha-256", "scram-sha-512", "oauthbearer", "gssapi"})
+
+
+def base_name(name: str) -> str:
+    """Return OPTION for `listener.name.NAME.OPTION` and `listener.name.NAME.MECHANISM.OPTION`; any other name
+    unchanged."""
+    found = _LISTENER_OPTION.fullmatch(name)
+    if found is None:
+        return name
+    mechanism, _, option = found[1].partition(".")
+    return option if mechanism in _MECHANISMS else found[1]
+
+
+def listener_of(name: str) -> str | None:
+    """Return NAME of `listener.name.NAME.OPTION`, or None for an option without this prefix."""
+    if _LISTENER_OPTION.fullmatch(name) is None:
+        return None
+    return name.removeprefix("listener.name.").partition(".")[0]
+
+
+class ListenerOptions:
+    """The options in force for one listener, read at each call. An own value precedes the one for all listeners; of the
+    same name, a stored value precedes the one in the configuration file."""
+
+    __slots__ = ("_dynamic", "_given", "_prefix", "listener_name")
+
+    def __init__(self, config: BrokerConfig, listener_name: str, dynamic: Mapping[str, str] | None = None) -> None:
+        """`dynamic`: the stored options to use in place of those of `config`, to check a change before it is made."""
+        self.listener_name = listener_name
+        self._prefix = f"listener.name.{listener_name.lower()}."
+        self._given = config.given
+        self._dynamic = config.dynamic if dynamic is None else dynamic
+
+    def own_text(self, name: str, mechanism: str = "") -> str | None:
+        """Return the text of an option that is set for this listener (and mechanism) itself, or None."""
+        key = f"{self._prefix}{mechanism.lower()}.{name}" if mechanism else self._prefix + name
+        return self._dynamic.get(key, self._given.get(key))
+
+    def text(self, name: str, mechanism: str = "") -> str | None:
+        """Return the text of an option: of this listener and mechanism, of this listener, of all, else the default."""
+        found = self.own_text(name, mechanism) if mechanism else None
+        if found is None:
+            found = self.own_text(name)
+        if found is None:
+            found = self._dynamic.get(name, self._given.get(name))
+        return BROKER_OPTIONS[name].default if found is None else found
+
+    def get(self, name: str, mechanism: str = "") -> Any:
+        """Return the typed value of an option, or None if it has neither a value nor a default. Raises ConfigError."""
+        text = self.text(name, mechanism)
+        return None if text is None else BROKER_OPTIONS[name].parse(text)

@@ -1,0 +1,261 @@
+"""The open connections of one server: limits of their number, idle timeouts, and those that have not authenticated yet
+(Kafka: ConnectionQuotas).
+
+| Limit | Beyond it |
+| --- | --- |
+| `max.connections`, of all listeners or of one; `max.connection.creation.rate`, likewise | accepting waits |
+| `max.connections.per.ip` with its overrides | the connection is closed |
+| `kafka.shim.login.timeout.ms`, `LOGIN_LIMIT_BYTES` before authentication | the connection is closed |
+
+The inter-broker listener, if there are others, is not counted against the limits of all listeners; a connection to it
+may cost the longest idle one of another listener its place.
+"""
+
+from __future__ import annotations
+
+import logging
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from kafka_shim.connection import Connection
+    from kafka_shim.session import Listener
+
+logger = logging.getLogger("kafka_shim.connection")
+
+# The most that all connections together hold of requests before authentication.
+LOGIN_LIMIT_BYTES = 64 * 1024 * 1024
+# quota.window.num and quota.window.size.seconds; a connection waits for one window at most.
+WINDOWS, WINDOW_MS = 11, 1000
+
+
+class ConnectionRate:
+    """Connections per second over Kafka's windows (Rate, SampledStat)."""
+
+    __slots__ = ("_windows",)
+
+    def __init__(self) -> None:
+        # [start of the window, connections in it]
+        self._windows: list[list[float]] = []
+
+    def record(self, now_ms: float, limit: int) -> float:
+        """Count a connection. Return for how many milliseconds it must wait."""
+        windows = self._windows
+        while windows and now_ms - windows[0][0] >= WINDOWS * WINDOW_MS:
+            del windows[0]
+        if not windows or now_ms - windows[-1][0] >= WINDOW_MS:
+            windows.append([now_ms, 0])
+        windows[-1][1] += 1
+        elapsed_ms = max(now_ms - windows[0][0], (WINDOWS - 1) * WINDOW_MS)
+        rate = sum(count for _, count in windows) * 1000 / elapsed_ms
+        if rate <= limit:
+            return 0
+        return min((rate - limit) / limit * elapsed_ms, WINDOW_MS) if limit > 0 else WINDOW_MS
+
+
+class Registry:
+    """Owned by the server. Event-loop thread only."""
+
+    __slots__ = (
+        "_broker",
+        "_by_listener",
+        "_freed",
+        "_limits",
+        "_login_bytes",
+        "_login_timer",
+        "_logins",
+        "_overrides",
+        "_protected",
+        "_rate",
+        "_rates",
+        "_timer",
+        "connections",
+        "per_ip",
+    )
+
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self._timer: Any = None
+        self.connections: set[Connection] = set()
+        self.per_ip: dict[str, int] = {}
+        self._by_listener: dict[str, int] = {}
+        # Acceptors that wait for a place.
+        self._freed: list[Callable[[], None]] = []
+        self._rate = ConnectionRate()
+        self._rates: dict[str, ConnectionRate] = {}
+        # Connections that have not authenticated: when their time is up, and the bytes that they hold.
+        self._logins: dict[Connection, list[float]] = {}
+        self._login_bytes = 0.0
+        self._login_timer: Any = None
+        # From one change of options to the next.
+        self._overrides: dict[str, int] = {}
+        self._limits: dict[str, tuple[int | None, int | None]] = {}
+        self._protected: str | None = None
+        self.reconfigure()
+
+    def reconfigure(self) -> None:
+        """Take over changed options."""
+        config = self._broker.config
+        self._overrides = {}
+        for entry in config.max_connections_per_ip_overrides.split(","):
+            host, colon, count = entry.strip().rpartition(":")
+            if colon:
+                self._overrides[host] = int(count)
+        self._limits = {}
+        listeners = self._broker.listeners
+        inter_broker = config.inter_broker_listener_name or config.security_inter_broker_protocol
+        self._protected = inter_broker.upper() if len(listeners) > 1 else None
+        if any(name.startswith("listener.name.") for name in (*config.given, *config.dynamic)):
+            from kafka_shim.config import ListenerOptions
+
+            for listener in listeners:
+                options = ListenerOptions(config, listener.name)
+                most, rate = options.own_text("max.connections"), options.own_text("max.connection.creation.rate")
+                self._limits[listener.name] = (int(most) if most else None, int(rate) if rate else None)
+        self._wake()
+
+    # --- before a connection is served
+
+    def has_place(self, listener: Listener, pending: int = 0) -> bool:
+        """Whether one more connection may be served on this listener."""
+        most, _ = self._limits.get(listener.name, (None, None))
+        if most is not None and self._by_listener.get(listener.name, 0) + pending >= most:
+            return False
+        return listener.name == self._protected or len(self.connections) + pending < self._broker.config.max_connections
+
+    def call_when_freed(self, callback: Callable[[], None]) -> None:
+        """Call it once when a place may be free."""
+        self._freed.append(callback)
+
+    def throttle_ms(self, listener: Listener) -> float:
+        """Count an accepted connection. Return for how many milliseconds it must wait to be served."""
+        now_ms = self._broker.clock.monotonic_ms()
+        wait_ms = 0.0
+        limit = self._broker.config.max_connection_creation_rate
+        if listener.name != self._protected and limit < 0x7FFFFFFF:
+            wait_ms = self._rate.record(now_ms, limit)
+        _, own = self._limits.get(listener.name, (None, None))
+        if own is not None:
+            rate = self._rates.setdefault(listener.name, ConnectionRate())
+            wait_ms = max(wait_ms, rate.record(now_ms, own))
+        return wait_ms
+
+    def admit(self, connection: Connection) -> bool:
+        """Register a new connection. Returns False and logs one line if its address has too many."""
+        config, metrics = self._broker.config, self._broker.metrics
+        host = connection.session.peer_host
+        count = self.per_ip.get(host, 0)
+        if count >= self._overrides.get(host, config.max_connections_per_ip):
+            logger.warning("refusing %s: max.connections.per.ip", connection)
+            metrics.connections_refused += 1
+            return False
+        self.connections.add(connection)
+        self.per_ip[host] = count + 1
+        name = connection.session.listener.name
+        self._by_listener[name] = self._by_listener.get(name, 0) + 1
+        metrics.connections_opened += 1
+        if name == self._protected and len(self.connections) > config.max_connections:
+            others = [one for one in self.connections if one.session.listener.name != name]
+            if others:
+                min(others, key=lambda one: one.last_active_ms).abort()
+        return True
+
+    def remove(self, connection: Connection) -> None:
+        """Unregister a connection."""
+        if connection not in self.connections:
+            return
+        self.logged_in(connection)
+        self.connections.discard(connection)
+        host = connection.session.peer_host
+        self.per_ip[host] -= 1
+        if not self.per_ip[host]:
+            del self.per_ip[host]
+        self._by_listener[connection.session.listener.name] -= 1
+        self._broker.metrics.connections_closed += 1
+        self._wake()
+
+    def _wake(self) -> None:
+        freed, self._freed = self._freed, []
+        for callback in freed:
+            callback()
+
+    # --- before a connection has authenticated
+
+    def await_login(self, connection: Connection) -> None:
+        """The connection must authenticate within `kafka.shim.login.timeout.ms`."""
+        timeout_ms = self._broker.config.kafka_shim_login_timeout_ms
+        self._logins[connection] = [self._broker.clock.monotonic_ms() + timeout_ms, 0]
+        if self._login_timer is None:
+            self._login_timer = self._broker.clock.every(max(timeout_ms / 4, 10), self._close_late_logins)
+
+    def awaits_login(self, connection: Connection) -> bool:
+        """Whether the connection has not authenticated yet."""
+        return connection in self._logins
+
+    def may_hold(self, connection: Connection, size_bytes: int) -> bool:
+        """Whether a connection may hold this part of a request. Always, once it has authenticated."""
+        login = self._logins.get(connection)
+        if login is None:
+            return True
+        self._login_bytes += size_bytes - login[1]
+        login[1] = size_bytes
+        return self._login_bytes <= LOGIN_LIMIT_BYTES
+
+    def logged_in(self, connection: Connection) -> None:
+        """The connection has authenticated, or is gone."""
+        login = self._logins.pop(connection, None)
+        if login is not None:
+            self._login_bytes -= login[1]
+            if not self._logins and self._login_timer is not None:
+                self._login_timer.cancel()
+                self._login_timer = None
+
+    def _close_late_logins(self) -> None:
+        now_ms = self._broker.clock.monotonic_ms()
+        late = [connection for connection, login in self._logins.items() if login[0] <= now_ms]
+        for connection in late:
+            connection.abort()
+        if late:
+            logger.warning(
+                "closing %d connections, the first %s: they did not authenticate within kafka.shim.login.timeout.ms "
+                "(%d); check security.protocol and sasl.mechanism of the clients",
+                len(late),
+                late[0],
+                self._broker.config.kafka_shim_login_timeout_ms,
+            )
+
+    # --- groups
+
+    def has_member(self, group_id: str, member_id: str) -> bool:
+        """Whether an open connection spoke for this member of a group."""
+        member = (group_id, member_id)
+        return any(member in connection.session.members for connection in self.connections)
+
+    # --- idle connections
+
+    def start(self) -> None:
+        """Start the timer that closes connections idle for longer than `connections.max.idle.ms`."""
+        idle_ms = self._broker.config.connections_max_idle_ms
+        if idle_ms > 0:
+            self._timer = self._broker.clock.every(max(min(idle_ms / 4, 30_000), 10), self._close_idle)
+
+    def _close_idle(self) -> None:
+        clock = self._broker.clock
+        oldest_ms = clock.monotonic_ms() - self._broker.config.connections_max_idle_ms
+        if clock.heard_until_ms() >= oldest_ms:
+            return  # a virtual clock was moved for clients that are alive
+        for connection in list(self.connections):
+            if connection.has_taken_some():
+                connection.last_active_ms = self._broker.clock.monotonic_ms()
+            elif connection.last_active_ms < oldest_ms and connection.task is None:
+                logger.debug("closing %s: idle", connection)
+                # `close` would wait for a client that never reads its responses, and hold them that long.
+                connection.abort()
+
+    def stop(self) -> None:
+        """Stop the timers. The server closes the connections."""
+        for timer in (self._timer, self._login_timer):
+            if timer is not None:
+                timer.cancel()

@@ -1,0 +1,100 @@
+"""What one listener asks of its clients: SASL, TLS, and how a principal is made. It is replaced as a whole when options
+change; the old one stays if the new one is bad.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from kafka_shim.config import ConfigError
+from kafka_shim.security.principals import principal_builder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from kafka_shim.clock import Clock
+    from kafka_shim.config import ListenerOptions
+    from kafka_shim.security.principals import AuthenticationContext, PrincipalBuilder
+    from kafka_shim.security.sasl.scram import Credentials
+    from kafka_shim.security.sasl.settings import SaslSettings
+
+logger = logging.getLogger("kafka_shim.security")
+
+
+class ListenerSecurity:
+    """The security of one listener whose protocol is not PLAINTEXT. Event-loop thread only."""
+
+    def __init__(self, protocol: str, options: ListenerOptions, credentials: Credentials, clock: Clock) -> None:
+        """Raises ConfigError."""
+        # Constant.
+        self.protocol = protocol
+        self.uses_sasl = protocol.startswith("SASL_")
+        self.uses_tls = protocol.endswith("SSL")
+        self._credentials = credentials
+        self._clock = clock
+        # From one change of options to the next.
+        self._sasl: SaslSettings | None = None
+        self._tls: SSLContext | None = None
+        self._warned: set[str] = set()
+        self.reload(options)
+
+    def reload(self, options: ListenerOptions) -> None:
+        """Take over changed options. Raises ConfigError and then keeps the old ones."""
+        builder, context = self._builder_and_context(options)
+        sasl = None
+        if self.uses_sasl:
+            from kafka_shim.security.sasl.settings import SaslSettings
+
+            sasl = SaslSettings(options, self._credentials, self._clock)
+            self._warn(options.listener_name, sasl.warnings)
+        self._builder = builder
+        self._tls = context
+        self._sasl = sasl
+
+    def check(self, options: ListenerOptions) -> None:
+        """Raises ConfigError if `reload` would."""
+        self._builder_and_context(options)
+        if self.uses_sasl:
+            from kafka_shim.security.sasl.settings import SaslSettings
+
+            SaslSettings(options, self._credentials, self._clock)
+
+    def _builder_and_context(self, options: ListenerOptions) -> tuple[PrincipalBuilder, SSLContext | None]:
+        class_name = options.text("principal.builder.class")
+        if not self.uses_tls:
+            return principal_builder(class_name), None
+        from kafka_shim.security.tls.context import make_context
+        from kafka_shim.security.tls.mapping_rules import MappingRules
+
+        rules = MappingRules(options.text("ssl.principal.mapping.rules") or "DEFAULT")
+        try:
+            context = make_context(options, uses_sasl=self.uses_sasl)
+        except ConfigError as err:
+            raise ConfigError(f"listener {options.listener_name}, {err}") from None
+        return principal_builder(class_name, rules.name_of), context
+
+    def tls_context(self) -> SSLContext:
+        """The TLS context in force, on a listener with TLS."""
+        assert self._tls is not None
+        return self._tls
+
+    def _warn(self, listener_name: str, warnings: list[str]) -> None:
+        for warning in warnings:
+            if warning not in self._warned:
+                self._warned.add(warning)
+                logger.warning("listener %s: %s", listener_name, warning)
+
+    def sasl_settings(self) -> SaslSettings:
+        """The SASL settings in force, on a listener with SASL."""
+        assert self._sasl is not None
+        return self._sasl
+
+    def principal_of(
+        self, context: AuthenticationContext, mechanism: str | None = None, authorization_id: str | None = None
+    ) -> str:
+        """Return the principal of a client that has authenticated."""
+        if authorization_id is not None:
+            context = replace(context, mechanism=mechanism, authorization_id=authorization_id)
+        return self._builder.build(context)

@@ -1,0 +1,86 @@
+"""From what a client has proved to a principal (Kafka: KafkaPrincipalBuilder, DefaultKafkaPrincipalBuilder).
+
+`principal.builder.class` is Kafka's own class or the dotted path of a Python class, `package.module.Class`, that is
+made without arguments and has `build(context: AuthenticationContext) -> str`, which returns `TYPE:NAME`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+
+from kafka_shim.config import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Protocol
+
+    class PrincipalBuilder(Protocol):
+        """What `principal.builder.class` names."""
+
+        def build(self, context: AuthenticationContext) -> str:
+            """Return the principal as `TYPE:NAME`."""
+
+
+DEFAULT_CLASS = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+ANONYMOUS = "User:ANONYMOUS"
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationContext:
+    """What is known of a client that has authenticated. Without SASL `authorization_id` and `mechanism` are None;
+    without a client certificate `certificate` (DER) and `certificate_name` (the subject, RFC 2253) are None."""
+
+    listener_name: str
+    security_protocol: str
+    client_address: str
+    mechanism: str | None = None
+    authorization_id: str | None = None
+    certificate: bytes | None = None
+    certificate_name: str | None = None
+
+
+class DefaultPrincipalBuilder:
+    """Kafka's: `User:` and the SASL name, or the name in the certificate after `ssl.principal.mapping.rules`."""
+
+    def __init__(self, map_certificate_name: Callable[[str], str] | None = None) -> None:
+        self._map = map_certificate_name
+
+    def build(self, context: AuthenticationContext) -> str:
+        if context.authorization_id is not None:
+            return f"User:{context.authorization_id}"
+        name = context.certificate_name
+        if name is None:
+            return ANONYMOUS
+        return f"User:{name if self._map is None else self._map(name)}"
+
+
+def subject_of(certificate: bytes) -> str | None:
+    """Return the subject of a certificate (DER) as Java's X500Principal.getName does (RFC 2253)."""
+    from cryptography import x509
+
+    try:
+        return x509.load_der_x509_certificate(certificate).subject.rfc4514_string()
+    except ValueError:
+        return None
+
+
+def principal_builder(
+    class_name: str | None, map_certificate_name: Callable[[str], str] | None = None
+) -> PrincipalBuilder:
+    """Return the builder that the option names. Raises ConfigError."""
+    if class_name in (None, "", DEFAULT_CLASS):
+        return DefaultPrincipalBuilder(map_certificate_name)
+    assert class_name is not None
+    module, _, name = class_name.rpartition(".")
+    try:
+        builder: PrincipalBuilder = getattr(import_module(module), name)()
+    except (ImportError, AttributeError, ValueError, TypeError) as err:
+        raise ConfigError(
+            f"principal.builder.class: {class_name} is neither {DEFAULT_CLASS} nor a Python class that can be made "
+            f"without arguments: {err}"
+        ) from None
+    if not callable(getattr(builder, "build", None)):
+        raise ConfigError(f"principal.builder.class: {class_name} has no method build(context)")
+    return builder

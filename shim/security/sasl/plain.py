@@ -1,0 +1,70 @@
+"""PLAIN: user and password in one token (RFC 4616; Kafka: PlainSaslServer, PlainServerCallbackHandler).
+
+Users are the options `user_NAME="password"` of `PlainLoginModule` in the listener's JAAS options.
+"""
+
+from __future__ import annotations
+
+import hmac
+
+from kafka_shim.security.sasl.mechanism import SaslAuthenticationError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kafka_shim.security.sasl.jaas import LoginModule
+
+NAME = "PLAIN"
+LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+USER_PREFIX = "user_"
+
+
+def passwords_of(modules: Sequence[LoginModule]) -> dict[str, str]:
+    """Return user -> password of a listener's login modules."""
+    return {
+        key.removeprefix(USER_PREFIX): value
+        for module in reversed(modules)
+        if module.name == LOGIN_MODULE
+        for key, value in module.options.items()
+        if key.startswith(USER_PREFIX)
+    }
+
+
+class Plain:
+    """One exchange."""
+
+    def __init__(self, passwords: dict[str, str]) -> None:
+        self._passwords = passwords
+        self.authorization_id = ""
+        self.is_complete = False
+        self.expires_at_ms: int | None = None
+
+    async def evaluate(self, token: bytes) -> bytes:
+        parts = token.decode(errors="replace").split("\0")
+        if len(parts) != 3:
+            raise SaslAuthenticationError(
+                f"Invalid SASL/PLAIN response: expected 3 tokens, got {min(len(parts), 4)}",
+                "the client does not speak PLAIN",
+            )
+        wanted, user, password = parts
+        if not user:
+            raise SaslAuthenticationError("Authentication failed: username not specified")
+        if not password:
+            raise SaslAuthenticationError("Authentication failed: password not specified")
+        expected = self._passwords.get(user)
+        # An unknown user costs the same comparison as a known one.
+        is_right = hmac.compare_digest(password.encode(), ("" if expected is None else expected).encode())
+        if expected is None or not is_right:
+            advice = f"user {user!r} has another password" if expected is not None else f"there is no user {user!r}"
+            raise SaslAuthenticationError(
+                "Authentication failed: Invalid username or password",
+                f"{advice}: compare the client's sasl.jaas.config with the option user_NAME of this listener",
+            )
+        if wanted and wanted != user:
+            raise SaslAuthenticationError(
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
+        self.authorization_id = user
+        self.is_complete = True
+        return b""

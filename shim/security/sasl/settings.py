@@ -1,0 +1,71 @@
+"""What a SASL listener asks of its clients, made of its options (Kafka: SaslChannelBuilder)."""
+
+from __future__ import annotations
+
+from kafka_shim.config import ConfigError
+from kafka_shim.security.sasl import plain, scram
+from kafka_shim.security.sasl.jaas import login_modules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kafka_shim.clock import Clock
+    from kafka_shim.config import ListenerOptions
+    from kafka_shim.security.sasl.mechanism import Mechanism
+    from kafka_shim.security.sasl.scram import Credentials
+
+OAUTHBEARER = "OAUTHBEARER"
+PLAIN_HANDLER = "org.apache.kafka.common.security.plain.internals.PlainServerCallbackHandler"
+SCRAM_HANDLER = "org.apache.kafka.common.security.scram.internals.ScramServerCallbackHandler"
+
+
+class SaslSettings:
+    """The mechanisms of one listener, in the order of `sasl.enabled.mechanisms`. Replaced as a whole when its options
+    change; an exchange that has begun keeps the settings it began with."""
+
+    __slots__ = ("_makers", "failure_delay_ms", "max_reauth_ms", "max_receive_bytes", "mechanisms", "warnings")
+
+    def __init__(self, options: ListenerOptions, credentials: Credentials, clock: Clock) -> None:
+        """Raises ConfigError, with the name of the listener."""
+        self.mechanisms: tuple[str, ...] = options.get("sasl.enabled.mechanisms")
+        self.max_receive_bytes: int = options.get("sasl.server.max.receive.size")
+        self.failure_delay_ms: int = options.get("connection.failed.authentication.delay.ms")
+        self.max_reauth_ms = {name: options.get("connections.max.reauth.ms", name) for name in self.mechanisms}
+        self.warnings: list[str] = []
+        self._makers: dict[str, Callable[[], Mechanism]] = {}
+        if not self.mechanisms:
+            raise ConfigError(f"listener {options.listener_name}: sasl.enabled.mechanisms is empty")
+        for name in self.mechanisms:
+            try:
+                self._makers[name] = self._maker(name, options, credentials, clock)
+            except ConfigError as err:
+                raise ConfigError(f"listener {options.listener_name}, {name}: {err}") from None
+
+    def make(self, mechanism: str) -> Mechanism:
+        """Return a new exchange of an enabled mechanism."""
+        return self._makers[mechanism]()
+
+    def _maker(
+        self, name: str, options: ListenerOptions, credentials: Credentials, clock: Clock
+    ) -> Callable[[], Mechanism]:
+        if name not in ("PLAIN", OAUTHBEARER, *scram.MECHANISMS):
+            reason = "is not implemented yet" if name == "GSSAPI" else "is no mechanism of Kafka"
+            raise ConfigError(f"{name} {reason}; set sasl.enabled.mechanisms to PLAIN, SCRAM-SHA-512 or others")
+        handler = options.own_text("sasl.server.callback.handler.class", name)
+        modules = login_modules(options.listener_name, options.own_text("sasl.jaas.config", name))
+        if name == OAUTHBEARER:
+            from kafka_shim.security.sasl.oauthbearer import maker
+
+            return maker(handler, modules, options, clock, self.warnings)
+        if name == plain.NAME:
+            _check_handler(handler, PLAIN_HANDLER)
+            passwords = plain.passwords_of(modules)
+            return lambda: plain.Plain(passwords)
+        _check_handler(handler, SCRAM_HANDLER)
+        return lambda: scram.Scram(name, credentials, clock.random)
+
+
+def _check_handler(given: str | None, built_in: str) -> None:
+    if given not in (None, "", built_in):
+        raise ConfigError(f"sasl.server.callback.handler.class: {given} cannot run here; {built_in} is built in")

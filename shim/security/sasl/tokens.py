@@ -1,0 +1,192 @@
+"""Signed JSON Web Tokens, checked with the keys of a JWKS document (Kafka: BrokerJwtValidator, RefreshingHttpsJwks).
+
+PyJWT checks signatures; claims are checked here, by the broker's clock. A document from a URL is read by a thread,
+at the first token, after `sasl.oauthbearer.jwks.endpoint.refresh.ms`, and for a key that it does not have. A document
+in a file is read again when the file changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from kafka_shim.config import ConfigError
+from kafka_shim.security.sasl.jaas import java_property
+from kafka_shim.security.sasl.mechanism import InvalidTokenError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from kafka_shim.clock import Clock
+    from kafka_shim.config import ListenerOptions
+
+logger = logging.getLogger("kafka_shim.security")
+
+URL = "sasl.oauthbearer.jwks.endpoint.url"
+ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
+FETCH_SECONDS = 10.0
+LARGEST_DOCUMENT_BYTES = 1 << 20
+# An unknown key makes the document be read again, but not more often than this.
+RETRY_MS = 10_000
+# type of a key -> the beginning of the algorithms that it may sign with
+_ALGORITHMS = {"RSA": ("RS", "PS"), "EC": ("ES",), "OKP": ("EdDSA",), "oct": ("HS",)}
+
+
+class SignedTokens:
+    """The tokens of one issuer. Event-loop thread only."""
+
+    def __init__(self, options: ListenerOptions, clock: Clock, warnings: list[str]) -> None:
+        """Raises ConfigError."""
+        url: str | None = options.get(URL, "oauthbearer")
+        if not url:
+            raise ConfigError(f"{URL} must say where the keys are that sign tokens")
+        allowed = (java_property(ALLOWED_URLS) or "").split(",")
+        if url not in [one.strip() for one in allowed]:
+            raise ConfigError(
+                f"Invalid value {url} for configuration {URL}: The URL cannot be accessed due to restrictions. Update "
+                f"the system property '{ALLOWED_URLS}' to allow the URL to be accessed. (-D{ALLOWED_URLS}={url} in "
+                "KAFKA_OPTS)"
+            )
+        self._clock = clock
+        self._keys = _FileKeys(url) if urlsplit(url).scheme == "file" else _UrlKeys(url, options, clock)
+        self._audiences = {one for one in options.get("sasl.oauthbearer.expected.audience", "oauthbearer") if one}
+        self._issuer: str | None = options.get("sasl.oauthbearer.expected.issuer", "oauthbearer") or None
+        self._skew_ms: int = 1000 * options.get("sasl.oauthbearer.clock.skew.seconds", "oauthbearer")
+        self._subject_claim: str = options.get("sasl.oauthbearer.sub.claim.name", "oauthbearer")
+        for missing, name in ((not self._audiences, "audience"), (self._issuer is None, "issuer")):
+            if missing:
+                warnings.append(
+                    f"OAUTHBEARER does not check the {name} of tokens: set sasl.oauthbearer.expected.{name}"
+                )
+
+    async def validate(self, token: str) -> tuple[str, int]:
+        import jwt
+
+        try:
+            header = jwt.get_unverified_header(token)
+        except jwt.PyJWTError:
+            raise InvalidTokenError("the token is no JSON Web Token") from None
+        algorithm = str(header.get("alg"))
+        claims = None
+        for key in await self._keys.find(header.get("kid")):
+            if not algorithm.startswith(_ALGORITHMS.get(str(key.get("kty")), ("?",))):
+                continue
+            if key.get("alg", algorithm) != algorithm:
+                continue
+            try:
+                signed = jwt.PyJWS().decode(token, jwt.PyJWK(dict(key), algorithm).key, algorithms=[algorithm])
+                claims = json.loads(signed)
+                break
+            except (jwt.PyJWTError, ValueError):
+                continue
+        if not isinstance(claims, dict):
+            raise InvalidTokenError(
+                f"no key of {self._keys.source} has signed the token (alg {algorithm}, kid {header.get('kid')}): it is "
+                "of another issuer, or its key is not published"
+            )
+        return self._checked(claims)
+
+    def _checked(self, claims: Mapping[str, Any]) -> tuple[str, int]:
+        subject = claims.get(self._subject_claim)
+        if not isinstance(subject, str) or not subject.strip():
+            raise InvalidTokenError(f"the token has no principal name (claim {self._subject_claim})")
+        who = f"the token of {subject!r}"
+        now_ms = self._clock.now_ms()
+        expires, issued, not_before = claims.get("exp"), claims.get("iat"), claims.get("nbf")
+        if not isinstance(expires, (int, float)) or not 0 <= expires < 1e12:
+            raise InvalidTokenError(f"{who} has no expiration time (exp)")
+        if not isinstance(issued, (int, float)):
+            raise InvalidTokenError(f"{who} has no time of issue (iat)")
+        if now_ms - self._skew_ms >= 1000 * expires:
+            raise InvalidTokenError(f"{who} has expired: the client needs a new one")
+        if isinstance(not_before, (int, float)) and now_ms + self._skew_ms < 1000 * not_before:
+            raise InvalidTokenError(f"{who} is not valid yet (nbf): compare the clocks")
+        if self._issuer is not None and claims.get("iss") != self._issuer:
+            raise InvalidTokenError(f"{who} is of issuer {claims.get('iss')!r}, expected is {self._issuer!r}")
+        audience = claims.get("aud", [])
+        named = {audience} if isinstance(audience, str) else {str(one) for one in audience}
+        if (self._audiences or named) and not self._audiences & named:
+            raise InvalidTokenError(
+                f"{who} is for the audience {sorted(named)}, sasl.oauthbearer.expected.audience has "
+                f"{sorted(self._audiences)}"
+            )
+        return subject.strip(), round(expires * 1000)
+
+
+class _FileKeys:
+    def __init__(self, url: str) -> None:
+        self.source = unquote(urlsplit(url).path)
+        self._changed_ns = -1
+        self._keys: list[dict[str, Any]] = []
+        try:
+            self._read()
+        except (OSError, ValueError) as err:
+            raise ConfigError(f"{URL}: cannot use {self.source}: {err}") from None
+
+    def _read(self) -> None:
+        changed_ns = Path(self.source).stat().st_mtime_ns
+        if changed_ns != self._changed_ns:
+            self._keys = _keys_of(Path(self.source).read_bytes())
+            self._changed_ns = changed_ns
+
+    async def find(self, key_id: str | None) -> list[dict[str, Any]]:
+        try:
+            self._read()
+        except (OSError, ValueError) as err:
+            logger.warning("%s: cannot use %s any more, the keys stay as they were: %s", URL, self.source, err)
+        return _matching(self._keys, key_id)
+
+
+class _UrlKeys:
+    def __init__(self, url: str, options: ListenerOptions, clock: Clock) -> None:
+        if urlsplit(url).scheme not in ("http", "https"):
+            raise ConfigError(f"{URL}: {url} is no file:, http: or https: URL")
+        self.source = url
+        self._clock = clock
+        self._refresh_ms: int = options.get("sasl.oauthbearer.jwks.endpoint.refresh.ms", "oauthbearer")
+        self._keys: list[dict[str, Any]] = []
+        self._read_at_ms: float | None = None
+        self._reading: asyncio.Task[None] | None = None
+
+    async def find(self, key_id: str | None) -> list[dict[str, Any]]:
+        found = _matching(self._keys, key_id)
+        age_ms = None if self._read_at_ms is None else self._clock.monotonic_ms() - self._read_at_ms
+        if age_ms is None or age_ms >= self._refresh_ms or (not found and age_ms >= RETRY_MS):
+            if self._reading is None:
+                self._reading = asyncio.get_running_loop().create_task(self._read())
+            await asyncio.shield(self._reading)
+            found = _matching(self._keys, key_id)
+        return found
+
+    async def _read(self) -> None:
+        try:
+            self._keys = await asyncio.to_thread(_fetch, self.source)
+            self._read_at_ms = self._clock.monotonic_ms()
+        except (OSError, ValueError) as err:
+            logger.warning("%s: cannot read %s, the keys stay as they were: %s", URL, self.source, err)
+        finally:
+            self._reading = None
+
+
+def _fetch(url: str) -> list[dict[str, Any]]:
+    from urllib.request import urlopen
+
+    with urlopen(url, timeout=FETCH_SECONDS) as answer:
+        return _keys_of(answer.read(LARGEST_DOCUMENT_BYTES))
+
+
+def _keys_of(document: bytes) -> list[dict[str, Any]]:
+    """Return the keys of a JWKS document. Raises ValueError."""
+    keys = json.loads(document).get("keys")
+    if not isinstance(keys, list) or not keys:
+        raise ValueError("it is no JWKS document with keys")
+    return [key for key in keys if isinstance(key, dict)]
+
+
+def _matching(keys: list[dict[str, Any]], key_id: str | None) -> list[dict[str, Any]]:
+    return keys if key_id is None else [key for key in keys if key.get("kid") == key_id]

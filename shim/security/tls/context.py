@@ -1,0 +1,106 @@
+"""The TLS settings of a listener, made of its options: an `ssl.SSLContext` (Kafka: SslFactory)."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import tempfile
+from contextlib import contextmanager, suppress
+
+from kafka_shim.config import ConfigError
+from kafka_shim.security.tls.stores import read_keystore, read_truststore
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kafka_shim.config import ListenerOptions
+
+_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+# The suites of TLS 1.3 that OpenSSL enables. Python cannot choose among them.
+_TLS13_SUITES = frozenset({"TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"})
+
+
+def make_context(options: ListenerOptions, *, uses_sasl: bool) -> ssl.SSLContext:
+    """Return the context of a listener. Raises ConfigError."""
+    keystore = read_keystore(options)
+    if keystore is None:
+        raise ConfigError("TLS needs a certificate: set ssl.keystore.location, or ssl.keystore.certificate.chain")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    _set_versions_and_suites(context, options)
+    with _private_file(keystore) as path:
+        try:
+            context.load_cert_chain(path)
+        except (ssl.SSLError, OSError):
+            raise ConfigError("ssl.keystore: the private key does not belong to the first certificate") from None
+    # Of SASL_SSL listeners Kafka asks for certificates only if the option has the listener's prefix.
+    asked = options.own_text("ssl.client.auth") if uses_sasl else options.get("ssl.client.auth")
+    mode = _CLIENT_AUTH.get((asked or "none").strip().lower())
+    if mode is None:
+        raise ConfigError(f"ssl.client.auth: {asked} is not none, requested or required")
+    context.verify_mode = mode
+    truststore = read_truststore(options)
+    if truststore is not None:
+        context.load_verify_locations(cadata=truststore)
+    elif mode is not ssl.CERT_NONE:
+        context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
+    return context
+
+
+def _set_versions_and_suites(context: ssl.SSLContext, options: ListenerOptions) -> None:
+    names: tuple[str, ...] = options.get("ssl.enabled.protocols") or (options.text("ssl.protocol") or "",)
+    strange = [name for name in names if name not in _VERSIONS]
+    if strange:
+        raise ConfigError(f"ssl.enabled.protocols: {strange[0]} is not TLSv1.2 or TLSv1.3, older ones are not safe")
+    versions = {_VERSIONS[name] for name in names}
+    suites: tuple[str, ...] = options.get("ssl.cipher.suites")
+    if suites:
+        newer = _TLS13_SUITES.intersection(suites)
+        older = [suite for suite in suites if suite not in _TLS13_SUITES]
+        if newer and newer != _TLS13_SUITES:
+            raise ConfigError(
+                "ssl.cipher.suites: Python cannot choose among the suites of TLS 1.3; name all of "
+                f"{', '.join(sorted(_TLS13_SUITES))} or none of them"
+            )
+        if not newer:
+            versions.discard(ssl.TLSVersion.TLSv1_3)
+        if older:
+            try:
+                context.set_ciphers(":".join(map(openssl_name, older)))
+            except ssl.SSLError:
+                raise ConfigError(f"ssl.cipher.suites: OpenSSL knows none of {', '.join(older)}") from None
+        else:
+            versions.discard(ssl.TLSVersion.TLSv1_2)
+    if not versions:
+        raise ConfigError("ssl.cipher.suites has no suite of a protocol in ssl.enabled.protocols")
+    context.minimum_version, context.maximum_version = min(versions), max(versions)
+
+
+def openssl_name(suite: str) -> str:
+    """Return OpenSSL's name of a suite of TLS 1.2: TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 is
+    ECDHE-RSA-AES128-GCM-SHA256."""
+    exchange, _, cipher = suite.removeprefix("TLS_").partition("_WITH_")
+    if not cipher:
+        return suite
+    cipher = cipher.replace("AES_", "AES").replace("_CBC", "").replace("POLY1305_SHA256", "POLY1305")
+    return f"{'' if exchange == 'RSA' else exchange + '-'}{cipher}".replace("_", "-")
+
+
+@contextmanager
+def _private_file(data: bytes) -> Iterator[str]:
+    """A file that only this process can read, for the one call that wants a path. On Linux it is on no disk."""
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("keystore", os.MFD_CLOEXEC)
+        path = f"/proc/self/fd/{fd}"
+    else:
+        fd, path = tempfile.mkstemp()
+    try:
+        os.write(fd, data)
+        yield path
+    finally:
+        os.close(fd)
+        if not path.startswith("/proc/"):
+            with suppress(OSError):
+                os.unlink(path)  # noqa: PTH108 a path of mkstemp

@@ -1,0 +1,84 @@
+"""Stock Python clients by every mechanism, with TLS and without, set up by `Broker.client_config`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import aiokafka
+import confluent_kafka
+import kafka
+import pytest
+
+from kafka_shim.embedded import Broker
+
+# kafka-python leaves sockets to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+CASES = [(False, mechanism) for mechanism in MECHANISMS] + [(True, mechanism) for mechanism in (None, *MECHANISMS)]
+
+
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{'tls' if case[0] else 'clear'}-{case[1]}")
+def secured(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    tls, sasl = request.param
+    users = {"alice": 'pass"word, =1', "bob": "b"} if sasl and sasl != "OAUTHBEARER" else None
+    with Broker(tls=tls, sasl=sasl, users=users) as running:
+        yield running
+
+
+def principals(broker: Broker) -> set[str]:
+    return broker.call(lambda: {one.session.principal for one in broker._server._registry.connections})
+
+
+def expected(broker: Broker) -> str:
+    return "User:ANONYMOUS" if broker._security.sasl is None else "User:alice"
+
+
+def test_librdkafka(secured: Broker):
+    config = secured.client_config("confluent-kafka", "alice")
+    problems: list[object] = []
+    producer = confluent_kafka.Producer({**config, "error_cb": problems.append})
+    delivered = []
+    for number in range(100):
+        producer.produce("librdkafka", str(number), callback=lambda err, msg: delivered.append((err, msg.offset())))
+    assert producer.flush(20) == 0
+    assert delivered == [(None, number) for number in range(100)]
+    consumer = confluent_kafka.Consumer({**config, "group.id": "g", "auto.offset.reset": "earliest"})
+    consumer.subscribe(["librdkafka"])
+    values = []
+    while len(values) < 100:
+        message = consumer.poll(20)
+        assert message is not None
+        assert message.error() is None
+        values.append(int(message.value()))
+    assert values == list(range(100))
+    assert expected(secured) in principals(secured)
+    consumer.close()
+    assert not problems
+
+
+def test_kafka_python(secured: Broker):
+    config = secured.client_config("kafka-python", "alice")
+    producer = kafka.KafkaProducer(**config)
+    assert producer.send("kafka-python", b"x" * 100_000).get(20).offset == 0
+    producer.close()
+    consumer = kafka.KafkaConsumer(
+        "kafka-python", **config, group_id="g", auto_offset_reset="earliest", consumer_timeout_ms=20_000
+    )
+    assert next(consumer).value == b"x" * 100_000
+    assert expected(secured) in principals(secured)
+    consumer.close()
+
+
+def test_aiokafka(secured: Broker):
+    config = secured.client_config("aiokafka", "alice")
+
+    async def run() -> bytes:
+        async with aiokafka.AIOKafkaProducer(**config) as producer:
+            await producer.send_and_wait("aiokafka", b"x" * 100_000)
+        async with aiokafka.AIOKafkaConsumer("aiokafka", **config, auto_offset_reset="earliest") as consumer:
+            return (await asyncio.wait_for(consumer.getone(), 20)).value
+
+    assert asyncio.run(run()) == b"x" * 100_000
+    assert secured.state.metrics.errors_unexpected == 0

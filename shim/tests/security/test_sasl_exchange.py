@@ -1,0 +1,358 @@
+"""SASL over the wire: what a client may send when, what it is told of a failure, and what the operator reads."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from kafka_shim.embedded import Broker
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.alter_user_scram_credentials_request import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
+from kafka_shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kafka_shim.protocol.messages.describe_user_scram_credentials_request import (
+    DescribeUserScramCredentialsRequest,
+    UserName,
+)
+from kafka_shim.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest
+from kafka_shim.security.sasl.scram import salted_password
+from kafka_shim.tests.security.sasl_client import (
+    OAUTH_MODULE,
+    SCRAM_MODULE,
+    handshake,
+    listener_options,
+    log_in_oauth,
+    log_in_plain,
+    log_in_scram,
+    plain_jaas,
+    plain_token,
+    send_token,
+    unsecured_token,
+)
+from kafka_shim.wire_client import Connection, WireClientError
+
+LISTENERS = "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0"
+JAAS_NAME = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
+OPTIONS = {
+    **listener_options(
+        "SASL_PLAINTEXT",
+        PLAIN=plain_jaas(alice="alice-secret"),
+        SCRAM_SHA_256=f"{SCRAM_MODULE} required;",
+        SCRAM_SHA_512=f"{SCRAM_MODULE} required;",
+        OAUTHBEARER=f"{OAUTH_MODULE} required;",
+    ),
+    "connection.failed.authentication.delay.ms": "0",
+}
+INVALID = "Authentication failed during authentication due to invalid credentials with SASL mechanism "
+
+
+def sasl_address(broker: Broker) -> str:
+    return broker._word(1).split(",")[1].partition("://")[2]
+
+
+def user_of(broker: Broker) -> set[str]:
+    return broker.call(lambda: {one.session.principal for one in broker._server._registry.connections})
+
+
+@pytest.fixture(scope="module")
+def secured() -> Iterator[Broker]:
+    with Broker(listen=LISTENERS, **OPTIONS) as running:
+        add_user(running, "alice", "SCRAM-SHA-256", 1)
+        add_user(running, "a=b,c", "SCRAM-SHA-512", 2)
+        yield running
+
+
+def add_user(broker: Broker, name: str, mechanism: str, code: int, password: str = "scram-secret") -> None:
+    upsertion = ScramCredentialUpsertion(
+        name=name,
+        mechanism=code,
+        iterations=4096,
+        salt=b"salt",
+        salted_password=salted_password(mechanism, password, b"salt", 4096),
+    )
+    with Connection(broker.bootstrap_servers) as admin:
+        (result,) = admin.request(AlterUserScramCredentialsRequest(upsertions=[upsertion])).results
+    assert (result.error_code, result.error_message) == (0, None)
+
+
+@pytest.fixture
+def client(secured: Broker) -> Iterator[Connection]:
+    with Connection(sasl_address(secured)) as connection:
+        yield connection
+
+
+def closed(connection: Connection) -> bool:
+    """Whether the broker has closed the connection, without another answer."""
+    try:
+        connection.receive_frame()
+    except WireClientError as err:
+        return "closed" in str(err) or "reset" in str(err)
+    return False
+
+
+# --- success
+
+
+def test_plain_makes_the_user_a_principal(secured: Broker, client: Connection):
+    answer = log_in_plain(client, "alice", "alice-secret")
+    assert (answer.error_code, bytes(answer.auth_bytes), answer.session_lifetime_ms) == (0, b"", 0)
+    assert client.request(MetadataRequest(topics=[]), 12).cluster_id == secured.cluster_id
+    assert "User:alice" in user_of(secured)
+
+
+@pytest.mark.parametrize(("mechanism", "user"), [("SCRAM-SHA-256", "alice"), ("SCRAM-SHA-512", "a=b,c")])
+def test_scram_proves_both_sides(secured: Broker, client: Connection, mechanism: str, user: str):
+    assert log_in_scram(client, mechanism, user, "scram-secret").error_code == 0
+    assert client.request(MetadataRequest(topics=[]), 12).brokers
+    assert f"User:{user}" in user_of(secured)
+
+
+def test_an_unsecured_token_is_accepted_and_limits_the_session(secured: Broker, client: Connection):
+    now = secured.clock.now_ms() / 1000
+    answer = log_in_oauth(client, unsecured_token(sub="carol", iat=now, exp=now + 60), "traceId=7\x01")
+    assert answer.error_code == 0
+    assert 55_000 < answer.session_lifetime_ms <= 60_000
+    assert "User:carol" in user_of(secured)
+
+
+def test_version_0_of_the_handshake_takes_raw_tokens(secured: Broker, client: Connection):
+    assert handshake(client, "PLAIN", 0).error_code == 0
+    token = plain_token("alice", "alice-secret")
+    client.send_bytes(len(token).to_bytes(4) + token)
+    assert client.receive_frame() == b""
+    assert client.request(MetadataRequest(topics=[]), 12).brokers
+
+
+def test_a_wrong_raw_token_gets_no_answer(client: Connection):
+    assert handshake(client, "PLAIN", 0).error_code == 0
+    token = plain_token("alice", "wrong")
+    client.send_bytes(len(token).to_bytes(4) + token)
+    assert closed(client)
+
+
+# --- failure
+
+
+@pytest.mark.parametrize(
+    ("token", "message"),
+    [
+        (plain_token("alice", "wrong"), "Authentication failed: Invalid username or password"),
+        (plain_token("eve", "alice-secret"), "Authentication failed: Invalid username or password"),
+        (plain_token("eve", ""), "Authentication failed: password not specified"),
+        (plain_token("", "x"), "Authentication failed: username not specified"),
+        (
+            plain_token("alice", "alice-secret", "bob"),
+            "Authentication failed: Client requested an authorization id that is different from username",
+        ),
+        (b"alice", "Invalid SASL/PLAIN response: expected 3 tokens, got 1"),
+        (b"\0a\0b\0c\0d", "Invalid SASL/PLAIN response: expected 3 tokens, got 4"),
+    ],
+)
+def test_plain_says_what_kafka_says(client: Connection, token: bytes, message: str):
+    handshake(client, "PLAIN")
+    answer = send_token(client, token)
+    assert (answer.error_code, answer.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, message)
+    assert closed(client)
+
+
+@pytest.mark.parametrize(("user", "password"), [("alice", "wrong"), ("eve", "scram-secret")])
+def test_scram_does_not_say_whether_the_user_or_the_password_is_wrong(client: Connection, user: str, password: str):
+    answer = log_in_scram(client, "SCRAM-SHA-256", user, password)
+    assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert answer.error_message == INVALID + "SCRAM-SHA-256"
+    assert closed(client)
+
+
+@pytest.mark.parametrize("token", [b"", b"n,,n=alice", b"y,,n=alice,r=x", b"n,,n=alice,r=x,tokenauth=true", b"\xff"])
+def test_a_malformed_first_message_of_scram_is_refused(client: Connection, token: bytes):
+    handshake(client, "SCRAM-SHA-512")
+    assert send_token(client, token).error_message == INVALID + "SCRAM-SHA-512"
+    assert closed(client)
+
+
+def test_a_refused_token_is_explained_after_the_clients_last_word(secured: Broker, client: Connection):
+    now = secured.clock.now_ms() / 1000
+    refused = log_in_oauth(client, unsecured_token(sub="carol", exp=now - 1))
+    assert (refused.error_code, bytes(refused.auth_bytes)) == (0, b'{"status":"invalid_token"}')
+    last = send_token(client, b"\x01")
+    assert (last.error_code, last.error_message) == (58, '{"status":"invalid_token"}')
+    assert closed(client)
+
+
+def test_an_unknown_mechanism_gets_the_list_of_those_there_are(client: Connection):
+    answer = handshake(client, "GSSAPI")
+    assert answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    assert answer.mechanisms == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+    assert closed(client)
+
+
+def test_another_request_before_the_handshake_closes_the_connection(client: Connection):
+    client.send(MetadataRequest(topics=[]), 12)
+    assert closed(client)
+
+
+def test_another_request_during_the_exchange_is_an_illegal_state(client: Connection):
+    handshake(client, "PLAIN")
+    answer = client.request(DescribeUserScramCredentialsRequest(), 0)
+    assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert answer.error_message == (
+        "Unexpected Kafka request of type DESCRIBE_USER_SCRAM_CREDENTIALS during SASL authentication."
+    )
+    assert closed(client)
+
+
+def test_api_versions_is_served_once_before_authentication(client: Connection):
+    versions = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+    assert client.request(versions, 3).error_code == 0
+    client.send(versions, 3)
+    assert closed(client)
+
+
+def test_a_second_login_without_a_session_limit_is_an_illegal_state(client: Connection):
+    log_in_plain(client, "alice", "alice-secret")
+    assert handshake(client, "PLAIN").error_code == ErrorCode.ILLEGAL_SASL_STATE
+    answer = send_token(client, plain_token("alice", "alice-secret"))
+    assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert answer.error_message == "SaslAuthenticate request received after successful authentication"
+
+
+def test_the_operator_reads_which_client_failed_and_what_to_do(client: Connection, caplog):
+    handshake(client, "PLAIN")
+    send_token(client, plain_token("alice", "tell-nobody"))
+    (line,) = [record.getMessage() for record in caplog.records if "failed to authenticate" in record.getMessage()]
+    assert "127.0.0.1 on SASL_PLAINTEXT" in line
+    assert "'alice'" in line
+    assert "user_NAME" in line
+    assert "tell-nobody" not in caplog.text
+
+
+def test_a_request_over_the_limit_before_authentication_is_not_read(client: Connection):
+    client.send_bytes((524_289).to_bytes(4) + bytes(100))
+    assert closed(client)
+
+
+# --- time
+
+
+def test_a_failure_is_answered_after_its_delay_and_the_login_must_be_in_time():
+    options = OPTIONS | {"connection.failed.authentication.delay.ms": "700"}
+    with Broker(listen=LISTENERS, clock="virtual", **options) as broker:
+        with Connection(sasl_address(broker)) as client:
+            handshake(client, "PLAIN")
+            client._socket.settimeout(0.2)
+            with pytest.raises(WireClientError, match="timed out"):
+                send_token(client, plain_token("alice", "wrong"))
+            client._socket.settimeout(20)
+            broker.clock.advance(701)
+            assert client.receive(36, 2)[1].error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+        with Connection(sasl_address(broker)) as silent, Connection(sasl_address(broker)) as known:
+            handshake(silent, "PLAIN")
+            log_in_plain(known, "alice", "alice-secret")
+            broker.clock.advance("31s")
+            assert closed(silent)
+            assert known.request(MetadataRequest(topics=[]), 12).brokers
+
+
+def test_a_session_ends_unless_its_client_authenticates_again():
+    options = OPTIONS | {"listener.name.sasl_plaintext.plain.connections.max.reauth.ms": "10000"}
+    options["listener.name.sasl_plaintext.plain.sasl.jaas.config"] = plain_jaas(alice="alice-secret", bob="bob-secret")
+    with Broker(listen=LISTENERS, clock="virtual", **options) as broker, Connection(sasl_address(broker)) as client:
+        assert log_in_plain(client, "alice", "alice-secret").session_lifetime_ms == 10_000
+        broker.clock.advance("9s")
+        assert handshake(client, "PLAIN").error_code == 0
+        assert send_token(client, plain_token("alice", "alice-secret")).session_lifetime_ms == 10_000
+        broker.clock.advance("9s")
+        assert client.request(MetadataRequest(topics=[]), 12).brokers
+        assert handshake(client, "PLAIN").error_code == 0
+        answer = send_token(client, plain_token("bob", "bob-secret"))
+        assert answer.error_message == "Cannot change principals during re-authentication from User.alice: User.bob"
+        assert closed(client)
+        with Connection(sasl_address(broker)) as late:
+            log_in_plain(late, "alice", "alice-secret")
+            broker.clock.advance("11s")
+            late.send(MetadataRequest(topics=[]), 12)
+            assert closed(late)
+
+
+# --- administration
+
+
+def test_a_users_password_changes_without_a_restart_and_is_never_shown(secured: Broker, caplog):
+    with Connection(secured.bootstrap_servers) as admin:
+
+        def alter(value: str) -> tuple[int, str | None]:
+            config = AlterableConfig(name=JAAS_NAME, config_operation=0, value=value)
+            resource = AlterConfigsResource(resource_type=4, resource_name="1", configs=[config])
+            (result,) = admin.request(IncrementalAlterConfigsRequest(resources=[resource])).responses
+            return result.error_code, result.error_message
+
+        code, message = alter("not a login module")
+        assert code == ErrorCode.INVALID_REQUEST
+        assert "Invalid login module control flag" in message
+        assert alter(plain_jaas(dave="dave-secret")) == (0, None)
+        with Connection(sasl_address(secured)) as client:
+            assert log_in_plain(client, "alice", "alice-secret").error_code == 58
+        with Connection(sasl_address(secured)) as client:
+            assert log_in_plain(client, "dave", "dave-secret").error_code == 0
+        resource = DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=None)
+        described = admin.request(DescribeConfigsRequest(resources=[resource], include_synonyms=True)).results[0]
+        entry = next(one for one in described.configs if one.name == JAAS_NAME)
+        assert entry.is_sensitive
+        assert entry.value is None
+        assert all(synonym.value is None for synonym in entry.synonyms)
+        assert "dave-secret" not in repr(described)
+        assert alter(plain_jaas(alice="alice-secret")) == (0, None)
+    assert "dave-secret" not in caplog.text
+
+
+def test_scram_users_are_described_deleted_and_survive_a_restart(tmp_path):
+    with Broker(listen=LISTENERS, data_dir=tmp_path / "data", **OPTIONS) as broker:
+        add_user(broker, "alice", "SCRAM-SHA-256", 1)
+        add_user(broker, "alice", "SCRAM-SHA-512", 2)
+        add_user(broker, "bob", "SCRAM-SHA-512", 2)
+    with Broker(listen=LISTENERS, data_dir=tmp_path / "data", **OPTIONS) as broker:
+        with Connection(broker.bootstrap_servers) as admin:
+            users = {
+                one.user: [(info.mechanism, info.iterations) for info in one.credential_infos]
+                for one in admin.request(DescribeUserScramCredentialsRequest(users=None)).results
+            }
+            assert users == {"alice": [(1, 4096), (2, 4096)], "bob": [(2, 4096)]}
+            named = DescribeUserScramCredentialsRequest(users=[UserName(name=name) for name in ("x", "bob", "bob")])
+            assert [(one.error_code, one.error_message) for one in admin.request(named).results] == [
+                (ErrorCode.RESOURCE_NOT_FOUND, "Attempt to describe a user credential that does not exist: x"),
+                (
+                    ErrorCode.DUPLICATE_RESOURCE,
+                    "Cannot describe SCRAM credentials for the same user twice in a single request: bob",
+                ),
+            ]
+            deletion = ScramCredentialDeletion(name="bob", mechanism=2)
+            for expected in (0, ErrorCode.RESOURCE_NOT_FOUND):
+                (result,) = admin.request(AlterUserScramCredentialsRequest(deletions=[deletion])).results
+                assert result.error_code == expected
+        with Connection(sasl_address(broker)) as client:
+            assert log_in_scram(client, "SCRAM-SHA-512", "bob", "scram-secret").error_code == 58
+        with Connection(sasl_address(broker)) as client:
+            assert log_in_scram(client, "SCRAM-SHA-512", "alice", "scram-secret").error_code == 0
+
+
+def test_before_authentication_nothing_but_a_frame_that_is_whole_is_held(secured: Broker):
+    host, port = sasl_address(secured).split(":")
+    with socket.create_connection((host, int(port))) as sock:
+        sock.sendall((100_000).to_bytes(4) + bytes(10))
+        held = 0
+        while not held:
+            held = secured.call(lambda: secured._server._registry._login_bytes)
+        assert held == 100_004
+    while secured.call(lambda: secured._server._registry._login_bytes):
+        pass

@@ -1,0 +1,226 @@
+"""TLS listeners: stores, protocols, client certificates, what a wrong client reads, and stores that change."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka_shim.config import ConfigError
+from kafka_shim.embedded import Broker
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest
+from kafka_shim.security.tls.authority import CertificateAuthority
+from kafka_shim.security.tls.context import openssl_name
+from kafka_shim.security.tls.mapping_rules import MappingRules
+from kafka_shim.tests.produced import batch, fetch, make_topic, produce
+from kafka_shim.tests.security.sasl_client import listener_options, log_in_plain, plain_jaas
+from kafka_shim.wire_client import Connection, WireClientError
+
+LISTENERS = "PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0,SASL_SSL://127.0.0.1:0"
+
+
+@pytest.fixture(scope="module")
+def authority() -> CertificateAuthority:
+    return CertificateAuthority()
+
+
+def store_options(authority: CertificateAuthority, name: str = "broker") -> dict[str, str]:
+    key, chain = authority.issue(name)
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.key": key,
+        "ssl.keystore.certificate.chain": chain,
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": authority.certificate,
+    }
+
+
+@pytest.fixture(scope="module")
+def secured(authority: CertificateAuthority) -> Iterator[Broker]:
+    options = store_options(authority)
+    options |= {"listener.name.ssl.ssl.client.auth": "requested", "ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/U"}
+    with Broker(listen=LISTENERS, **options, **listener_options("SASL_SSL", PLAIN=plain_jaas(alice="a"))) as running:
+        yield running
+
+
+def address(broker: Broker, name: str) -> str:
+    (found,) = [one for one in broker._word(1).split(",") if one.startswith(f"{name}://")]
+    return found.partition("://")[2]
+
+
+def tls_connection(
+    broker: Broker,
+    authority: CertificateAuthority,
+    name: str = "SSL",
+    client: tuple[str, str] | None = None,
+    tmp_path: Path | None = None,
+    **limits: ssl.TLSVersion,
+) -> Connection:
+    context = ssl.create_default_context(cadata=authority.certificate)
+    for attribute, version in limits.items():
+        setattr(context, attribute, version)
+    if client is not None:
+        path = tmp_path / "client.pem"
+        path.write_text("".join(client))
+        context.load_cert_chain(path)
+    connection = Connection(address(broker, name))
+    connection._socket = context.wrap_socket(connection._socket, server_hostname="localhost")
+    return connection
+
+
+def principals(broker: Broker) -> set[str]:
+    return broker.call(lambda: {one.session.principal for one in broker._server._registry.connections})
+
+
+@pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
+def test_a_client_produces_and_fetches_megabytes(secured: Broker, authority: CertificateAuthority, version: str):
+    limits = {"maximum_version": ssl.TLSVersion[version]}
+    with tls_connection(secured, authority, **limits) as client:
+        assert client._socket.version() == version.replace("_", ".")
+        make_topic(client, version, partitions=1)
+        for _ in range(8):
+            assert produce(client, version, 0, batch(bytes(900_000))).error_code == 0
+        assert len(bytes(fetch(client, version, 0, 0, partition_max_bytes=1 << 24).records)) > 7_000_000
+        assert "User:ANONYMOUS" in principals(secured)
+
+
+def test_sasl_runs_inside_tls(secured: Broker, authority: CertificateAuthority):
+    with tls_connection(secured, authority, "SASL_SSL") as client:
+        assert log_in_plain(client, "alice", "a").error_code == 0
+        assert client.request(MetadataRequest(topics=[]), 12).brokers
+        assert "User:alice" in principals(secured)
+
+
+def test_a_certificate_makes_a_principal_by_the_rules(secured: Broker, authority, tmp_path: Path):
+    with tls_connection(secured, authority, client=authority.issue("carol"), tmp_path=tmp_path) as client:
+        assert client.request(MetadataRequest(topics=[]), 12).brokers
+        assert "User:CAROL" in principals(secured)
+
+
+@pytest.mark.parametrize(
+    ("issue", "words"),
+    [
+        (lambda authority: CertificateAuthority("other").issue("eve"), "not signed by a certificate of ssl.truststore"),
+        (lambda authority: authority.issue("late", days=-1), "certificate has expired"),
+    ],
+)
+def test_a_foreign_or_expired_certificate_is_refused(secured, authority, tmp_path, caplog, issue, words):
+    client = tls_connection(secured, authority, client=issue(authority), tmp_path=tmp_path)
+    with client, pytest.raises(WireClientError):
+        client.request(MetadataRequest(topics=[]), 12)
+    assert words in caplog.text
+    assert secured.state.metrics.errors_unexpected == 0
+
+
+@pytest.mark.parametrize(
+    ("listener", "start", "words"),
+    [
+        ("SSL", b"\0\0\0\x10\0\x12\0\x03", "the client speaks Kafka's protocol without TLS, this listener is SSL"),
+        ("SASL_SSL", b"GET / HTTP/1.1\r\n\r\n", "the client speaks HTTP, this listener is SASL_SSL"),
+        ("PLAINTEXT", b"\x16\x03\x01\x02\x00\x01\x00", "the client speaks TLS, this listener is PLAINTEXT"),
+        ("PLAINTEXT", b"GET / HTTP/1.1\r\n\r\n", "the client speaks HTTP, this listener is PLAINTEXT"),
+    ],
+)
+def test_another_protocol_is_named_in_one_line(secured: Broker, caplog, listener, start, words):
+    host, port = address(secured, listener).split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as sock:
+        sock.sendall(start)
+        assert sock.recv(100) == b""
+    assert caplog.text.count(words) == 1
+
+
+def test_a_handshake_must_be_in_time(authority: CertificateAuthority):
+    with Broker(listen="SSL://127.0.0.1:0", clock="virtual", **store_options(authority)) as broker:
+        host, port = broker.bootstrap_servers.split(":")
+        with socket.create_connection((host, int(port)), timeout=20) as sock:
+            sock.sendall(b"\x16\x03\x01")
+            while not broker.call(lambda: len(broker._server._registry.connections)):
+                pass
+            broker.clock.advance("39s")
+            with contextlib.suppress(ConnectionResetError):
+                assert sock.recv(1) == b""
+
+
+def test_a_new_store_is_taken_over_and_a_bad_one_refused(secured: Broker, authority: CertificateAuthority):
+    def alter(**values: str) -> tuple[int, str | None]:
+        configs = [
+            AlterableConfig(name=f"listener.name.ssl.ssl.keystore.{name}", config_operation=0, value=text)
+            for name, text in values.items()
+        ]
+        resource = AlterConfigsResource(resource_type=4, resource_name="1", configs=configs)
+        with Connection(address(secured, "PLAINTEXT")) as admin:
+            (result,) = admin.request(IncrementalAlterConfigsRequest(resources=[resource])).responses
+        return result.error_code, result.error_message
+
+    key, chain = authority.issue("renewed")
+    other, _ = authority.issue("other")
+    code, message = alter(**{"key": other, "certificate.chain": chain})
+    assert code == ErrorCode.INVALID_REQUEST
+    assert "does not belong to" in message
+    assert "PRIVATE" not in message
+    assert alter(**{"key": key, "certificate.chain": chain}) == (0, None)
+    with tls_connection(secured, authority) as client:
+        assert ("commonName", "renewed") in [pair for row in client._socket.getpeercert()["subject"] for pair in row]
+
+
+def test_stores_of_java_are_read_or_refused_with_what_to_do(tmp_path: Path):
+    make = ["keytool", "-genkeypair", "-alias", "b", "-keyalg", "EC", "-dname", "CN=b", "-storepass", "secret1"]
+    for kind in ("PKCS12", "JKS"):
+        path = str(tmp_path / kind)
+        subprocess.run([*make, "-storetype", kind, "-keystore", path, "-keypass", "secret1"], check=True, timeout=60)
+        options = {"ssl.keystore.location": path, "ssl.keystore.password": "secret1"}
+        if kind == "PKCS12":
+            for given in ("PKCS12", "JKS"):  # Java reads PKCS12 as type JKS too, which is the default
+                with Broker(listen="SSL://127.0.0.1:0", **options, **{"ssl.keystore.type": given}):
+                    pass
+            with pytest.raises(ConfigError, match=r"is ssl.keystore.password right"):
+                Broker(listen="SSL://127.0.0.1:0", **options | {"ssl.keystore.password": "x"}).start()
+        else:
+            with pytest.raises(ConfigError, match=r"keytool -importkeystore -srckeystore .*JKS"):
+                Broker(listen="SSL://127.0.0.1:0", **options).start()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"ssl.keystore.key": "x"}, "must be given together"),
+        ({}, "TLS needs a certificate"),
+        ({"ssl.keystore.location": "/nowhere"}, "cannot read /nowhere"),
+        ({"ssl.enabled.protocols": "TLSv1.1"}, "TLSv1.2 or TLSv1.3"),
+        ({"ssl.cipher.suites": "TLS_AES_128_GCM_SHA256"}, "cannot choose among the suites of TLS 1.3"),
+        ({"ssl.principal.mapping.rules": "RULE:("}, "Invalid rule"),
+    ],
+)
+def test_a_bad_option_stops_the_start(authority: CertificateAuthority, options: dict[str, str], words: str):
+    given = store_options(authority) if any(name in words for name in ("TLSv1.2", "suites", "rule")) else {}
+    with pytest.raises(ConfigError, match=words):
+        Broker(listen="SSL://127.0.0.1:0", **given, **options).start()
+
+
+def test_suites_have_javas_names(authority: CertificateAuthority):
+    names = ("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256")
+    assert [openssl_name(name) for name in names] == ["ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-CHACHA20-POLY1305"]
+    assert openssl_name("TLS_RSA_WITH_AES_128_CBC_SHA256") == "AES128-SHA256"
+    options = store_options(authority) | {"ssl.cipher.suites": names[0]}
+    with Broker(listen="SSL://127.0.0.1:0", **options) as broker, tls_connection(broker, authority) as client:
+        assert client._socket.cipher()[0] == "ECDHE-ECDSA-AES256-GCM-SHA384"
+
+
+def test_mapping_rules_are_kafkas():
+    rules = MappingRules("RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/L, RULE:^CN=(.*?),OU=(.*?)$/$1@$2/U ,DEFAULT")
+    assert rules.name_of("CN=Duke,OU=ServiceUsers,O=Org") == "duke"
+    assert rules.name_of("CN=Duke,OU=sales") == "DUKE@SALES"
+    assert rules.name_of("O=Org") == "O=Org"
+    with pytest.raises(ConfigError, match="no rule"):
+        MappingRules("RULE:^CN=a$/b/").name_of("CN=c")

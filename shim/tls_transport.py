@@ -1,0 +1,207 @@
+"""TLS between a socket's transport and a `Connection`: decrypts what arrives, encrypts what leaves.
+
+asyncio's own TLS transport reports the size of its buffers and its pauses in a way that loses the limits of
+`network_send`: a slow consumer could hold many megabytes (docs/adr, "TLS beneath the connection"). Here every encrypted
+byte goes straight to the socket's transport, whose limits then hold as they do without TLS. The primitives are those of
+the module `ssl`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from contextlib import suppress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from kafka_shim.connection import Connection
+
+logger = logging.getLogger("kafka_shim.connection")
+
+# What one read takes of the socket. All connections share the buffer: it is emptied within the turn that fills it.
+RECEIVE_BYTES = 65536
+# Smaller buffers are joined, so that they share a TLS record.
+RECORD_BYTES = 16384
+
+_received = memoryview(bytearray(RECEIVE_BYTES))
+
+
+class TlsTransport(asyncio.BufferedProtocol):
+    """The protocol of one socket and the transport of its `Connection`. Event-loop thread only."""
+
+    def __init__(self, connection: Connection, context: ssl.SSLContext) -> None:
+        self._connection = connection
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._socket: asyncio.Transport
+        self._has_begun = False
+        self._is_secured = False
+        self._is_paused = False
+        self._is_reading = False
+
+    # --- as the socket's protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._socket = transport  # type: ignore[assignment]
+        self._connection.connection_made(self)  # type: ignore[arg-type]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connection.connection_lost(exc)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return _received
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            if _received[0] != 0x16:
+                self._connection.foreign(bytes(_received[:4]))
+                return
+        self._incoming.write(_received[:nbytes])
+        if self._is_secured or self._shake_hands():
+            self._read()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self._connection.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._connection.resume_writing()
+
+    # --- TLS
+
+    def _shake_hands(self) -> bool:
+        """Take the handshake a step further. Returns whether it is complete."""
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            self._flush()
+            return False
+        except ssl.SSLError as err:
+            self._connection.close(f"the TLS handshake failed: {_reason(err)}")
+            return False
+        self._flush()
+        self._is_secured = True
+        self._connection.secured(self._tls)
+        return True
+
+    def _read(self) -> None:
+        """Hand over what is decrypted until the connection pauses or there is no more."""
+        if self._is_reading:
+            return
+        self._is_reading = True
+        try:
+            while not self._is_paused and not self._socket.is_closing():
+                buffer = self._connection.get_buffer(-1)
+                try:
+                    # Typeshed has the form without a buffer alone.
+                    size_bytes: int = self._tls.read(len(buffer), buffer)  # type: ignore[assignment]
+                except ssl.SSLWantReadError:
+                    break
+                except ssl.SSLZeroReturnError:
+                    size_bytes = 0
+                except ssl.SSLError as err:
+                    self._connection.close(f"TLS failed: {_reason(err)}")
+                    break
+                if not size_bytes:
+                    self._socket.close()
+                    break
+                self._connection.buffer_updated(size_bytes)
+        finally:
+            self._is_reading = False
+        self._flush()
+
+    def _flush(self) -> None:
+        if self._outgoing.pending and not self._socket.is_closing():
+            self._socket.write(self._outgoing.read())
+
+    # --- as the connection's transport
+
+    def write(self, data: Any) -> None:
+        """Encrypt and send. Whoever calls is told by `pause_writing` before this returns, as without TLS."""
+        view = memoryview(data).cast("B")
+        while view and not self._socket.is_closing():
+            view = view[self._tls.write(view) :]
+        self._flush()
+
+    def writelines(self, parts: Sequence[Any]) -> None:
+        """Encrypt and send several buffers."""
+        if sum(map(len, parts)) <= RECORD_BYTES:
+            self.write(b"".join(parts))
+            return
+        small: list[Any] = []
+        for part in parts:
+            if len(part) < RECORD_BYTES // 4:
+                small.append(part)
+                continue
+            self._encrypt(b"".join(small))
+            small.clear()
+            self._encrypt(part)
+        self._encrypt(b"".join(small))
+        self._flush()
+
+    def _encrypt(self, data: Any) -> None:
+        view = memoryview(data).cast("B")
+        while view:
+            view = view[self._tls.write(view) :]
+
+    def pause_reading(self) -> None:
+        if not self._is_paused:
+            self._is_paused = True
+            self._socket.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._is_paused and not self._socket.is_closing():
+            self._is_paused = False
+            self._socket.resume_reading()
+            # What is decrypted already gives the socket nothing to report.
+            asyncio.get_running_loop().call_soon(self._read)
+
+    def close(self) -> None:
+        """Say that nothing follows, then close once everything is sent."""
+        if self._is_secured and not self._socket.is_closing():
+            with suppress(ssl.SSLError, ValueError):  # the client has yet to say so too; nobody waits for it
+                self._tls.unwrap()
+        self._flush()
+        self._socket.close()
+
+    def abort(self) -> None:
+        self._socket.abort()
+
+    def is_closing(self) -> bool:
+        return self._socket.is_closing()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._socket.get_extra_info(name, default)
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._socket.set_write_buffer_limits(high, low)
+
+    def get_write_buffer_size(self) -> int:
+        return self._socket.get_write_buffer_size()
+
+
+def _reason(err: ssl.SSLError) -> str:
+    """Returns what OpenSSL says, with what to do where that is known."""
+    name = err.reason or "UNKNOWN"
+    advice = _ADVICE.get(name)
+    text = getattr(err, "verify_message", None) or name.lower().replace("_", " ")
+    return f"{text}; {advice}" if advice else text
+
+
+_ADVICE = {
+    "CERTIFICATE_VERIFY_FAILED": "the client's certificate is not signed by a certificate of ssl.truststore",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "ssl.client.auth is required: give the client a keystore",
+    "TLSV1_ALERT_UNKNOWN_CA": "the client does not trust this broker's certificate: see ssl.truststore of the client",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client refuses this broker's certificate: see its truststore and the host",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "the client refuses this broker's certificate: compare the host name with it",
+    "NO_SHARED_CIPHER": "the client has none of ssl.cipher.suites",
+    "UNSUPPORTED_PROTOCOL": "the client has none of ssl.enabled.protocols",
+}
