@@ -337,3 +337,19 @@ def test_an_expression_matches_only_topics_that_the_client_may_describe(secured:
     assert admin.request(beat, 1).error_code == 0
     secured.clock.advance("1s")
     assert secured.state.groups.find("g").resolved["log-.*"].topics == {"log-a", "log-b", "log-c"}
+
+
+def test_authorized_operations_are_those_that_the_acls_allow(secured: Broker, admin: Connection):
+    make_topic(admin, "t")
+    make_topic(admin, "u")
+    create(admin, (R.TOPIC, "t", P.LITERAL, ANONYMOUS, "*", Op.WRITE, A.ALLOW))
+    create(admin, (R.TOPIC, "u", P.LITERAL, ANONYMOUS, "*", Op.ALL, A.ALLOW))
+    create(admin, (R.TOPIC, "u", P.LITERAL, ANONYMOUS, "*", Op.DELETE, A.DENY))
+    only_acls_decide(secured)
+    request = MetadataRequest(topics=None, include_topic_authorized_operations=True)
+    told = {topic.name: topic.topic_authorized_operations for topic in admin.request(request, 9).topics}
+    everything = (Op.READ, Op.WRITE, Op.CREATE, Op.DESCRIBE, Op.ALTER, Op.DESCRIBE_CONFIGS, Op.ALTER_CONFIGS)
+    assert told == {
+        "t": 1 << Op.WRITE | 1 << Op.DESCRIBE,
+        "u": sum(1 << operation for operation in everything),
+    }

@@ -288,3 +288,12 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch):
     decider._remembered.clear()
     assert may(decider, name="x" * 300)
     assert not decider._remembered
+
+
+def test_what_was_removed_costs_nothing():
+    decider = authorizer(acl(Op.WRITE))
+    before = opcodes(decider)
+    prefixes = [acl(Op.WRITE, "orders"[:size], P.PREFIXED) for size in range(1, 7)]
+    decider.change_acls(prefixes, ())
+    decider.change_acls((), prefixes)
+    assert opcodes(decider) == before
