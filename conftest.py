@@ -17,6 +17,10 @@ IS_CI = os.environ.get("CI") == "true"
 _unlisted: list[str] = []
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "option(name...): shows what these options of Kafka's do (scripts/options.py)")
+
+
 def _allowed() -> list[dict[str, str]]:
     """The list. Raises KeyError for an entry without one of its fields."""
     text = (Path(__file__).parent / "pyproject.toml").read_text(encoding="utf-8")

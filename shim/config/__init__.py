@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Option,
         check_topic_options,
         nearest,
+        refusal,
     )
 
 __all__ = [
@@ -70,6 +71,7 @@ __all__ = [
     "is_per_broker",
     "nearest",
     "read_properties",
+    "refusal",
     "usable",
 ]
 

@@ -94,7 +94,7 @@ DOCS = {
     "message.timestamp.type": "Whether records keep the producer's time or get that of the append.",
     "min.cleanable.dirty.ratio": "The share of uncompacted bytes at which compaction starts.",
     "min.compaction.lag.ms": "How long a record is kept out of compaction.",
-    "min.insync.replicas": "Replicas that must have a batch for acks=all; never more than there are, here one.",
+    "min.insync.replicas": "Stored for the cluster in a new directory; a partition has one replica, which is enough.",
     "retention.bytes": "The size of a partition over which its oldest segments go; -1 for no limit.",
     "retention.ms": "The age over which segments go; -1 for no limit.",
     "segment.bytes": "The size at which a segment is closed and the next begun.",

@@ -6,6 +6,7 @@ that is not built. All others have an effect: code outside this package reads th
 from __future__ import annotations
 
 ONE_BROKER = "there is one broker, so nothing is replicated, moved or sent to others"
+ONE_REPLICA = "a partition has one replica, and never needs more than it has"
 OWN_CONTROLLER = "the broker is its own controller, without a quorum and without calls between the two"
 ONE_LOOP = "one event loop serves all requests, without pools of threads and queues between them"
 NO_BUFFER = "nothing of this size is allocated or limited"
@@ -233,6 +234,7 @@ BROKER_IDLE: dict[str, tuple[str, ...]] = {
 }
 
 TOPIC_IDLE: dict[str, tuple[str, ...]] = {
+    ONE_REPLICA: ("min.insync.replicas",),
     ONE_BROKER: (
         "follower.replication.throttled.replicas",
         "leader.replication.throttled.replicas",

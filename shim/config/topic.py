@@ -36,7 +36,6 @@ class TopicConfig:
         "message_timestamp_type",
         "min_cleanable_dirty_ratio",
         "min_compaction_lag_ms",
-        "min_insync_replicas",
         "overrides",
         "retention_bytes",
         "retention_ms",
@@ -66,7 +65,6 @@ class TopicConfig:
         self.message_timestamp_type: str = broker.log_message_timestamp_type
         self.min_cleanable_dirty_ratio: float = broker.log_cleaner_min_cleanable_ratio
         self.min_compaction_lag_ms: int = broker.log_cleaner_min_compaction_lag_ms
-        self.min_insync_replicas: int = broker.min_insync_replicas
         self.retention_bytes: int = broker.log_retention_bytes
         self.retention_ms: int = broker.log_retention_ms
         self.segment_bytes: int = broker.log_segment_bytes

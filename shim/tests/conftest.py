@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -22,6 +23,13 @@ def debugging_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     loop.set_debug(True)
     return loop
+
+
+# `scripts/options.py prove` runs tests without the option whose effect they show.
+if os.environ.get("KAFKA_SHIM_WITHOUT_OPTION"):
+    from kafka_shim.tests.config.option_registry import take_away
+
+    take_away(os.environ["KAFKA_SHIM_WITHOUT_OPTION"])
 
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {

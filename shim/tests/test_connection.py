@@ -269,6 +269,7 @@ def test_a_connection_cut_in_any_state_leaves_nothing_behind(looped):
     assert looped.call(lambda: memory_of(looped).used_bytes) == 0
 
 
+@pytest.mark.option("max.connections")
 def test_more_connections_than_allowed_wait_to_be_served():
     with Broker(max_connections=2) as broker, raw(broker) as first, raw(broker) as second:
         for sock in (first, second):
@@ -282,6 +283,7 @@ def test_more_connections_than_allowed_wait_to_be_served():
             assert read_answer(third)
 
 
+@pytest.mark.option("max.connections.per.ip", "max.connections.per.ip.overrides")
 def test_one_address_has_its_own_limit_and_exceptions_to_it():
     with Broker(max_connections_per_ip=0) as broker, raw(broker) as sock:
         assert is_closed(sock)
@@ -291,6 +293,7 @@ def test_one_address_has_its_own_limit_and_exceptions_to_it():
         assert read_answer(sock)
 
 
+@pytest.mark.option("connections.max.idle.ms")
 def test_an_idle_connection_is_closed_and_one_that_waits_is_not():
     with contextlib.ExitStack() as stack:
         broker = stack.enter_context(Broker(connections_max_idle_ms=60_000, clock="virtual"))
@@ -327,6 +330,7 @@ def test_an_idle_client_that_never_reads_is_let_go_with_its_answers():
         until(broker, lambda: broker.state.metrics.connections_closed == 2)
 
 
+@pytest.mark.option("queued.max.request.bytes")
 def test_unfinished_requests_over_the_limit_wait_for_memory():
     with contextlib.ExitStack() as stack:
         broker = stack.enter_context(Broker(queued_max_request_bytes=LARGE_BYTES))

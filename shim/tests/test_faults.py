@@ -73,7 +73,10 @@ def test_a_held_caller_goes_on_when_it_is_released():
 def test_a_caller_is_held_for_a_time():
     async def main():
         faults = Faults(f"{POINT}=hold:1")
-        await asyncio.wait_for(faults.gate(POINT), 10)
+        held = asyncio.ensure_future(faults.gate(POINT))
+        await asyncio.sleep(0)
+        assert not held.done()
+        await asyncio.wait_for(held, 10)
 
     asyncio.run(main())
 

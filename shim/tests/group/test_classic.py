@@ -279,6 +279,7 @@ def test_an_old_static_leader_is_not_told_that_it_leads(node: Node) -> None:
     assert back.members == []
 
 
+@pytest.mark.option("group.max.size")
 def test_the_group_is_full(tmp_path: Path) -> None:
     node = Node(tmp_path, group_max_size=1)
     try:

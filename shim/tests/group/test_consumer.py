@@ -462,6 +462,7 @@ def test_a_classic_member_that_does_not_follow_is_removed(node: Node, topic_id: 
     assert set(node.groups.find("g").members) == {"a"}
 
 
+@pytest.mark.option("group.consumer.migration.policy")
 @pytest.mark.parametrize("policy", ["disabled", "downgrade"])
 def test_migration_can_be_forbidden(tmp_path: Path, policy: str) -> None:
     node = Node(tmp_path, group_consumer_migration_policy=policy)

@@ -6,7 +6,7 @@ import errno
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kafka_shim.cext import messages
@@ -80,8 +80,22 @@ def test_offsets_are_encoded_as_the_generated_classes_do(
         assert (back.leader_epoch, back.topic_id) == (epoch, topic_id)
 
 
+KEY, VALUE = b"\0\1\0\1g\0\1t\0\0\0\2", b"\0\0" + (5).to_bytes(8, "big") + b"\0\1m" + bytes(8)
+
+
+def test_record_that_parses_is_taken() -> None:
+    found = records.decode_offset(VALUE, 0)
+    assert (found.offset, found.metadata) == (5, "m")
+    assert records.record_type_of(KEY) == records.OFFSET_COMMIT
+    assert tuple(records.decode_offset_key(KEY)) == ("g", "t", 2)
+
+
 @given(st.binary(max_size=60), st.binary(max_size=60))
+@example(KEY[:-1], VALUE)
+@example(KEY, VALUE[:-1])
+@example(b"\0\2\0\1g", b"\0\4\xff")
 def test_records_that_do_not_parse_are_refused(key: bytes, value: bytes) -> None:
+    is_cut = (key, value) in {(KEY[:-1], VALUE), (KEY, VALUE[:-1]), (b"\0\2\0\1g", b"\0\4\xff")}
     try:
         kind = records.record_type_of(key)
         if 0 <= kind <= records.OFFSET_COMMIT:
@@ -90,7 +104,8 @@ def test_records_that_do_not_parse_are_refused(key: bytes, value: bytes) -> None
         else:
             records.decode(key, value)
     except records.RecordError:
-        pass
+        return
+    assert not is_cut
 
 
 def test_a_log_with_foreign_records_is_read_around_them(node: Node) -> None:

@@ -202,6 +202,7 @@ def test_a_directory_of_an_unknown_level_is_refused(tmp_path, feature, level):
     broker.crash()
 
 
+@pytest.mark.option("unstable.feature.versions.enable")
 def test_a_directory_of_an_unreleased_level_opens_with_the_option_that_allows_it(tmp_path):
     with opened(tmp_path, unstable_feature_versions_enable=True) as store:
         store.commit([FeatureLevelRecord(name="metadata.version", feature_level=31)])

@@ -58,6 +58,7 @@ def test_kafkas_class_name_is_our_class():
     assert type(make_authorizer(config(AUTHORIZER))) is StandardAuthorizer
 
 
+@pytest.mark.option("authorizer.class.name")
 def test_a_python_class_decides():
     with Broker(authorizer_class_name=f"{__name__}.OnlyMine", super_users="User:my") as broker:
         names = ["mine", "my-topic", "x"]

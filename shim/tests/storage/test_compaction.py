@@ -102,6 +102,7 @@ def test_untouched_batches_are_copied_byte_for_byte(make_disk: Callable[..., Dis
     assert [bytes(buffer) for buffer, _ in log.batches(0)] == before
 
 
+@pytest.mark.option("topic:delete.retention.ms")
 def test_tombstones_stay_until_their_horizon(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk({**COMPACT, "delete.retention.ms": "1000"})
     log = disk.open()
@@ -445,6 +446,7 @@ def _states(log: PartitionLog) -> dict[int, tuple[int, int, int]]:
 # --- choice
 
 
+@pytest.mark.option("topic:min.cleanable.dirty.ratio")
 def test_partition_is_due_above_the_dirty_ratio(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk({**COMPACT, "min.cleanable.dirty.ratio": "0.5"})
     log = disk.open()
@@ -466,6 +468,7 @@ def test_partition_is_due_above_the_dirty_ratio(make_disk: Callable[..., Disk]) 
     assert disk.logs.cleaner.choose(NOW_MS) is not None
 
 
+@pytest.mark.option("topic:min.compaction.lag.ms")
 def test_lags_hold_back_and_push(make_disk: Callable[..., Disk]) -> None:
     lags = {"min.compaction.lag.ms": "1000", "max.compaction.lag.ms": "5000", "min.cleanable.dirty.ratio": "0.99"}
     disk = make_disk({**COMPACT, **lags})
@@ -485,6 +488,7 @@ def test_lags_hold_back_and_push(make_disk: Callable[..., Disk]) -> None:
     assert examine(log, 2, NOW_MS + 5001).is_due is True
 
 
+@pytest.mark.option("topic:max.compaction.lag.ms")
 def test_max_lag_rolls_the_active_segment(make_disk: Callable[..., Disk]) -> None:
     log = make_disk({**COMPACT, "max.compaction.lag.ms": "1000"}).open()
     keyed(log, (b"a", b"1"), timestamp=NOW_MS)

@@ -352,6 +352,7 @@ def test_damaged_index_costs_its_partition_alone_and_is_made_anew(
 # --- fsync
 
 
+@pytest.mark.option("topic:flush.messages")
 def test_flush_messages_gives_a_future_that_is_done_after_the_sync(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk({"flush.messages": "3"})
     log = disk.open()

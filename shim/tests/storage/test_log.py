@@ -53,6 +53,7 @@ def test_compressed_batches_are_stored_as_they_came(log: PartitionLog, codec: in
     assert len(records(log)) == 50
 
 
+@pytest.mark.option("topic:compression.type")
 @pytest.mark.parametrize(("name", "codec"), [("gzip", 1), ("snappy", 2), ("lz4", 3), ("zstd", 4), ("uncompressed", 0)])
 def test_topic_compression_type_wins(make_disk: Callable[..., Disk], name: str, codec: int) -> None:
     log = make_disk({"compression.type": name}).open()
@@ -61,6 +62,7 @@ def test_topic_compression_type_wins(make_disk: Callable[..., Disk], name: str, 
     assert [value for _, value in records(log)] == [b"x" * 100] * 50
 
 
+@pytest.mark.option("topic:message.timestamp.type")
 def test_log_append_time_is_stamped_and_answered(make_disk: Callable[..., Disk]) -> None:
     log = make_disk({"message.timestamp.type": "LogAppendTime"}).open()
     appended = put(log, b"a", timestamp=5, now_ms=NOW_MS + 7)
@@ -227,6 +229,7 @@ def test_time_too_far_ahead_names_each_record(log: PartitionLog) -> None:
     assert [index for index, _ in caught.value.record_errors] == [1]
 
 
+@pytest.mark.option("topic:message.timestamp.before.max.ms")
 def test_time_too_old_is_refused_when_configured(make_disk: Callable[..., Disk]) -> None:
     log = make_disk({"message.timestamp.before.max.ms": "1000"}).open()
     with refused(ErrorCode.INVALID_TIMESTAMP):
@@ -381,6 +384,7 @@ def test_segments_without_record_time_roll_by_the_clock(make_disk: Callable[...,
     assert [segment.base_offset for segment in log.segments] == [0, 1]
 
 
+@pytest.mark.option("topic:segment.index.bytes")
 def test_segments_roll_when_the_index_is_full(make_disk: Callable[..., Disk]) -> None:
     log = make_disk({"segment.index.bytes": "32", "index.interval.bytes": "0"}).open()
     for _ in range(20):
@@ -397,6 +401,7 @@ def test_segments_roll_before_the_relative_offset_overflows(log: PartitionLog) -
     assert [segment.base_offset for segment in log.segments] == [0, 1 << 31]
 
 
+@pytest.mark.option("topic:segment.jitter.ms")
 def test_jitter_spreads_rolls_the_same_way_each_time(make_disk: Callable[..., Disk]) -> None:
     log = make_disk({"segment.ms": "10000", "segment.jitter.ms": "9000"}).open()
     jitter = log.active._jitter_ms(log.config)

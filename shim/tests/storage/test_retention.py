@@ -27,6 +27,7 @@ def bases(log: PartitionLog) -> list[int]:
     return [segment.base_offset for segment in log.segments]
 
 
+@pytest.mark.option("topic:retention.ms")
 def test_old_segments_go_by_time(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk({**SEGMENT, "retention.ms": str(HOUR_MS)})
     log = disk.open()
@@ -52,6 +53,7 @@ def test_the_active_segment_is_rolled_when_its_time_is_over(make_disk: Callable[
     assert records(disk.open()) == [(30, b"a")]
 
 
+@pytest.mark.option("topic:retention.bytes")
 def test_old_segments_go_by_size(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk({**SEGMENT, "retention.bytes": "1500000"})
     log = disk.open()
@@ -128,6 +130,7 @@ def test_clock_that_goes_backwards_deletes_nothing_early(make_disk: Callable[...
     assert disk.logs.retain(NOW_MS + HOUR_MS + 1) == 3
 
 
+@pytest.mark.option("topic:file.delete.delay.ms")
 def test_files_are_renamed_first_and_removed_after_the_delay(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk({**SEGMENT, "retention.ms": str(HOUR_MS), "file.delete.delay.ms": "1000"})
     log = disk.open()
@@ -142,6 +145,7 @@ def test_files_are_renamed_first_and_removed_after_the_delay(make_disk: Callable
     assert len(bytes(view)) > 100_000
 
 
+@pytest.mark.option("topic:flush.ms")
 def test_timers_run_retention_flush_and_checkpoints(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk({**SEGMENT, "retention.ms": str(HOUR_MS), "flush.ms": "5000"})
     log = disk.open()

@@ -1,0 +1,166 @@
+"""Tests that could not fail are found by reading them: a test without an assert, an assert that holds by its form."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TREES = ("cext/tests", "shim/tests", "compat_tests/tests", "spark/tests")
+ANY_EXCEPTION = {"Exception", "BaseException"}
+# Calls that fail by themselves, or whose point is that they end: name -> why.
+CHECKING_CALLS = {
+    "fail": "pytest.fail",
+    "raises": "pytest.raises",
+    "warns": "pytest.warns",
+    "run_state_machine_as_test": "hypothesis: its rules and invariants assert",
+    "check_call": "raises for a status that is not 0",
+    "soak": "kafka_shim.compat.transactions.soak: checks its history",
+    "check": "wire_client.check raises for an error code",
+}
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def modules() -> Iterator[tuple[Path, ast.Module]]:
+    for tree in TREES:
+        for path in sorted((ROOT / tree).rglob("*.py")):
+            yield path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def functions(module: ast.AST) -> Iterator[Function]:
+    for node in ast.walk(module):
+        if isinstance(node, Function):
+            yield node
+
+
+def called(node: ast.AST) -> set[str]:
+    """Last names of everything that is called."""
+    found = set()
+    for one in ast.walk(node):
+        if isinstance(one, ast.Call):
+            found.add(ast.unparse(one.func).rpartition(".")[2])
+    return found
+
+
+def mentioned(node: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+
+
+def asserts_itself(node: ast.AST) -> bool:
+    for one in ast.walk(node):
+        if isinstance(one, ast.Assert | ast.Raise):
+            return True
+        if isinstance(one, ast.keyword) and one.arg == "check" and ast.unparse(one.value) == "True":
+            return True  # subprocess.run(check=True)
+    return bool(called(node) & CHECKING_CALLS.keys())
+
+
+def asserting_names(every: list[ast.Module]) -> set[str]:
+    """Names of functions that assert, or call one that does."""
+    bodies: list[tuple[str, ast.AST]] = [(node.name, node) for module in every for node in functions(module)]
+    uses = [(name, called(node)) for name, node in bodies]
+    names = {name for name, node in bodies if asserts_itself(node)}
+    while True:
+        more = {name for name, used in uses if name not in names and used & names}
+        if not more:
+            return names
+        names |= more
+
+
+def holds_by_its_form(test: ast.expr) -> bool:
+    """`assert x == x`, `assert True`, `assert (x, "why")`, `assert x in {True, False}`, `assert x if y else True`."""
+    match test:
+        case ast.Compare(left=left, ops=[ast.Eq() | ast.Is() | ast.LtE() | ast.GtE()], comparators=[right]):
+            return ast.dump(left) == ast.dump(right) and not _may_differ(left)
+        case ast.Compare(ops=[ast.In()], comparators=[ast.Set(elts=elts) | ast.Tuple(elts=elts) | ast.List(elts=elts)]):
+            return {ast.unparse(one) for one in elts} >= {"True", "False"}
+        case ast.Constant(value=value):
+            return bool(value)
+        case ast.Tuple(elts=[_, *_]) | ast.JoinedStr():
+            return True
+        case ast.IfExp(body=body, orelse=orelse):
+            return holds_by_its_form(body) or holds_by_its_form(orelse)
+        case ast.BoolOp(op=ast.Or(), values=values):
+            return any(holds_by_its_form(value) for value in values)
+        case ast.BoolOp(op=ast.And(), values=values):
+            return all(holds_by_its_form(value) for value in values)
+    return False
+
+
+def _may_differ(node: ast.expr) -> bool:
+    """Whether the same text may have two values: a call, or what awaits one."""
+    return any(isinstance(one, ast.Call | ast.Await) for one in ast.walk(node))
+
+
+def faults(path: Path, module: ast.Module, names: set[str]) -> Iterator[str]:
+    where = path.relative_to(ROOT)
+    for function in functions(module):
+        is_test = function.name.startswith("test_") and path.name.startswith("test_")
+        if is_test and not asserts_itself(function) and not called(function) & names:
+            yield f"{where}:{function.lineno}: {function.name} asserts nothing"
+        inner = [one for one in ast.walk(function) if isinstance(one, Function) and one is not function]
+        used = mentioned(function)
+        for one in inner:
+            if one.name not in used and not one.decorator_list and asserts_itself(one):
+                yield f"{where}:{one.lineno}: {one.name} asserts and is never called"
+    for node in ast.walk(module):
+        if isinstance(node, ast.Assert) and holds_by_its_form(node.test):
+            yield f"{where}:{node.lineno}: holds by its form: {ast.unparse(node.test)}"
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("raises"):
+            wanted = {ast.unparse(one) for argument in node.args[:1] for one in ast.walk(argument)}
+            if wanted & ANY_EXCEPTION and not {word.arg for word in node.keywords} & {"match", "check"}:
+                yield f"{where}:{node.lineno}: any exception would do: {ast.unparse(node)}"
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.parametrize":
+            values = node.args[1] if len(node.args) > 1 else None
+            if isinstance(values, ast.List | ast.Tuple) and not values.elts:
+                yield f"{where}:{node.lineno}: parametrised over nothing"
+
+
+def all_faults() -> list[str]:
+    every = list(modules())
+    names = asserting_names([module for _, module in every])
+    return [fault for path, module in every for fault in faults(path, module, names)]
+
+
+def test_each_test_can_fail() -> None:
+    assert all_faults() == []
+
+
+BAD = """
+import pytest
+def helper(x): assert x
+def test_nothing(): print(1)
+def test_through_a_helper(): helper(1)
+def test_same(x): assert x.a == x.a
+def test_calls(x): assert x() == x()
+def test_constant(): assert True
+def test_tuple(x): assert (x, "why")
+def test_either(x): assert x in {True, False}
+def test_if(x, y): assert x if y else True
+def test_any():
+    with pytest.raises(Exception): helper(0)
+def test_named():
+    with pytest.raises(Exception, match="a"): helper(0)
+def test_callback():
+    def never(): assert False
+    helper(1)
+@pytest.mark.parametrize("x", [])
+def test_none(x): assert x
+"""
+
+
+def test_the_check_finds_each_kind() -> None:
+    module = ast.parse(BAD)
+    found = list(faults(ROOT / "shim" / "tests" / "test_bad.py", module, asserting_names([module])))
+    assert [fault.partition(": ")[2] for fault in found] == [
+        "test_nothing asserts nothing",
+        "never asserts and is never called",
+        "holds by its form: x.a == x.a",
+        "holds by its form: True",
+        "holds by its form: (x, 'why')",
+        "holds by its form: x in {True, False}",
+        "holds by its form: x if y else True",
+        "parametrised over nothing",
+        "any exception would do: pytest.raises(Exception)",
+    ]
