@@ -152,6 +152,8 @@ class Completion:
         tried = 0
         try:
             for each in waiting:
+                if not self._is_current(slot, prepared):
+                    return  # `resolve` ended it while this step waited for the disk
                 log = self._logs.find(*each)
                 if log is None:
                     tried += 1
@@ -177,8 +179,20 @@ class Completion:
                 tried += 1
                 yield AFTER_MARKER, each
         finally:
-            slot.unmarked = failed + waiting[tried:]
-        yield BEFORE_COMPLETE
+            if self._is_current(slot, prepared):
+                slot.unmarked = failed + waiting[tried:]
+        try:
+            yield BEFORE_COMPLETE
+        except BaseException:
+            # The driver waits for the disk here. After a failed fsync any of the markers may be lost.
+            if self._is_current(slot, prepared):
+                slot.unmarked = waiting
+            raise
+
+    def _is_current(self, slot: Slot, prepared: Transaction) -> bool:
+        """Whether the transaction still waits for its completion: `resolve` did not end it, and the slot was not
+        deleted with its topic."""
+        return slot.transaction is prepared and self._log.slots.get(prepared.transactional_id) is slot
 
     def _on_marker_refused(
         self, slot: Slot, prepared: Transaction, partition: TopicPartition, error: KafkaError
@@ -193,10 +207,12 @@ class Completion:
         self._explanations.noted(prepared.transactional_id, prepared.last_update_ms, text)
 
     def _complete(self, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> Transaction:
-        """Write COMPLETE if every marker is written. Returns in either case the completed value, from which the client
-        gets its result."""
+        """Write COMPLETE if every marker is written, unless the transaction was ended while the caller waited for the
+        disk. Returns in every case the completed value, from which the client gets its result."""
         now_ms = self._clock.now_ms()
         completed = state.complete(prepared, now_ms)
+        if not self._is_current(slot, prepared):
+            return completed
         if not slot.unmarked:
             try:
                 _add(self._log.write(slot, completed), flushes)
@@ -217,8 +233,7 @@ class Completion:
 
         def retry() -> None:
             self._retries.pop(name, None)
-            # A slot that was deleted with its topic must not be written to a new topic of that name.
-            if slot.transaction is prepared and self._log.slots.get(name) is slot:
+            if self._is_current(slot, prepared):
                 self._finish_marking(slot, prepared)
 
         self._retries[name] = self._clock.call_later(MARKER_RETRY_MS, retry)

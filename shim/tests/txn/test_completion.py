@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import pytest
 
+from kafka_shim import memory_dir
 from kafka_shim.cext import records as cext_records
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC as TOPIC
@@ -172,3 +176,87 @@ def test_a_bad_timeout_is_told_before_anything_about_the_coordinator(node: Node)
             node.init(name, None, timeout_ms)
         assert caught.value.code is code
     assert [line.split(" ", 2)[1] for line in node.coordinator.explanations.lines("app")] == ["InitProducerId"] * 2
+
+
+@pytest.fixture
+def flushing() -> Iterator[Node]:
+    """A node with `flush.messages`: every step of an end waits for the disk."""
+    directory = memory_dir.make()
+    made = Node(directory, log_flush_interval_messages=1)
+    made.topic("orders")
+    yield made
+    made.faults.disarm()
+    made.stop()
+    memory_dir.remove(directory)
+
+
+def segment(node: Node, partition: int) -> str:
+    return str(Path(node.logs.get("orders", partition).directory, "00000000000000000000.log"))
+
+
+async def until(condition) -> None:
+    while not condition():
+        await asyncio.sleep(0.001)
+
+
+def test_a_marker_that_is_not_on_the_disk_does_not_complete_the_transaction(flushing: Node) -> None:
+    """COMPLETE over a marker that a power cut takes would leave the partition hanging for ever."""
+    node = flushing
+    producer = begin(node)
+    for partition in range(2):
+        node.logs.get("orders", partition).flush()
+    node.faults.arm("log.before_fsync", "oserror", "EIO", where={"path": segment(node, 1)})
+    synced: list[str] = []
+
+    async def end() -> None:
+        with pytest.raises(KafkaError) as caught:
+            await node.coordinator.end_stepwise("app", *producer, True, TV2)
+        assert caught.value.code is ErrorCode.NOT_COORDINATOR
+        node.clock.advance(1000)
+        await until(lambda: not node.coordinator._completion._tasks)
+        assert node.logs.find("orders", 1) is None
+        assert node.coordinator.describe("app").state is PREPARE_COMMIT
+        node.faults.disarm()
+        node.faults.arm("log.before_fsync", lambda path: synced.append(path))
+        log = node.logs.partitions.loaded["orders", 1]
+        before = log.log_end_offset
+        assert node.logs.reopen_offline()
+        node.clock.advance(100)
+        await until(lambda: node.coordinator.describe("app").state is COMPLETE_COMMIT)
+        assert log.log_end_offset == before + 1  # the marker is written again
+        assert log.recovery_point == log.log_end_offset
+
+    asyncio.run(end())
+    assert segment(node, 1) in synced
+    assert visible(node) == ["app-0", "app-1"]
+
+
+def test_an_end_that_waits_for_the_disk_writes_nothing_over_a_forced_one(flushing: Node) -> None:
+    """`force-terminate` ends the transaction while its markers are being flushed; the id goes on meanwhile."""
+    node = flushing
+    producer = begin(node)
+    epoch = node.logs.get(TOPIC, node.coordinator.partition_for("app")).leader_epoch
+    node.logs.get("orders", 0).append_marker(*producer, epoch + 5, False, 0, node.clock.now_ms())
+    node.logs.get("orders", 1).flush()
+    reached, released = threading.Event(), threading.Event()
+
+    def wait(path: str) -> None:
+        reached.set()
+        assert released.wait(30)
+
+    async def end() -> None:
+        task = asyncio.create_task(node.coordinator.end_stepwise("app", *producer, True, TV2))
+        await until(lambda: "orders" in node.coordinator._log.slots["app"].stuck)
+        # The marker of the other partition may be flushed already: from here on nothing is.
+        assert node.coordinator.describe("app").state is PREPARE_COMMIT
+        assert node.coordinator.resolve("app").response[-1] == "now CompleteCommit"
+        assert node.init("app") == (producer[0], 2)
+        released.set()
+        await task
+
+    node.faults.arm("log.before_fsync", wait, where={"path": segment(node, 1)})
+    asyncio.run(end())
+    assert reached.is_set()
+    now = node.coordinator.describe("app")
+    assert (now.state.name, now.producer_epoch) == ("EMPTY", 2)
+    assert not node.coordinator._log.slots["app"].pending
