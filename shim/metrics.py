@@ -27,3 +27,7 @@ class Metrics:
         self.errors_unexpected = 0
         self.appended_bytes = 0
         self.fetched_bytes = 0
+
+    def error_unexpected(self) -> None:
+        """Count an error that no rule foresees, for those that get a function to call."""
+        self.errors_unexpected += 1

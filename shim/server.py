@@ -150,6 +150,7 @@ class Server:
             metadata=broker.metadata,
             faults=broker.faults,
         )
+        broker.groups.count_errors(broker.metrics.error_unexpected)
         broker.groups.start()
         undo.append(broker.groups.stop)
         broker.producer_ids = ProducerIds(broker.metadata.next_producer_id_block)

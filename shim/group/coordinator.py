@@ -58,6 +58,7 @@ class GroupCoordinator:
         self.classic = ClassicRequests(self._runtime)
         self.consumer = ConsumerRequests(self._runtime)
         self.offsets = OffsetRequests(self._runtime)
+        self._runtime.timers.on_error = self._retry_timer
 
     # --- life
 
@@ -86,6 +87,18 @@ class GroupCoordinator:
             return key[1] in (SESSION, REBALANCE) and has_member(key[0], key[2])
 
         self._runtime.timers.is_alive = is_alive
+
+    def count_errors(self, count: Callable[[], None]) -> None:
+        """Call `count()` after each unexpected error of a timer. Such a timer is tried again."""
+
+        def on_error(key: Key) -> None:
+            count()
+            self._retry_timer(key)
+
+        self._runtime.timers.on_error = on_error
+
+    def _retry_timer(self, key: Key) -> None:
+        self._runtime.timers.schedule(key, REGEX_RETRY_MS if key[1] == REGEX else RETRY_MS)
 
     def call_after_steps(self, function: Callable[[], object]) -> None:
         """Call `function` whenever a part of the log was loaded in the background."""
@@ -150,7 +163,7 @@ class GroupCoordinator:
                 logger.info("group %s, now %s: the %s time of %s is over", group_id, group.state_name, timer, member_id)
         except KafkaError as error:
             logger.warning("timer %s of group %s: %s; it is tried again", timer, group_id, error)
-            runtime.timers.schedule(key, REGEX_RETRY_MS if timer == REGEX else RETRY_MS)
+            self._retry_timer(key)
 
     def _expire(self) -> None:
         self._runtime.scheduler.in_slices("slices of expiry", self.offsets.expire(self._remove))

@@ -4,6 +4,8 @@ assignment.
 
 from __future__ import annotations
 
+import logging
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     # (group id, kind, member id)
     Key = tuple[str, str, str]
 
+
+logger = logging.getLogger("kafka_shim.group")
 
 # The maximum number of timers called per turn of the loop: a few milliseconds. Many are due together when, for example,
 # a thousand members did not return after a restart of the broker.
@@ -33,15 +37,17 @@ class _Entry:
 
 
 class Timers:
-    """Owned by the coordinator, which is called with the key of each due timer. A key has one timer."""
+    """Owned by the coordinator, which is called with the key of each due timer. A key has one timer. If the call raises,
+    the error is logged, `on_error` is called with the key, and the other timers are called all the same."""
 
-    __slots__ = ("_called", "_clock", "_entries", "_late", "_on_due", "is_alive")
+    __slots__ = ("_called", "_clock", "_entries", "_late", "_on_due", "is_alive", "on_error")
 
     def __init__(self, clock: Clock, on_due: Callable[[Key], None]) -> None:
         self._clock = clock
         self._on_due = on_due
         # Whether a timer waits for a connected client, which can send nothing while a virtual clock is advanced.
         self.is_alive: Callable[[Key], bool] = _nobody
+        self.on_error: Callable[[Key], None] = _nothing
         self._entries: dict[Key, _Entry] = {}
         # For this turn of the loop: the number of timers called, and those that wait for the next turn.
         self._called = 0
@@ -88,7 +94,12 @@ class Timers:
             return
         self._called += 1
         del self._entries[key]
-        self._on_due(key)
+        try:
+            self._on_due(key)
+        except Exception:
+            # Raised further, it would keep the others that wait in this turn from being called.
+            logger.exception("timer %s of group %s failed", key[1], key[0])
+            self.on_error(key)
 
     def _next_turn(self) -> None:
         self._called = 0
@@ -116,3 +127,7 @@ class Timers:
 
 def _nobody(key: Key) -> bool:
     return False
+
+
+def _nothing(key: Key) -> None:
+    pass

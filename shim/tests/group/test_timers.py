@@ -5,8 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import pytest
+
 from kafka_shim.clock import VirtualClock
+from kafka_shim.group.kinds import KINDS
+from kafka_shim.group.runtime import RETRY_MS
 from kafka_shim.group.timers import CALLS_PER_TURN, Timers
+from kafka_shim.tests.group.harness import SESSION_MS, Node
 
 Key = tuple[str, str, str]
 
@@ -97,3 +102,48 @@ def test_who_is_connected_outlives_an_advance_for_living_clients_and_no_other() 
         assert called == [("g", "session", "gone"), ("g", "session", "connected")]
 
     run(scenario)
+
+
+def test_a_timer_that_fails_does_not_keep_the_others_from_being_called(caplog: pytest.LogCaptureFixture) -> None:
+    async def inside() -> None:
+        clock, called, failed = VirtualClock(), list[Key](), list[Key]()
+        count = 3 * CALLS_PER_TURN
+        broken = {key(0), key(CALLS_PER_TURN)}
+
+        def call(one: Key) -> None:
+            called.append(one)
+            if one in broken:
+                raise RuntimeError("a bug")
+
+        timers = Timers(clock, call)
+        timers.on_error = failed.append
+        for number in range(count):
+            timers.schedule(key(number), 100)
+        clock.advance(100)
+        for _ in range(6):
+            await asyncio.sleep(0)
+        assert called == [key(number) for number in range(count)]
+        assert failed == [key(0), key(CALLS_PER_TURN)]
+
+    asyncio.run(inside())
+    assert [record.message for record in caplog.records] == ["timer session of group g failed"] * 2
+
+
+def test_a_timer_of_a_group_that_fails_is_counted_and_tried_again(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the member would be in its group for ever."""
+    counted: list[int] = []
+    node.groups.count_errors(lambda: counted.append(1))
+    joined = node.member("g")
+    node.sync("g", joined, {joined.member_id: b"a"})
+    kind = KINDS["classic"]
+
+    def broken(*arguments: object) -> None:
+        raise RuntimeError("a bug")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(kind), "on_timer", broken)
+        node.advance(SESSION_MS + 1)
+        assert counted == [1]
+        assert node.groups.find("g").state_name == "Stable"
+    node.advance(RETRY_MS)
+    assert (counted, node.groups.find("g").state_name) == ([1], "Empty")
