@@ -37,8 +37,8 @@ class _Entry:
 
 
 class Timers:
-    """Owned by the coordinator, which is called with the key of each due timer. A key has one timer. If the call raises,
-    the error is logged, `on_error` is called with the key, and the other timers are called all the same."""
+    """Owned by the coordinator, which is called with the key of each due timer. A key has one timer. If the call
+    raises, the error is logged, `on_error` is called with the key, and the other timers are called all the same."""
 
     __slots__ = ("_called", "_clock", "_entries", "_late", "_on_due", "is_alive", "on_error")
 

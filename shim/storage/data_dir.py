@@ -106,14 +106,18 @@ class DataDir:
 
     def check_identity(self) -> None:
         """Raise StorageError if `meta.properties` is missing or damaged and the directory contains partitions, because
-        a new cluster id would not match them. Call `read_meta` first."""
+        a new cluster id would not match them. Call `read_meta` first. Raises OSError."""
         if not self.meta_fault:
             return
-        live, _ = self.scan()
-        if live or os.path.isdir(self.partition_path(CLUSTER_METADATA_TOPIC, 0)):
+        held = [f"{topic}-{partition}" for topic, partition in self.scan()[0]]
+        metadata = self.partition_path(CLUSTER_METADATA_TOPIC, 0)
+        if os.path.isdir(metadata):
+            held.insert(0, os.path.basename(metadata))
+        if held:
             raise StorageError(
-                f"{self.path}/{META_PROPERTIES} {self.meta_fault}, and the directory holds partitions: restore the "
-                f"file, or have `kafka-shim storage mend` write it anew"
+                f"{self.path}/{META_PROPERTIES} {self.meta_fault}, and the directory holds {len(held)} partitions "
+                f"({', '.join(held[:3])}; every folder NAME-NUMBER counts as one, as in Kafka): restore the file, have "
+                f"`kafka-shim storage mend` write it anew, or move away what is not Kafka's"
             )
 
     def write_meta(self, cluster_id: str, node_id: int, random: Randomness) -> None:
@@ -181,16 +185,25 @@ class DataDir:
     # --- partitions
 
     def scan(self) -> tuple[list[Partition], list[str]]:
-        """Return the live partitions, and the paths of deleted partition directories that are not removed yet."""
+        """Return the live partitions, and the paths of deleted partition directories that are not removed yet. Raises
+        StorageError if a folder is not Kafka's, and OSError."""
         live, deleted = [], []
         with os.scandir(self.path) as entries:
             for entry in entries:
                 name = entry.name
-                if name.endswith(names.DELETE_DIR):
+                if not entry.is_dir():
+                    continue
+                if names.is_foreign(name):
+                    raise StorageError(
+                        f"the data directory {self.path} contains a folder {name}, which has not the form "
+                        f"TOPIC-PARTITION: Kafka refuses to start on it too, move the folder away or give log.dirs a "
+                        f"directory of its own"
+                    )
+                if names.is_retired(name, names.DELETE_DIR):
                     deleted.append(f"{self.path}/{name}")
                     continue
                 partition = names.partition_of(name)
-                if partition is not None and partition[0] != CLUSTER_METADATA_TOPIC and entry.is_dir():
+                if partition is not None and partition[0] != CLUSTER_METADATA_TOPIC:
                     live.append(partition)
         return live, deleted
 

@@ -129,6 +129,7 @@ class PartitionDirectories:
         partitions.absent.discard(key)
         partitions.to_create.pop(key, None)
         partitions.not_loaded.pop(key, None)
+        partitions.damaged.discard(key)
         log = partitions.loaded.pop(key, None)
         data_dir = partitions.dir_of.pop(log, None) if log is not None else partitions.unused.pop(key, None)
         if data_dir is None:

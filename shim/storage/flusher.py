@@ -26,7 +26,7 @@ WHOLE_FROM_FILES = 200
 
 class Sync:
     """A request to fsync the files `paths`. `done` is the future of the whole request. Before it is completed, `after`
-    runs in the thread, or `failed` with the error."""
+    runs in the thread, or `failed` with the error. `after` may raise OSError: then the request has failed too."""
 
     __slots__ = ("after", "done", "failed", "paths")
 
@@ -48,6 +48,8 @@ class Sync:
                 error = error or results[path]
             if error is None and self.after is not None:
                 self.after()
+        except OSError as err:
+            error = err
         except BaseException as err:
             # The thread must survive every error, because other requests wait for it.
             logger.exception("an fsync failed by an unexpected error")

@@ -38,10 +38,11 @@ class Loader:
         """Find every partition directory. One whose partition is not in the metadata is renamed with the suffix
         `-stray`."""
         partitions = self._partitions
-        partitions.lookup = lookup
         for data_dir in list(self._log_dirs.live):
             if not self._log_dirs.usable_after(data_dir, partial(self._scan, data_dir, lookup)):
                 partitions.unused = {one: where for one, where in partitions.unused.items() if where is not data_dir}
+        # Last: a stop after a refused start must not write checkpoints of what was found so far.
+        partitions.lookup = lookup
 
     def _scan(self, data_dir: DataDir, lookup: Lookup) -> None:
         live, deleted = data_dir.scan()
@@ -98,7 +99,7 @@ class Loader:
             # First: the checkpoints of an older topic of this name do not hold for the new one.
             self._check_topic_id(data_dir, partition, facts[0])
             start = recovery.Start(
-                clean=data_dir.was_clean,
+                clean=data_dir.was_clean and partition not in partitions.damaged,
                 start_offset=data_dir.start_offsets.get(partition, 0),
                 recovery_point=data_dir.recovery_points.get(partition, 0),
             )
@@ -111,9 +112,11 @@ class Loader:
                 logger.error("%s is offline, to be loaded again soon: %s (%s)", log.name, error, path)  # noqa: TRY400
             partitions.not_loaded[partition] = error
             if error.errno not in OUT_OF_RESOURCES:
+                partitions.damaged.add(partition)
                 self._services.reopen_wanted()
             raise _not_loaded(partition, error) from err
         partitions.not_loaded.pop(partition, None)
+        partitions.damaged.discard(partition)
         del partitions.unused[partition]
         partitions.loaded[partition] = log
         partitions.dir_of[log] = data_dir

@@ -29,6 +29,10 @@ NEVER = 0x7FFFFFFFFFFFFFFF
 REFUSALS = (*OUT_OF_RESOURCES, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+class UnprovenSyncError(OSError):
+    """An fsync succeeded, but an earlier one had failed: the bytes may be lost all the same."""
+
+
 class LocalLog:
     """The state of one partition and what concerns its files alone. `log.PartitionLog` adds appends and reads.
     Event-loop thread only.
@@ -54,6 +58,7 @@ class LocalLog:
         "recovery_point",
         "segments",
         "sync_error",
+        "sync_round",
         "topic",
         "topic_id",
         "unflushed_since_ms",
@@ -86,6 +91,8 @@ class LocalLog:
         self._readers: list[Callable[[], None]] | None = None
         # Set by the flusher thread. It is kept because the kernel reports lost pages to only one fsync.
         self.sync_error: OSError | None = None
+        # Grows with each failed fsync and each reopening. An fsync proves nothing that was requested in an older round.
+        self.sync_round = 0
         self.is_offline = False
         self.is_closed = False
 
@@ -136,7 +143,8 @@ class LocalLog:
         segment = Segment(self.directory, end_offset, self._services.files, now_ms)
         segment.fd  # noqa: B018  (creates the file: recovery takes the log end offset from the newest segment's name)
         self.segments.append(segment)
-        self._services.flusher.sync(paths, lambda: self._flushed_to(end_offset), self._sync_failed)
+        sync_round = self.sync_round
+        self._services.flusher.sync(paths, lambda: self._flushed_to(end_offset, sync_round), self._sync_failed)
         if faults.armed:
             faults.reach("log.after_roll", topic=self.topic, partition=self.partition)
         logger.info("%s: new segment at offset %d", self.name, end_offset)
@@ -183,20 +191,26 @@ class LocalLog:
         self._services.flush_wanted.discard(self)
         first = max(self.segment_at(self.recovery_point), 0)
         paths = [segment.path(names.LOG) for segment in self.segments[first:]]
-        return self._services.flusher.sync(paths, lambda: self._flushed_to(end_offset), self._sync_failed)
+        sync_round = self.sync_round
+        return self._services.flusher.sync(paths, lambda: self._flushed_to(end_offset, sync_round), self._sync_failed)
 
-    def _flushed_to(self, offset: int) -> None:
+    def _flushed_to(self, offset: int, sync_round: int) -> None:
         # Runs in the flusher thread. The requests are processed in order, so the recovery point only grows.
-        # After a failed fsync a later one succeeds without the lost pages: it proves nothing.
-        if self.sync_error is None:
-            self.recovery_point = max(self.recovery_point, offset)
+        # The kernel reports lost pages to one fsync only, and the next succeeds without them: it proves nothing until
+        # `reopening` has written the bytes again, and neither does one that began before that.
+        if sync_round != self.sync_round or self.sync_error is not None:
+            raise UnprovenSyncError(
+                errno.EIO, f"{self.name}: an earlier fsync failed, and the bytes before may be lost"
+            )
+        self.recovery_point = max(self.recovery_point, offset)
 
     def _sync_failed(self, err: OSError) -> None:
         # Runs in the flusher thread. The next use of the partition takes it offline. If the process lacks descriptors
         # or memory, nothing was synced and nothing was lost: the waiting requests fail, and the next fsync starts at
         # the same recovery point.
-        if err.errno not in OUT_OF_RESOURCES:
-            self.sync_error = err
+        if err.errno not in OUT_OF_RESOURCES and not isinstance(err, UnprovenSyncError):
+            self.sync_round += 1
+            self.sync_error = self.sync_error or err
 
     # --- waiting readers
 
@@ -249,6 +263,7 @@ class LocalLog:
     def came_back(self) -> None:
         """Go online again after `reopening` has reloaded the partition."""
         self.is_offline = False
+        self.sync_round += 1
         self.sync_error = None
         self._lso_position = None
         self.unflushed_since_ms = self._services.clock.now_ms()

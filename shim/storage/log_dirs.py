@@ -44,7 +44,7 @@ class LogDirs:
             found = self._load_identity(cluster_id)
             for data_dir in list(self.live):
                 self.usable_after(data_dir, data_dir.read_state)
-        except StorageError:
+        except BaseException:
             for data_dir in locked:
                 data_dir.unlock()
             raise
@@ -73,8 +73,10 @@ class LogDirs:
     def _load_identity(self, wanted: str | None) -> str:
         for data_dir in list(self.live):
             self.usable_after(data_dir, data_dir.read_meta)
-        for data_dir in self.live:
-            data_dir.check_identity()
+        for data_dir in list(self.live):
+            # Before anything is written: a folder that is not Kafka's refuses the start.
+            if self.usable_after(data_dir, data_dir.check_identity):
+                self.usable_after(data_dir, data_dir.scan)
         metas = [(data_dir, data_dir.meta) for data_dir in self.live]
         found = {meta["cluster.id"]: data_dir for data_dir, meta in metas if "cluster.id" in meta}
         if len(found) > 1:

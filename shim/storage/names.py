@@ -19,6 +19,8 @@ SEGMENT_SUFFIXES = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
 DELETE_DIR = "-delete"
 STRAY_DIR = "-stray"
 FUTURE_DIR = "-future"
+# The cache of tiered storage, which Kafka leaves in a data directory.
+REMOTE_INDEX_CACHE = "remote-log-index-cache"
 
 MAX_NAME_LENGTH = 255
 
@@ -40,6 +42,22 @@ def partition_of(directory_name: str) -> tuple[str, int] | None:
     if not dash or not topic or not partition.isdecimal() or (len(partition) > 1 and partition[0] == "0"):
         return None
     return topic, int(partition)
+
+
+def is_retired(directory_name: str, suffix: str) -> bool:
+    """Whether this is the directory of a partition that was deleted, set aside or moved: `topic-partition.id` and the
+    suffix."""
+    return directory_name.endswith(suffix) and partition_of(directory_name.rpartition(".")[0]) is not None
+
+
+def is_foreign(directory_name: str) -> bool:
+    """Whether Kafka would refuse to start on a data directory with a folder of this name (LocalLog:
+    parseTopicPartitionName)."""
+    return (
+        partition_of(directory_name) is None
+        and not any(is_retired(directory_name, suffix) for suffix in (DELETE_DIR, STRAY_DIR, FUTURE_DIR))
+        and directory_name != REMOTE_INDEX_CACHE
+    )
 
 
 def retired_name(topic: str, partition: int, suffix: str, random: Randomness) -> str:

@@ -23,7 +23,7 @@ SLICE = 20
 class Partitions:
     """The partitions by (topic, partition). `Logs` owns it; its parts read and change it. Event-loop thread only."""
 
-    __slots__ = ("absent", "dir_of", "loaded", "lookup", "not_loaded", "to_create", "to_retire", "unused")
+    __slots__ = ("absent", "damaged", "dir_of", "loaded", "lookup", "not_loaded", "to_create", "to_retire", "unused")
 
     def __init__(self) -> None:
         # Returns (topic id, config, leader epoch) of a partition in the metadata; None until the start.
@@ -35,6 +35,8 @@ class Partitions:
         self.unused: dict[Partition, DataDir] = {}
         # Those of `unused` that could not be loaded at their last use, with the error.
         self.not_loaded: dict[Partition, OSError] = {}
+        # Those of `unused` whose files may be damaged: they are loaded as after a crash, which makes indexes anew.
+        self.damaged: set[Partition] = set()
         # Partitions whose directory is created later. The value is the error of the last attempt to create it, or None
         # before the first attempt.
         self.to_create: dict[Partition, KafkaError | None] = {}

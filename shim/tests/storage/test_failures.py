@@ -17,6 +17,7 @@ import pytest
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import names
+from kafka_shim.storage.log import PartitionLog
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, put, records, refused
 
 
@@ -391,6 +392,68 @@ def test_failed_sync_is_the_futures_error(make_disk: Callable[..., Disk]) -> Non
         put(log, b"b")
     disk.stop()
     assert not (disk.path / ".kafka_cleanshutdown").exists()
+
+
+def held_syncs(disk: Disk, log: PartitionLog) -> tuple[list[threading.Event], list[threading.Event]]:
+    """Two fsyncs of the log under way: each waits for its event of the second list, and the first fails then."""
+    begun, released = [threading.Event() for _ in range(2)], [threading.Event() for _ in range(2)]
+    calls: list[int] = []
+
+    def act(path: str) -> None:
+        number = len(calls)
+        calls.append(number)
+        if number < 2:
+            begun[number].set()
+            assert released[number].wait(20)
+        if number == 0:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    disk.faults.arm("log.before_fsync", act, where={"path": log.active.path(".log")})
+    return begun, released
+
+
+def test_a_sync_after_a_failed_one_declares_nothing_durable(make_disk: Callable[..., Disk]) -> None:
+    """Linux reports lost pages once: the second fsync succeeds without those that the first lost."""
+    disk = make_disk({"flush.messages": "1"})
+    log = disk.open()
+    begun, released = held_syncs(disk, log)
+    first = put(log, b"a").flushed
+    assert begun[0].wait(20)
+    second = put(log, b"b").flushed
+    for event in released:
+        event.set()
+    for future in (first, second):
+        with pytest.raises(OSError, match=r"Input/output|earlier fsync"):
+            future.result(timeout=10)
+    assert log.recovery_point == 0
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        log.read(0, 100)
+    assert disk.logs.reopen_offline()
+    put(log, b"c").flushed.result(timeout=10)
+    assert (log.recovery_point, records(log)) == (3, [(0, b"a"), (1, b"b"), (2, b"c")])
+
+
+def test_a_sync_that_outlives_a_reopening_declares_nothing_durable(make_disk: Callable[..., Disk]) -> None:
+    """It may have begun before the lost bytes were written again."""
+    disk = make_disk({"flush.messages": "1"})
+    log = disk.open()
+    begun, released = held_syncs(disk, log)
+    first = put(log, b"a").flushed
+    assert begun[0].wait(20)
+    second = put(log, b"b").flushed
+    released[0].set()
+    with pytest.raises(OSError, match="Input/output"):
+        first.result(timeout=10)
+    assert begun[1].wait(20)
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        log.read(0, 100)
+    assert disk.logs.reopen_offline()
+    released[1].set()
+    with pytest.raises(OSError, match="an earlier fsync failed"):
+        second.result(timeout=10)
+    assert (log.recovery_point, log.is_offline) == (0, False)
+    put(log, b"c").flushed.result(timeout=10)
+    assert (log.recovery_point, records(log)) == (3, [(0, b"a"), (1, b"b"), (2, b"c")])
 
 
 def test_sync_without_a_descriptor_concerns_its_own_request_alone(

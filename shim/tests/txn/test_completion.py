@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -194,8 +194,8 @@ def segment(node: Node, partition: int) -> str:
     return str(Path(node.logs.get("orders", partition).directory, "00000000000000000000.log"))
 
 
-async def until(condition) -> None:
-    while not condition():
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110  (what another thread does)
         await asyncio.sleep(0.001)
 
 
@@ -217,7 +217,7 @@ def test_a_marker_that_is_not_on_the_disk_does_not_complete_the_transaction(flus
         assert node.logs.find("orders", 1) is None
         assert node.coordinator.describe("app").state is PREPARE_COMMIT
         node.faults.disarm()
-        node.faults.arm("log.before_fsync", lambda path: synced.append(path))
+        node.faults.arm("log.before_fsync", lambda path: synced.append(path))  # noqa: PLW0108  (called by keyword)
         log = node.logs.partitions.loaded["orders", 1]
         before = log.log_end_offset
         assert node.logs.reopen_offline()
