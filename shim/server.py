@@ -88,6 +88,7 @@ class Server:
             metadata.create_missing_logs()
             self._start_coordinators(undo)
             logs.run_periodically()
+            metadata.run_periodically()
             self._listen()
         except BaseException:
             self._close_listeners()

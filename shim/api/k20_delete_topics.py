@@ -18,10 +18,9 @@ from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection
 
     from kafka_shim.context import Context
-    from kafka_shim.metadata.image import Image
 
     # A requested topic, by its name or by its id, and the topic to delete or the error.
     Resolved = tuple[str | None, bytes, str | KafkaError]
@@ -42,7 +41,7 @@ async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopics
         response.responses = [_failed(name, topic_id, disabled) for name, topic_id in wanted]
         return response
     quota = None if context.throttle is None else context.throttle.mutation_quota(is_strict=context.api_version >= 5)
-    for name, topic_id, outcome in _authorized(context, _resolve(metadata.image, wanted)):
+    for name, topic_id, outcome in _resolve(context, wanted):
         if isinstance(outcome, KafkaError):
             response.responses.append(_failed(name, topic_id, outcome))
             continue
@@ -59,33 +58,11 @@ async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopics
     return response
 
 
-def _authorized(context: Context, resolved: list[Resolved]) -> Iterator[Resolved]:
-    """Replace topics that the client may not delete with TOPIC_AUTHORIZATION_FAILED. The client cannot learn of a topic
-    that it may not describe, neither by name nor by id."""
-    names = {outcome if isinstance(outcome, str) else name for name, _, outcome in resolved}
-    known = {name for name in names if name is not None}
-    if may_on_cluster(context, AclOperation.DELETE, logs_denied=False):
-        described: Collection[str] = known
-        deleted: Collection[str] = known
-    else:
-        described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, known)
-        deleted = authorized(context, AclOperation.DELETE, ResourceType.TOPIC, known)
-    denied = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    for name, topic_id, outcome in resolved:
-        if isinstance(outcome, KafkaError):
-            hides = outcome.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and name not in described
-            yield name, topic_id, denied if hides else outcome
-        elif outcome in deleted:
-            yield name, topic_id, outcome
-        elif name is None:  # requested by its id
-            yield outcome if outcome in described else None, topic_id, denied
-        else:
-            yield name, ZERO_UUID, denied
-
-
-def _resolve(image: Image, wanted: list[tuple[str | None, bytes]]) -> list[Resolved]:
+def _resolve(context: Context, wanted: list[tuple[str | None, bytes]]) -> list[Resolved]:
     """Returns (name, id, topic to delete or the error) for each different requested topic, as
-    ControllerApis.deleteTopics does. The name is None if the topic was requested by its id."""
+    ControllerApis.deleteTopics does. The name is None if the topic was requested by its id. The client cannot learn of
+    a topic that it may not describe: neither that it exists, nor its name, nor its id."""
+    image = context.broker.metadata.image
     answers: list[Resolved] = []
     names: dict[str, bool] = {}  # True: requested more than once
     ids: dict[bytes, bool] = {}
@@ -109,13 +86,19 @@ def _resolve(image: Image, wanted: list[tuple[str | None, bytes]]) -> list[Resol
             answers.append((None, topic_id, KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_ID_MESSAGE)))
         else:
             by_id[topic_id] = topic.name
-    for name, twice in names.items():
+    once = [name for name, twice in names.items() if not twice]
+    described, deleted = _allowed(context, {*once, *by_id.values()})
+    denied = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    for topic_id, name in list(by_id.items()):
+        if name not in deleted:
+            answers.append((name if name in described else None, topic_id, denied))
+            del by_id[topic_id]
+    for name in once:
         topic = image.topics.get(name)
-        if twice:
-            continue
-        if topic is None:
-            unknown = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_MESSAGE)
-            answers.append((name, ZERO_UUID, unknown))
+        if topic is None and name in described:
+            answers.append((name, ZERO_UUID, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_MESSAGE)))
+        elif topic is None or name not in deleted:
+            answers.append((name, ZERO_UUID, denied))
         elif topic.topic_id in by_id or ids.get(topic.topic_id):
             by_id.pop(topic.topic_id, None)
             reason = "The provided topic name maps to an ID that was already supplied."
@@ -123,6 +106,14 @@ def _resolve(image: Image, wanted: list[tuple[str | None, bytes]]) -> list[Resol
         else:
             by_id[topic.topic_id] = name
     return answers + [(None if topic_id in ids else name, topic_id, name) for topic_id, name in by_id.items()]
+
+
+def _allowed(context: Context, names: Collection[str]) -> tuple[Collection[str], Collection[str]]:
+    """Returns the topics that the client may describe, and those that it may delete."""
+    if may_on_cluster(context, AclOperation.DELETE, logs_denied=False):
+        return names, names
+    described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    return described, authorized(context, AclOperation.DELETE, ResourceType.TOPIC, names)
 
 
 def _deletion_disabled(version: int) -> KafkaError:

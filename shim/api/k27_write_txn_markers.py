@@ -8,7 +8,6 @@ v1 is flexible. v2 adds the transaction version (KIP-1228): its stricter epoch r
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
 from kafka_shim.protocol.messages.write_txn_markers_response import (
     WritableTxnMarkerPartitionResult,
@@ -19,6 +18,9 @@ from kafka_shim.protocol.messages.write_txn_markers_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
     from kafka_shim.broker import Broker
     from kafka_shim.context import Context
     from kafka_shim.outcome import Flush
@@ -28,7 +30,7 @@ NOBODY = -1
 REQUEST, RESPONSE = WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 
-def handle(context: Context, request: WriteTxnMarkersRequest) -> Outcome[WriteTxnMarkersResponse]:
+def handle(context: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse | Coroutine[Any, Any, Any]:
     for marker in request.markers:
         if NOBODY in (marker.producer_id, marker.producer_epoch) and any(
             topic.partition_indexes for topic in marker.topics
@@ -37,13 +39,34 @@ def handle(context: Context, request: WriteTxnMarkersRequest) -> Outcome[WriteTx
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a marker without producer id or epoch")
     # Results are by producer id: a later marker of the same id overwrites earlier ones per partition.
     codes: dict[int, dict[str, dict[int, ErrorCode]]] = {}
-    flushes: list[Flush] = []
+    flushes: list[tuple[dict[int, ErrorCode], int, Flush]] = []
     for marker in request.markers:
         for topic in marker.topics:
             for partition in topic.partition_indexes:
                 of_topic = codes.setdefault(marker.producer_id, {}).setdefault(topic.name, {})
-                of_topic[partition] = _write(context.broker, marker, topic.name, partition, flushes)
-    response = WriteTxnMarkersResponse(
+                of_topic[partition], flush = _write(context.broker, marker, topic.name, partition)
+                if flush is not None:
+                    flushes.append((of_topic, partition, flush))
+    return _after_flush(codes, flushes) if flushes else _response(codes)
+
+
+async def _after_flush(
+    codes: dict[int, dict[str, dict[int, ErrorCode]]], flushes: list[tuple[dict[int, ErrorCode], int, Flush]]
+) -> WriteTxnMarkersResponse:
+    """With `flush.messages` the response waits until the markers are on the disk. A partition whose fsync failed gets
+    an error; the others succeed."""
+    import asyncio
+
+    for of_topic, partition, flush in flushes:
+        try:
+            await asyncio.shield(asyncio.wrap_future(flush))
+        except OSError:
+            of_topic[partition] = ErrorCode.KAFKA_STORAGE_ERROR
+    return _response(codes)
+
+
+def _response(codes: dict[int, dict[str, dict[int, ErrorCode]]]) -> WriteTxnMarkersResponse:
+    return WriteTxnMarkersResponse(
         markers=[
             WritableTxnMarkerResult(
                 producer_id=producer_id,
@@ -61,17 +84,17 @@ def handle(context: Context, request: WriteTxnMarkersRequest) -> Outcome[WriteTx
             for producer_id, of_producer in codes.items()
         ]
     )
-    return Outcome(response, flushes)
 
 
-def _write(broker: Broker, marker: WritableTxnMarker, topic: str, partition: int, flushes: list[Flush]) -> ErrorCode:
+def _write(broker: Broker, marker: WritableTxnMarker, topic: str, partition: int) -> tuple[ErrorCode, Flush | None]:
+    """Returns the partition's error code, and the fsync that its marker waits for."""
     now_ms = broker.clock.now_ms()
     producer = marker.producer_id, marker.producer_epoch
     log = broker.logs.find(topic, partition)
     if log is None:
         error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{partition} is not here, or offline")
         broker.transactions.explanations.refused("WriteTxnMarkers", None, error, now_ms, producer)
-        return error.code
+        return error.code, None
     try:
         appended = log.append_marker(
             marker.producer_id,
@@ -83,7 +106,5 @@ def _write(broker: Broker, marker: WritableTxnMarker, topic: str, partition: int
         )
     except KafkaError as error:
         broker.transactions.explanations.refused("WriteTxnMarkers", None, error, now_ms, producer)
-        return error.code
-    if appended.flushed is not None:
-        flushes.append(appended.flushed)
-    return ErrorCode.NONE
+        return error.code, None
+    return ErrorCode.NONE, appended.flushed

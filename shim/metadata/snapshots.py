@@ -19,10 +19,11 @@ from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
 from kafka_shim.protocol.records.partition_record import PartitionRecord
 from kafka_shim.protocol.records.producer_ids_record import ProducerIdsRecord
 from kafka_shim.protocol.records.topic_record import TopicRecord
+from kafka_shim.scheduler import Scheduler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from concurrent.futures import Future
     from typing import Any
 
@@ -48,10 +49,17 @@ class SnapshotGenerator:
         self._clock = clock
         self._last_ms = clock.now_ms()
         self._writer: threading.Thread | None = None
+        self._scheduler = Scheduler(clock)
 
     def committed(self, image: Image, now_ms: int) -> None:
         """Start a snapshot if one is due. Called after records were appended and applied, outside a metadata
-        transaction."""
+        transaction. Logs every error, because what follows from those records must be done."""
+        try:
+            self._start_if_due(image, now_ms)
+        except Exception:
+            logger.exception("no metadata snapshot at offset %d, the next one will do", image.last_offset + 1)
+
+    def _start_if_due(self, image: Image, now_ms: int) -> None:
         if self._writer is not None:
             if self._writer.is_alive():
                 return
@@ -60,8 +68,29 @@ class SnapshotGenerator:
         size_bytes = self._log.bytes_after_snapshot
         if size_bytes >= self._config.metadata_log_max_record_bytes_between_snapshots:
             self._start(image, now_ms, f"{size_bytes} bytes of records were appended")
-        elif interval_ms > 0 and now_ms - self._last_ms >= interval_ms:
+        elif size_bytes > 0 and interval_ms > 0 and now_ms - self._last_ms >= interval_ms:
             self._start(image, now_ms, f"{interval_ms} ms went by")
+
+    def run_periodically(self, image: Image, may_start: Callable[[], bool]) -> None:
+        """Start a snapshot of new records too if nothing is committed for `metadata.log.max.snapshot.interval.ms`.
+        (Kafka looks at each commit, and commits a record twice a second.) `may_start` returns False in a metadata
+        transaction."""
+        interval_ms = self._config.metadata_log_max_snapshot_interval_ms
+        if interval_ms <= 0:
+            return
+
+        def look() -> None:
+            now_ms = self._clock.now_ms()
+            if may_start():
+                self.committed(image, now_ms)
+            left_ms = self._last_ms + interval_ms - now_ms
+            self._scheduler.after("snapshot", left_ms if 0 < left_ms <= interval_ms else interval_ms, look)
+
+        self._scheduler.after("snapshot", interval_ms, look)
+
+    def cancel(self) -> None:
+        """Stop the timer."""
+        self._scheduler.stop()
 
     def stop(self, now_ms: int) -> None:
         """Wait for a snapshot that is being written."""

@@ -155,6 +155,7 @@ class MetadataStore:
             if self.broker_epoch >= 0:
                 self.commit(departure_records(self.node_id, self.broker_epoch))
             self._log.flush()
+            self._snapshots.cancel()
             self.await_snapshot()
         except (KafkaError, OSError) as err:
             logger.warning("the end of this life cannot be recorded: %s", err)
@@ -179,11 +180,7 @@ class MetadataStore:
         self.image.last_epoch = self._log.epoch
         self.image.last_timestamp_ms = now_ms
         if not self._replayer.in_transaction:
-            try:
-                self._snapshots.committed(self.image, now_ms)
-            except Exception:
-                # The records are written and applied: what follows from them must be done.
-                logger.exception("no metadata snapshot at offset %d, the next one will do", self.image.last_offset + 1)
+            self._snapshots.committed(self.image, now_ms)
         return self._log.flushing
 
     def upgrade_kraft_version(self) -> None:
@@ -201,6 +198,10 @@ class MetadataStore:
         )
         self._log.upgrade_kraft_version(voter, self._clock.now_ms())
         self.commit([NoOpRecord()])
+
+    def run_periodically(self) -> None:
+        """Start the timer of snapshots. With the real clock it needs a running event loop."""
+        self._snapshots.run_periodically(self.image, lambda: not self._replayer.in_transaction)
 
     def await_snapshot(self) -> None:
         """Block until no snapshot is being written."""
@@ -340,12 +341,8 @@ class MetadataStore:
 
     def ensure_internal_topic(self, name: str) -> Topic:
         """Return `__consumer_offsets` or `__transaction_state`. Its first use creates it with Kafka's options (50
-        partitions by default, compacted)."""
-        found = self.image.topics.get(name)
-        if found is not None:
-            return found
-        partitions, configs = topics.internal_options(self.config, name)
-        return self.create_topic(name, partitions, 1, configs)
+        partitions by default, compacted). The directories are created as those of `auto_create_topic`."""
+        return self.image.topics.get(name) or self.auto_create_topic(name)
 
     def create_partitions(
         self,

@@ -4,8 +4,10 @@ import pytest
 
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kafka_shim.tests.api.admin import create, delete, new_topic
 from kafka_shim.tests.produced import batch, fetch, produce
+from kafka_shim.tests.test_authorization import Recorder
 from kafka_shim.wire_client import Connection
 
 
@@ -34,6 +36,34 @@ def test_a_topic_by_name_and_id_at_once_stays(client):
 def test_a_name_twice_stays(client):
     create(client, new_topic("t"), new_topic("u"))
     assert sorted(delete(client, "t", "u", "t")) == [("t", ErrorCode.INVALID_REQUEST), ("u", 0)]
+
+
+ZERO = bytes(16)
+DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+SUPPLIED_TWICE = "The provided topic name maps to an ID that was already supplied."
+
+
+@pytest.mark.parametrize("denied", [{"DELETE"}, {"DESCRIBE", "DELETE"}, set()], ids=["shown", "hidden", "allowed"])
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_id_that_a_name_repeats_is_told_to_those_who_may_delete_it(broker, client, denied: set[str], times: int):
+    """It would tell others that the id is that topic's."""
+    topic_id = create(client, new_topic("t"))["t"].topic_id
+    topics = [DeleteTopicState(name="t")] + [DeleteTopicState(name=None, topic_id=topic_id)] * times
+    broker.state.authorizer = Recorder(
+        lambda operation, kind: operation.name in denied or (kind.name == "CLUSTER" and bool(denied))
+    )
+    try:
+        answer = client.request(DeleteTopicsRequest(topics=topics, timeout_ms=1000), 6)
+    finally:
+        broker.state.authorizer = None
+    told = [(one.name, one.topic_id, one.error_code, one.error_message) for one in answer.responses]
+    twice = [(None, topic_id, ErrorCode.INVALID_REQUEST, "Duplicate topic id.")] if times == 2 else []
+    if not denied:
+        assert told == [*twice, ("t", topic_id, ErrorCode.INVALID_REQUEST, SUPPLIED_TWICE)]
+    else:
+        name = None if "DESCRIBE" in denied else "t"
+        assert told == [*(twice or [(name, topic_id, DENIED, None)]), ("t", ZERO, DENIED, None)]
+    assert delete(client, "t") == [("t", 0)]
 
 
 def test_deletion_may_be_forbidden():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 
 from kafka_shim.metadata.features import METADATA_VERSION, record_version
 from kafka_shim.metadata.image import RESOURCE_TOPIC, Image
@@ -11,8 +12,10 @@ from kafka_shim.metadata.log import MetadataLog, read_records, snapshot_bytes
 from kafka_shim.metadata.replay import Replayer
 from kafka_shim.metadata.snapshots import image_records
 from kafka_shim.protocol.records.access_control_entry_record import AccessControlEntryRecord
+from kafka_shim.protocol.records.begin_transaction_record import BeginTransactionRecord
 from kafka_shim.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
 from kafka_shim.protocol.records.config_record import ConfigRecord
+from kafka_shim.protocol.records.end_transaction_record import EndTransactionRecord
 from kafka_shim.protocol.records.user_scram_credential_record import UserScramCredentialRecord
 from kafka_shim.tests.metadata.opened import Opened, opened
 from kafka_shim.tests.metadata.test_store import facts
@@ -92,6 +95,65 @@ def test_a_snapshot_is_made_when_enough_time_went_by(tmp_path):
     broker.store.create_topic("two")
     broker.stop()
     assert len(checkpoints(tmp_path)) == 1
+
+
+def test_a_snapshot_is_made_when_time_goes_by_without_a_commit(tmp_path):
+    broker = Opened(tmp_path, metadata_log_max_snapshot_interval_ms=1000).start()
+    broker.store.run_periodically()
+    broker.store.create_topic("one")
+    broker.clock.advance(999)
+    broker.store.await_snapshot()
+    assert checkpoints(tmp_path) == []
+    broker.clock.advance(1)
+    broker.store.await_snapshot()
+    assert [int(name[:20]) for name in checkpoints(tmp_path)] == [broker.store.next_offset]
+    (path,) = (tmp_path / "__cluster_metadata-0").glob("*.checkpoint")
+    path.write_bytes(b"the next start would not need another")
+    broker.clock.advance(100_000)
+    broker.store.await_snapshot()
+    assert path.read_bytes() == b"the next start would not need another", "nothing new was committed"
+    broker.store.create_topic("two")
+    broker.store.await_snapshot()
+    broker.store.create_topic("three")
+    broker.clock.advance(1000)
+    broker.store.await_snapshot()
+    assert int(checkpoints(tmp_path)[-1][:20]) == broker.store.next_offset
+    broker.stop()
+
+
+def test_no_snapshot_is_made_by_the_timer_within_a_metadata_transaction(tmp_path):
+    broker = Opened(tmp_path, metadata_log_max_snapshot_interval_ms=1000).start()
+    broker.store.run_periodically()
+    broker.store.commit([BeginTransactionRecord(name="test")])
+    broker.clock.advance(1000)
+    broker.store.await_snapshot()
+    assert checkpoints(tmp_path) == []
+    broker.store.commit([EndTransactionRecord()])
+    broker.store.await_snapshot()
+    assert len(checkpoints(tmp_path)) == 1
+    broker.stop()
+
+
+def test_a_commit_whose_snapshot_cannot_start_is_done_all_the_same(tmp_path, monkeypatch, caplog):
+    """Its records are on the disk: a topic without its logs, or an answer with an error, would be a lie."""
+    broker = Opened(tmp_path, metadata_log_max_record_bytes_between_snapshots=100).start()
+    broker.store.await_snapshot()
+    count = len(checkpoints(tmp_path))
+
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        broker.store.create_topic("t")
+    assert "the next one will do" in caplog.text
+    assert broker.logs.find("t", 0) is not None
+    assert len(checkpoints(tmp_path)) == count
+    broker.store.create_topic("u", 3, 1)
+    broker.stop()
+    assert len(checkpoints(tmp_path)) == count + 1
+    with opened(tmp_path) as store:
+        assert {"t", "u"} <= store.image.topics.keys()
 
 
 def test_old_segments_and_snapshots_go_and_the_rest_is_enough(tmp_path):

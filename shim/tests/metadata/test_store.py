@@ -430,19 +430,22 @@ def test_what_was_committed_is_on_the_disk_after_waiting(tmp_path):
     broker.stop()
 
 
-def test_an_auto_created_topic_gets_its_directories_in_slices_after_the_answer(tmp_path):
-    """A Metadata request that creates a topic of many partitions must not hold up all other clients."""
-    with opened(tmp_path, num_partitions=300) as store:
+@pytest.mark.parametrize("name", ["t", GROUP_METADATA_TOPIC])
+def test_an_auto_created_topic_gets_its_directories_in_slices_after_the_answer(tmp_path, name):
+    """A request that creates many partitions, such as Metadata or FindCoordinator, must not hold up all other
+    clients."""
+    with opened(tmp_path, num_partitions=300, offsets_topic_num_partitions=300) as store:
 
         async def check():
-            store.auto_create_topic("t")
-            assert not list(tmp_path.glob("t-*"))
+            create = store.auto_create_topic if name == "t" else store.ensure_internal_topic
+            create(name)
+            assert not list(tmp_path.glob(f"{name}-*"))
             (task,) = store._partition_logs.settling
             turns = 0
             while not task.done():
                 turns += 1
                 await asyncio.sleep(0)
             assert turns > 2
-            assert len(list(tmp_path.glob("t-*"))) == 300
+            assert len(list(tmp_path.glob(f"{name}-*"))) == 300
 
         asyncio.run(check())

@@ -12,6 +12,11 @@ import pytest
 from kafka_shim import Broker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kafka_shim.protocol.messages.write_txn_markers_request import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 from kafka_shim.tests.txn.raw import Client
 from kafka_shim.wire_client import Connection
 
@@ -71,6 +76,20 @@ def test_an_end_that_cannot_be_flushed_is_not_answered_as_done(broker: Broker, c
     assert client.init() == client.produce(12) == ErrorCode.NONE
     broker.faults.arm("log.before_fsync", "oserror", "EIO")
     assert client.end(5) == ErrorCode.NOT_COORDINATOR
+
+
+def test_markers_that_cannot_be_flushed_fail_their_own_partition(broker: Broker, client: Client) -> None:
+    """Kafka answers WriteTxnMarkers by partition."""
+    broker.call(broker.state.metadata.create_topic, "u", 1, 1)
+    path = f"{broker.state.logs.get('u', 0).directory}/00000000000000000000.log"
+    topics = [WritableTxnMarkerTopic(name=name, partition_indexes=[0]) for name in ("t", "u")]
+    marker = WritableTxnMarker(producer_id=7, producer_epoch=0, transaction_result=False, topics=topics)
+    broker.faults.arm("log.before_fsync", "oserror", "EIO", where={"path": path})
+    answer = client.connection.request(WriteTxnMarkersRequest(markers=[marker]), 1)
+    broker.faults.disarm()
+    codes = {topic.name: topic.partitions[0].error_code for topic in answer.markers[0].topics}
+    assert codes == {"t": ErrorCode.NONE, "u": ErrorCode.KAFKA_STORAGE_ERROR}
+    assert "t-0" not in unflushed(broker)
 
 
 def test_answers_that_meet_wait_each_for_its_own_fsync(broker: Broker, client: Client) -> None:
