@@ -12,6 +12,7 @@ import logging
 import threading
 from concurrent.futures import CancelledError
 
+from kafka_shim.cext.batch import BatchError
 from kafka_shim.metadata.features import DIRECTORIES, METADATA_VERSION, record_version
 from kafka_shim.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
 from kafka_shim.protocol.records.config_record import ConfigRecord
@@ -131,7 +132,7 @@ class SnapshotGenerator:
         config = self._config
         try:
             self._log.prune(config.metadata_max_retention_bytes, config.metadata_max_retention_ms, now_ms)
-        except OSError as err:
+        except (OSError, BatchError) as err:  # BatchError: an old snapshot is damaged
             logger.warning("old metadata snapshots stay until the next one: %s", err)
 
 

@@ -108,10 +108,10 @@ def test_a_snapshot_is_made_when_time_goes_by_without_a_commit(tmp_path):
     broker.store.await_snapshot()
     assert [int(name[:20]) for name in checkpoints(tmp_path)] == [broker.store.next_offset]
     (path,) = (tmp_path / "__cluster_metadata-0").glob("*.checkpoint")
-    path.write_bytes(b"the next start would not need another")
+    written = path.stat().st_ino
     broker.clock.advance(100_000)
     broker.store.await_snapshot()
-    assert path.read_bytes() == b"the next start would not need another", "nothing new was committed"
+    assert (len(checkpoints(tmp_path)), path.stat().st_ino) == (1, written), "nothing new was committed"
     broker.store.create_topic("two")
     broker.store.await_snapshot()
     broker.store.create_topic("three")
@@ -152,6 +152,20 @@ def test_a_commit_whose_snapshot_cannot_start_is_done_all_the_same(tmp_path, mon
     broker.store.create_topic("u", 3, 1)
     broker.stop()
     assert len(checkpoints(tmp_path)) == count + 1
+    with opened(tmp_path) as store:
+        assert {"t", "u"} <= store.image.topics.keys()
+
+
+def test_an_old_snapshot_that_is_damaged_hinders_nothing(tmp_path):
+    broker = Opened(tmp_path, metadata_log_max_record_bytes_between_snapshots=100).start()
+    broker.store.await_snapshot()
+    (path,) = (tmp_path / "__cluster_metadata-0").glob("*.checkpoint")
+    path.write_bytes(b"damaged" * 20)
+    broker.store.create_topic("t")
+    broker.store.await_snapshot()
+    broker.store.create_topic("u")
+    broker.stop()
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
     with opened(tmp_path) as store:
         assert {"t", "u"} <= store.image.topics.keys()
 
