@@ -156,3 +156,15 @@ def test_connection_that_the_last_descriptors_are_gone_for_is_refused_and_the_re
         assert produce(client, "t", 0, batch(b"a")).base_offset == 1
         with Connection(broker.bootstrap_servers, timeout_s=60) as another:
             assert fetch(another, "t", 0, 0).high_watermark == 2
+
+
+def test_each_of_many_connections_without_a_descriptor_is_refused(loop_factory) -> None:
+    """The spare descriptor is taken back after each: without it a client would wait for an answer in vain."""
+    with Broker(loop_factory=loop_factory, num_partitions=1) as broker:
+        with descriptors.none_left(1):
+            for _ in range(3):
+                (sock,) = flood(broker.bootstrap_servers, 1)
+                sock.settimeout(10)
+                with sock:
+                    assert sock.recv(1) == b""
+        assert broker.call(lambda: broker.state.metrics.connections_refused) == 3

@@ -314,6 +314,22 @@ def test_an_idle_connection_is_closed_and_one_that_waits_is_not():
             assert client.receive(1, 12)
 
 
+def test_the_idle_time_begins_with_the_answer_to_a_parked_request():
+    """Else a client would lose its connection the moment a long fetch is answered."""
+    with contextlib.ExitStack() as stack:
+        broker = stack.enter_context(Broker(connections_max_idle_ms=60_000, clock="virtual"))
+        client = stack.enter_context(Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S))
+        make_topic(client, "t")
+        client.send(fetch_request({("t", 0): 0}, max_wait_ms=200_000), 12)
+        until(broker, lambda: len(broker.state.parked))
+        broker.clock.advance("200s", silent=True)
+        assert client.receive(1, 12)
+        broker.clock.advance("55s", silent=True)
+        assert broker.call(lambda: broker.state.metrics.connections_closed) == 0
+        broker.clock.advance("90s", silent=True)
+        until(broker, lambda: broker.state.metrics.connections_closed == 1)
+
+
 def test_an_idle_client_that_never_reads_is_let_go_with_its_answers():
     with contextlib.ExitStack() as stack:
         broker = stack.enter_context(Broker(connections_max_idle_ms=60_000, clock="virtual"))

@@ -473,6 +473,28 @@ def test_sync_without_a_descriptor_concerns_its_own_request_alone(
     assert not caplog.records
 
 
+def test_a_closed_segment_whose_sync_had_no_descriptor_is_synced_by_the_next_one(
+    make_disk: Callable[..., Disk],
+) -> None:
+    """The recovery point passes it then: after a power cut nobody would look at it."""
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    first = log.active.path(".log")
+    synced: list[str] = []
+    disk.faults.arm("log.before_fsync", "oserror", "EMFILE", where={"path": first})
+    log.roll(NOW_MS)
+    put(log, b"b")
+    disk.logs.services.flusher.run(lambda: None)
+    disk.logs.services.flusher.stop()
+    assert (log.recovery_point, log.is_offline) == (0, False)
+    disk.faults.arm("log.before_fsync", lambda path: synced.append(path))  # noqa: PLW0108  (called by keyword)
+    log.roll(NOW_MS)
+    disk.logs.services.flusher.stop()
+    assert log.recovery_point == 2
+    assert first in synced
+
+
 def test_process_out_of_descriptors_keeps_its_partitions(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk()
     log = disk.open()

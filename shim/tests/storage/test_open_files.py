@@ -70,6 +70,25 @@ def test_index_that_is_searched_holds_no_descriptor(closed_segments: Disk) -> No
     assert len(mappings_of(closed_segments.path)) >= 1
 
 
+def test_a_slow_reader_of_a_deleted_segment_leaves_the_bound_to_the_others(closed_segments: Disk) -> None:
+    """Its file cannot be closed: it is gone from the directory. The others make room all the same."""
+    log = closed_segments.open()
+    files = closed_segments.logs.services.files
+    files.limit = 4
+    reader = log.read(0, 200_000, copy_bytes=0).records
+    slow = log.segments[0]
+    log.release_before(log.segments[1].base_offset, NOW_MS)
+    assert log.segments[0] is not slow
+    assert len(records(log)) == log.log_end_offset - log.log_start_offset
+    assert len(files) <= files.limit
+    assert len(descriptors_in(closed_segments.path)) <= files.limit
+    (part,) = reader
+    assert len(part.read(0, part.size_bytes)) == part.size_bytes
+    before = len(files)
+    del part, reader
+    assert len(files) == before - 1, "it is closed when nobody reads it"
+
+
 def test_retention_opens_nothing_for_good(closed_segments: Disk) -> None:
     closed_segments.open()
     closed_segments.logs.retain(NOW_MS)

@@ -97,7 +97,7 @@ def test_tail_torn_at_every_byte_is_cut_at_its_first_bad_batch(make_disk: Callab
     end(log, 2, 0, commit=False)
     ends.append(log.size_bytes)
     disk.crash()
-    whole = disk.partition.with_name("whole")
+    whole = disk.path.with_name("whole")
     shutil.copytree(disk.partition, whole)
     for size in range(ends[2], ends[-1] + 1):
         shutil.rmtree(disk.partition)
