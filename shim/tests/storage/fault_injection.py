@@ -89,7 +89,7 @@ class Injector:
                 if hasattr(module, name):
                     patch(module, name, lambda original, name=name: self._of_c(name, original))
         # In the caller's turn: the n-th call must be the same one in every run.
-        patch(Flusher, "_put", lambda _: lambda flusher, task: flusher._run([task]))
+        patch(Flusher, "_put", lambda _: lambda flusher, task: (flusher._clock.begin_work(), flusher._run([task])))
         try:
             yield
         finally:
@@ -99,7 +99,7 @@ class Injector:
     def _of_storage(self, name: str, original: Any) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
             where = sys._getframe(1).f_globals.get("__name__", "")
-            if where.startswith("kafka_shim.storage") and self.reach(name, where):
+            if where.startswith(("kafka_shim.storage", "kafka_shim.metadata")) and self.reach(name, where):
                 fd, data, *rest = args
                 return original(fd, bytes(data)[: len(data) // 2], *rest)
             return original(*args, **kwargs)
