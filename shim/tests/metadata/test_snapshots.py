@@ -150,8 +150,9 @@ def test_a_commit_whose_snapshot_cannot_start_is_done_all_the_same(tmp_path, mon
     assert broker.logs.find("t", 0) is not None
     assert len(checkpoints(tmp_path)) == count
     broker.store.create_topic("u", 3, 1)
-    broker.stop()
+    broker.store.await_snapshot()
     assert len(checkpoints(tmp_path)) == count + 1
+    broker.stop()
     with opened(tmp_path) as store:
         assert {"t", "u"} <= store.image.topics.keys()
 
@@ -219,5 +220,6 @@ def test_a_snapshot_that_a_full_disk_refuses_is_made_later(tmp_path, monkeypatch
     assert "the next one will do" in caplog.text
     monkeypatch.setattr(MetadataLog, "write_snapshot", replace)
     broker.store.create_topic("more")
-    broker.stop()
+    broker.store.await_snapshot()
     assert len(checkpoints(tmp_path)) == 1
+    broker.stop()
