@@ -37,7 +37,7 @@ BUDGET_S = 25.0
 ALL_S = 600.0
 RESULTS = HOME / "results.jsonl"
 RECORDED = Path(__file__).with_name("recorded.jsonl")
-SAMPLE = 8
+SAMPLE = 5
 NICE = 10
 
 

@@ -16,6 +16,8 @@ FILES = {
     "cext/tests/": "tests",
     "shim/protocol/messages/": "generated field tables; a test regenerates and compares them",
     "shim/protocol/records/": "generated field tables; a test regenerates and compares them",
+    "shim/protocol/api_keys.py": "generated; a test regenerates and compares it",
+    "shim/protocol/record_types.py": "generated; a test regenerates and compares it",
     "shim/config/generated_rows.py": "generated; a test regenerates and compares it",
     "shim/protocol/transcribe.py": "the generator: not part of a broker, and what it writes is compared",
     "shim/config/transcribe.py": "the generator: not part of a broker, and what it writes is compared",

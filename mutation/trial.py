@@ -26,6 +26,8 @@ TIMES_SLOWER = 4
 WALL_S = 60
 TEST_TIMEOUT_S = 25
 FIRST_FILES = 3
+# pytest's exit statuses for a file that is not there, and for no test of those that were chosen.
+NO_TESTS = (4, 5)
 YEAR_S = 365 * 86400
 
 KILLED, SURVIVED, UNTESTED, TIMED_OUT, NOT_BUILT = "killed", "survived", "no test", "timed out", "not buildable"
@@ -176,6 +178,8 @@ def _judge(trial: Trial, tree: Tree, status: int, output: str) -> None:
         trial.outcome, trial.killer, trial.reason = KILLED, told["test"], told["reason"]
     elif status == 0:
         trial.outcome = SURVIVED
+    elif status in NO_TESTS:
+        trial.outcome = UNTESTED
     elif status in (-signal.SIGKILL, -signal.SIGXCPU):
         trial.outcome = TIMED_OUT
     else:

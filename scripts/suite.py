@@ -121,6 +121,8 @@ def unit() -> list[Step]:
         pytest("unit", *UNIT_TREES, "-m", "not soak and not slow and not alone", is_traced=True),
         pytest("unit-slow", *UNIT_TREES, "-m", "slow and not soak and not alone"),
         Step("coverage of Python", floors),
+        pytest("mutation", "mutation/tests"),
+        Step("sampled mutants", [str(PYTHON), "-m", "mutation", "sample"]),
     ]
 
 

@@ -137,3 +137,5 @@ def test_a_trial_says_which_test_noticed_a_mutant_and_puts_the_file_back(tree: T
 def test_what_no_test_touches_is_said_so(tree: Tree) -> None:
     mutant = python_source.read(tree.path, "a.py")[0]
     assert trial.attempt(mutant, tree, LineMap(), 10.0).outcome == "no test"
+    assert trial.attempt(mutant, tree, LineMap(), 10.0, ["test_a.py::test_gone"]).outcome == "no test"
+    assert trial.attempt(mutant, tree, LineMap(), 10.0, ["test_gone.py::test_gone"]).outcome == "no test"

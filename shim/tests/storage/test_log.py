@@ -503,4 +503,4 @@ def test_the_earliest_offset_has_the_epoch_of_its_batch(log: PartitionLog) -> No
     put(log, b"b")
     assert (log.earliest().offset, log.earliest().leader_epoch) == (0, 4)
     log.delete_records_before(1)
-    assert (log.earliest().offset, log.earliest().leader_epoch) == (1, 4)
+    assert (log.earliest().offset, log.earliest().leader_epoch, log.earliest().timestamp_ms) == (1, 4, -1)
