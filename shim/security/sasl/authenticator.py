@@ -111,7 +111,7 @@ class Authenticator:
             return True
         if api_key == API_VERSIONS and state is State.INITIAL:
             return True
-        if state is State.BAD_MECHANISM:
+        if state is State.BAD_MECHANISM and api_key == SASL_AUTHENTICATE:
             return True
         raise DisconnectError(
             "a request before authentication: the client is configured for another security.protocol than "

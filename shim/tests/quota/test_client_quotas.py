@@ -135,7 +135,7 @@ def test_fetch_over_quota_gets_nothing_and_reads_the_same_later(broker: Broker, 
 
 def test_throttled_fetch_leaves_its_session_as_it_was(broker: Broker, client: Connection):
     make_topic(client, "t")
-    client.request(produce_request("t", 0, batch(b"x" * 9000)), 9)
+    client.request(produce_request("t", 0, batch(b"x" * 9000, timestamp_ms=broker.clock.now_ms())), 9)
     opened = client.request(fetch_request({("t", 0): 0}, session_epoch=0), 12)
     alter(client, entry(ANONYMOUS, consumer_byte_rate=100))
     throttled = client.request(fetch_request({("t", 0): 0}, session_id=opened.session_id, session_epoch=1), 12)

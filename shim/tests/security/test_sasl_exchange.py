@@ -285,6 +285,16 @@ def test_a_session_ends_unless_its_client_authenticates_again():
             assert closed(late)
 
 
+def test_a_change_of_mechanism_does_not_prolong_a_session():
+    options = OPTIONS | {"listener.name.sasl_plaintext.plain.connections.max.reauth.ms": "10000"}
+    with Broker(listen=LISTENERS, clock="virtual", **options) as broker, Connection(sasl_address(broker)) as client:
+        log_in_plain(client, "alice", "alice-secret")
+        broker.clock.advance("11s")
+        assert handshake(client, "SCRAM-SHA-256").error_code == 0
+        client.send(MetadataRequest(topics=[]), 12)
+        assert closed(client)
+
+
 # --- administration
 
 
