@@ -1,7 +1,7 @@
 """Connections of named users, and ACLs, on an Apache Kafka and on a shim, for tests that compare them.
 
-Kafka's clients authenticate by SASL PLAIN. Its own listener for controllers is unauthenticated, and its user is a super
-user. On the shim the test names the principal of a connection itself.
+Users authenticate by SASL PLAIN. Another listener is unauthenticated, for the broker itself, and its user is a super
+user.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kafka_shim.errors import ErrorCode
 from kafka_shim.targets import Target, requests
 from kafka_shim.targets.base import free_ports
 from kafka_shim.targets.kafka_native import KafkaNative
-from kafka_shim.targets.shim_embedded import ShimEmbedded
+from kafka_shim.targets.shim_process import ShimProcess
 from kafka_shim.wire_client import Connection, WireClientError, check
 
 TYPE_CHECKING = False
@@ -113,29 +113,20 @@ class Secured:
         self.target.close()
 
 
-class SecuredKafka(Secured):
-    """Apache Kafka. Users are at a listener of their own, with SASL PLAIN."""
+PASSWORDS = " ".join(f'user_{user}="{user}"' for user in USERS)
+PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SASL = {
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{PLAIN_MODULE} required {PASSWORDS};",
+}
 
-    def __init__(self, settings: Mapping[str, str], data_dir: Path | None = None) -> None:
-        kafka = KafkaNative(settings={**SETTINGS, **settings}, data_dir=data_dir)
-        port, controller_port, users_port = free_ports(3)
-        kafka.bootstrap, kafka.controller_port = f"127.0.0.1:{port}", controller_port
-        self.address = f"127.0.0.1:{users_port}"
-        listeners = f"PLAINTEXT://{kafka.bootstrap},SASL_PLAINTEXT://{self.address}"
-        passwords = " ".join(f'user_{user}="{user}"' for user in USERS)
-        module = "org.apache.kafka.common.security.plain.PlainLoginModule"
-        kafka.settings.update(
-            {
-                "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller_port}",
-                "advertised.listeners": listeners,
-                "listener.security.protocol.map": (
-                    "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT"
-                ),
-                "sasl.enabled.mechanisms": "PLAIN",
-                "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{module} required {passwords};",
-            }
-        )
-        super().__init__(kafka)
+
+class _WithUsers(Secured):
+    """A broker whose users are at a listener of their own, with SASL PLAIN."""
+
+    def __init__(self, target: Target, address: str) -> None:
+        super().__init__(target)
+        self.address = address
 
     def connect(self, user: str) -> Connection:
         connection = Connection(self.address, timeout_s=30)
@@ -145,23 +136,31 @@ class SecuredKafka(Secured):
         return connection
 
 
-class SecuredShim(Secured):
-    """The shim in this process. The principal of a connection is set from inside."""
+class SecuredKafka(_WithUsers):
+    """Apache Kafka."""
 
     def __init__(self, settings: Mapping[str, str], data_dir: Path | None = None) -> None:
-        super().__init__(ShimEmbedded(settings={**SETTINGS, **settings}, data_dir=data_dir))
+        kafka = KafkaNative(settings={**SETTINGS, **settings, **SASL}, data_dir=data_dir)
+        port, controller_port, users_port = free_ports(3)
+        kafka.bootstrap, kafka.controller_port = f"127.0.0.1:{port}", controller_port
+        listeners = f"PLAINTEXT://{kafka.bootstrap},SASL_PLAINTEXT://127.0.0.1:{users_port}"
+        kafka.settings.update(
+            {
+                "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller_port}",
+                "advertised.listeners": listeners,
+                "listener.security.protocol.map": (
+                    "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT"
+                ),
+            }
+        )
+        super().__init__(kafka, f"127.0.0.1:{users_port}")
 
-    def connect(self, user: str) -> Connection:
-        connection = Connection(self.target.bootstrap, timeout_s=30)
-        connection.ranges()  # the broker has accepted it
-        port = connection._socket.getsockname()[1]
-        broker = self.target.broker  # type: ignore[attr-defined]
 
-        def name_it() -> None:
-            (session,) = [
-                each.session for each in broker._server._registry.connections if each.session.peer_port == port
-            ]
-            session.principal = f"User:{user}"
+class SecuredShim(_WithUsers):
+    """The shim."""
 
-        broker.call(name_it)
-        return connection
+    def __init__(self, settings: Mapping[str, str], data_dir: Path | None = None) -> None:
+        shim = ShimProcess(settings={**SETTINGS, **settings, **SASL}, data_dir=data_dir)
+        port, users_port = free_ports(2)
+        shim.bootstrap = f"PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{users_port}"
+        super().__init__(shim, f"127.0.0.1:{users_port}")
