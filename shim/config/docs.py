@@ -61,7 +61,7 @@ DOCS = {
     # --- data directories
     "log.dir": "The data directory, where log.dirs is not set.",
     "log.dirs": "The data directories; new partitions go to the one with the fewest.",
-    "metadata.log.dir": "Which of log.dirs holds the metadata log; unset, the first.",
+    "metadata.log.dir": "The directory of the metadata log, in log.dirs or outside; unset, the first of log.dirs.",
     "log.flush.offset.checkpoint.interval.ms": "How often recovery points are written.",
     "log.retention.check.interval.ms": "How often retention looks for segments to delete.",
     "log.initial.task.delay.ms": "How long after the start the periodic tasks of the logs begin.",

@@ -30,19 +30,27 @@ class LogDirs:
         # The usable directories, and the paths of those that failed at this start.
         self.live: list[DataDir] = [DataDir(path) for path in config.log_dirs]
         self.failed: list[str] = []
+        # The directory of the metadata log where it is none of `log.dirs`: it holds no other partition.
+        path = self._metadata_path()
+        self._apart = None if any(one.path == path for one in self.live) else DataDir(path)
+
+    @property
+    def every(self) -> list[DataDir]:
+        """The usable directories, with that of the metadata log."""
+        return self.live if self._apart is None else [*self.live, self._apart]
 
     def open(self, cluster_id: str | None = None) -> str:
-        """Lock every directory of `log.dirs` and read its `meta.properties`; an empty directory gets one with
-        `cluster_id` (default: random). Returns the cluster id. An unusable directory is moved to `failed`, as in Kafka.
-        Raises StorageError if the directory of the metadata log is unusable, or if a directory is in use by another
-        process or belongs to another cluster or node."""
+        """Lock every directory of `log.dirs`, and `metadata.log.dir`, and read its `meta.properties`; an empty
+        directory gets one with `cluster_id` (default: random). Returns the cluster id. An unusable directory is
+        moved to `failed`, as in Kafka. Raises StorageError if the directory of the metadata log is unusable, or
+        if a directory is in use by another process or belongs to another cluster or node."""
         locked = []
         try:
-            for data_dir in list(self.live):
+            for data_dir in list(self.every):
                 if self.usable_after(data_dir, data_dir.lock):
                     locked.append(data_dir)  # noqa: PERF401 the locked ones must be known if one raises
             found = self._load_identity(cluster_id)
-            for data_dir in list(self.live):
+            for data_dir in list(self.every):
                 self.usable_after(data_dir, data_dir.read_state)
         except BaseException:
             for data_dir in locked:
@@ -71,13 +79,13 @@ class LogDirs:
         return True
 
     def _load_identity(self, wanted: str | None) -> str:
-        for data_dir in list(self.live):
+        for data_dir in list(self.every):
             self.usable_after(data_dir, data_dir.read_meta)
-        for data_dir in list(self.live):
+        for data_dir in list(self.every):
             # Before anything is written: a folder that is not Kafka's refuses the start.
-            if self.usable_after(data_dir, data_dir.check_identity):
+            if self.usable_after(data_dir, data_dir.check_identity) and data_dir is not self._apart:
                 self.usable_after(data_dir, data_dir.scan)
-        metas = [(data_dir, data_dir.meta) for data_dir in self.live]
+        metas = [(data_dir, data_dir.meta) for data_dir in self.every]
         found = {meta["cluster.id"]: data_dir for data_dir, meta in metas if "cluster.id" in meta}
         if len(found) > 1:
             raise StorageError(
@@ -106,15 +114,11 @@ class LogDirs:
     def metadata_dir(self) -> DataDir:
         """The directory of the metadata log: `metadata.log.dir`, or the first of `log.dirs`."""
         path = self._metadata_path()
-        return next(data_dir for data_dir in self.live if data_dir.path == path)
+        return next(data_dir for data_dir in self.every if data_dir.path == path)
 
     def _metadata_path(self) -> str:
         config = self._config
-        paths = [os.path.abspath(path) for path in config.log_dirs]
-        path = paths[0] if config.metadata_log_dir is None else os.path.abspath(config.metadata_log_dir)
-        if path not in paths:
-            raise StorageError(f"metadata.log.dir {config.metadata_log_dir} is not one of log.dirs")
-        return path
+        return os.path.abspath(config.log_dirs[0] if config.metadata_log_dir is None else config.metadata_log_dir)
 
 
 class DirStatus:

@@ -303,7 +303,7 @@ class Logs:
                         data_dir.mark_clean(self.broker_epoch)
             except OSError as err:
                 logger.warning("%s cannot be marked as cleanly stopped: %s", data_dir.path, err)
-        for data_dir in self.dirs:
+        for data_dir in self.log_dirs.every:
             data_dir.unlock()
 
     # --- describe

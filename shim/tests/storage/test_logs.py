@@ -143,6 +143,32 @@ def test_start_needs_the_directory_of_the_metadata_log(tmp_path: Path) -> None:
     logs.stop()
 
 
+def test_the_metadata_log_can_be_outside_of_log_dirs(tmp_path: Path) -> None:
+    def opened(metadata_log_dir: Path) -> Logs:
+        config = BrokerConfig(log_dirs=(str(tmp_path / "data"),), metadata_log_dir=str(metadata_log_dir))
+        return Logs(config, VirtualClock(NOW_MS), Faults())
+
+    logs = opened(tmp_path / "metadata")
+    cluster_id = logs.open_dirs()
+    logs.open_metadata_log()
+    assert (tmp_path / "metadata" / "__cluster_metadata-0").is_dir()
+    assert not (tmp_path / "data" / "__cluster_metadata-0").exists()
+    assert [data_dir.path for data_dir in logs.dirs] == [str(tmp_path / "data")]
+    with pytest.raises(StorageError, match="in use"):
+        opened(tmp_path / "metadata").open_dirs()
+    logs.stop()
+    again = opened(tmp_path / "metadata")
+    assert again.open_dirs() == cluster_id
+    again.stop()
+    # Its identity counts: the directory of another cluster is refused.
+    other = opened(tmp_path / "other")
+    meta = (tmp_path / "data" / "meta.properties").read_text()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "meta.properties").write_text(meta.replace(cluster_id, "AAAAAAAAAAAAAAAAAAAAAA"))
+    with pytest.raises(StorageError, match="different clusters"):
+        other.open_dirs()
+
+
 def test_partitions_go_to_the_emptiest_directory_and_are_found_again(tmp_path: Path) -> None:
     paths = [tmp_path / "a", tmp_path / "b", tmp_path / "c"]
     logs, config = make_logs(*paths)
