@@ -5,8 +5,6 @@ import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -127,44 +125,46 @@ final class ShimNode {
     }
 
     /** The test's own properties, as one process that is broker and controller takes them. */
-    private Properties properties() throws IOException {
+    private Properties properties() {
         Properties properties = new Properties();
         for (Map.Entry<String, Object> entry : config.originals().entrySet()) {
             properties.setProperty(entry.getKey(), text(entry.getValue()));
         }
         int nodeId = config.nodeId();
         properties.setProperty("process.roles", "broker,controller");
-        properties.setProperty("controller.quorum.voters", nodeId + "@localhost:" + freePort());
+        properties.setProperty("controller.quorum.voters", nodeId + "@localhost:9093");
         properties.remove("controller.quorum.bootstrap.servers");
         properties.remove("metadata.log.dir");
-        for (String option : List.of("listeners", "advertised.listeners")) {
-            if (properties.containsKey(option)) {
-                properties.setProperty(option, withPorts(properties.getProperty(option)));
+        properties.setProperty("listeners", withPorts(properties.getProperty("listeners"), true));
+        if (properties.containsKey("advertised.listeners")) {
+            String advertised = withPorts(properties.getProperty("advertised.listeners"), false);
+            if (advertised.isEmpty()) {
+                properties.remove("advertised.listeners");
+            } else {
+                properties.setProperty("advertised.listeners", advertised);
             }
         }
         return properties;
     }
 
-    private String withPorts(String listeners) throws IOException {
+    /**
+     * Puts the ports of the first start in the place of 0. At the first start a bound listener takes a free one, and an
+     * advertised one is left out, so that clients are told the address that they dialled.
+     */
+    private String withPorts(String listeners, boolean isBound) {
         List<String> entries = new ArrayList<>();
         for (String entry : listeners.split(",")) {
             String trimmed = entry.trim();
-            String name = trimmed.split("://")[0].toUpperCase(Locale.ROOT);
-            if (trimmed.endsWith(":0")) {
-                if (!ports.containsKey(name)) {
-                    ports.put(name, freePort());
-                }
-                trimmed = trimmed.substring(0, trimmed.length() - 1) + ports.get(name);
+            int port = port(trimmed.split("://")[0]);
+            if (!trimmed.endsWith(":0")) {
+                entries.add(trimmed);
+            } else if (port > 0) {
+                entries.add(trimmed.substring(0, trimmed.length() - 1) + port);
+            } else if (isBound) {
+                entries.add(trimmed);
             }
-            entries.add(trimmed);
         }
         return String.join(",", entries);
-    }
-
-    private static int freePort() throws IOException {
-        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.1"))) {
-            return socket.getLocalPort();
-        }
     }
 
     private static String text(Object value) {
