@@ -117,6 +117,5 @@ def test_the_committed_list_of_each_suite_can_be_read(suite: suites.Suite) -> No
 
 def test_the_sample_is_in_the_lists_and_passes_on_both() -> None:
     listed = {test: row for suite in suites.SUITES for test, row in outcome_list.read(suite.list_path).items()}
-    assert {test: (listed[test].shim, listed[test].kafka) for test in suites.sample() if test in listed} == {
-        test: ("passed", "passed") for test in suites.sample()
-    }
+    outcomes = {test: (listed[test].shim, listed[test].kafka) for test in suites.sample()}
+    assert outcomes == dict.fromkeys(suites.sample(), ("passed", "passed"))
