@@ -1,9 +1,9 @@
 """TLS between a socket's transport and a `Connection`: decrypts what arrives, encrypts what leaves.
 
 asyncio's own TLS transport reports the size of its buffers and its pauses in a way that loses the limits of
-`network_send`: a slow consumer could hold many megabytes (docs/adr, "TLS beneath the connection"). Here every encrypted
-byte goes straight to the socket's transport, whose limits then hold as they do without TLS. The primitives are those of
-the module `ssl`.
+`network_send`: a slow consumer could hold many megabytes (docs/adr/0041-tls-beneath-the-connection.md). Here every
+encrypted byte goes straight to the socket's transport, whose limits then hold as they do without TLS. The primitives
+are those of the module `ssl`.
 """
 
 from __future__ import annotations

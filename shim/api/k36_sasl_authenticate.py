@@ -33,4 +33,4 @@ async def handle(context: Context, request: SaslAuthenticateRequest) -> SaslAuth
         if authenticator.is_refused:
             await hold_back_failure(context.broker, authenticator)
         return SaslAuthenticateResponse(error_code=error.code, error_message=error.message)
-    return SaslAuthenticateResponse(error_message=None, auth_bytes=answer, session_lifetime_ms=lifetime_ms)
+    return SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=lifetime_ms)

@@ -32,9 +32,18 @@ def group() -> None:
 @click.option("--cluster-id", "-t", help="a base64 uuid  [default: a random one]")
 @click.option("--node-id", type=int, default=1, show_default=True)
 @click.option("--ignore-formatted", is_flag=True, help="a formatted directory is no error")
+@click.option(
+    "--add-scram",
+    "-S",
+    "scram",
+    multiple=True,
+    metavar="MECHANISM=[name=USER,password=WORD]",
+    help="a SCRAM user, with salt, iterations and saltedpassword where you want; repeatable",
+)
 def format_directories(
-    directories: tuple[str, ...], cluster_id: str | None, node_id: int, ignore_formatted: bool
+    directories: tuple[str, ...], cluster_id: str | None, node_id: int, ignore_formatted: bool, scram: tuple[str, ...]
 ) -> None:
+    from kafka_shim.config import ConfigError
     from kafka_shim.metadata.bootstrap import write_checkpoint
     from kafka_shim.randomness import Randomness
     from kafka_shim.storage.data_dir import DataDir
@@ -42,6 +51,14 @@ def format_directories(
     _check_cluster_id(cluster_id)
     random = Randomness()
     cluster_id = cluster_id or random.uuid_text()
+    users = []
+    if scram:
+        from kafka_shim.security.scram_arguments import parse_add_scram
+
+        try:
+            users = [parse_add_scram(text, random) for text in scram]
+        except ConfigError as err:
+            _fail(str(err))
     for name in directories:
         data_dir = DataDir(name)
         _opened(data_dir)
@@ -53,7 +70,7 @@ def format_directories(
                 continue
             data_dir.write_meta(cluster_id, node_id, random)
             # Kafka looks for it in the directory of the metadata log; in the others it is harmless.
-            write_checkpoint(Path(data_dir.path), time.time_ns() // 1_000_000)
+            write_checkpoint(Path(data_dir.path), time.time_ns() // 1_000_000, users)
             click.echo(f"Formatted {data_dir.path} for node {node_id} of cluster {cluster_id}.")
         finally:
             data_dir.unlock()

@@ -18,6 +18,7 @@ from kafka_shim.storage.checkpoint import replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
     from typing import Any
 
@@ -30,11 +31,12 @@ def default_records() -> list[FeatureLevelRecord]:
     return [FeatureLevelRecord(name=name, feature_level=level) for name, level in BOOTSTRAP_LEVELS]
 
 
-def write_checkpoint(directory: Path, now_ms: int) -> None:
-    """Write `bootstrap.checkpoint` if it does not exist, because Kafka does not start without it. Raises OSError."""
+def write_checkpoint(directory: Path, now_ms: int, more: Sequence[Any] = ()) -> None:
+    """Write `bootstrap.checkpoint` if it does not exist, because Kafka does not start without it. `more`: records that
+    the first start adds, such as SCRAM credentials. Raises OSError."""
     path = directory / FILE_NAME
     if not path.exists():
-        content = snapshot_bytes([(record, 0) for record in default_records()], now_ms)
+        content = snapshot_bytes([(record, 0) for record in (*default_records(), *more)], now_ms)
         replace_file(os.fspath(path), content, sync=True)
 
 

@@ -97,8 +97,7 @@ def _check_upsertion(upsertion: ScramCredentialUpsertion, is_supported: bool) ->
     if upsertion.iterations > MAX_ITERATIONS:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
     if not upsertion.salted_password:
-        # What Java's SecretKeySpec says, which Kafka passes on.
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "Empty key")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Java has no key of no bytes
 
 
 def _check(name: str, mechanism: int, is_supported: bool) -> None:
@@ -117,7 +116,7 @@ def describe(stored: Credentials, users: Iterable[str] | None) -> list[DescribeU
         wanted[name] = wanted.get(name, 0) + 1
     results = []
     for name, times in wanted.items():
-        result = DescribeUserScramCredentialsResult(user=name, error_message=None)
+        result = DescribeUserScramCredentialsResult(user=name)
         infos = [
             CredentialInfo(mechanism=code, iterations=stored[name, code].iterations)
             for code in NAME_OF

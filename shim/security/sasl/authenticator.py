@@ -144,7 +144,9 @@ class Authenticator:
                 "sasl.mechanism of the client or sasl.enabled.mechanisms"
             )
             self._fail()
-            return ErrorCode.UNSUPPORTED_SASL_MECHANISM, settings.mechanisms
+            if self.principal is not None:
+                raise DisconnectError  # logged already; Kafka does not answer it when a client authenticates again
+            return ErrorCode.UNSUPPORTED_SASL_MECHANISM, settings.listed
         if self.principal is not None and mechanism != self.mechanism_name:
             self._log(f"it authenticated with {self.mechanism_name} and wants to do so again with {mechanism}")
             self.state = State.BAD_MECHANISM
@@ -152,7 +154,7 @@ class Authenticator:
             self.mechanism_name = mechanism
             self._mechanism = settings.make(mechanism)
             self.state = State.EXCHANGE
-        return ErrorCode.NONE, settings.mechanisms
+        return ErrorCode.NONE, settings.listed
 
     async def authenticate(self, token: bytes) -> tuple[bytes, int]:
         """Take one token of the client. Return (answer, lifetime of the session in ms, 0 for no limit). Raises

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kafka_shim.config import ConfigError
+from kafka_shim.java_hash import java_string_hash
 from kafka_shim.security.sasl import plain, scram
 from kafka_shim.security.sasl.jaas import login_modules
 
@@ -24,7 +25,15 @@ class SaslSettings:
     """The mechanisms of one listener, in the order of `sasl.enabled.mechanisms`. Replaced as a whole when its options
     change; an exchange that has begun keeps the settings it began with."""
 
-    __slots__ = ("_makers", "failure_delay_ms", "max_reauth_ms", "max_receive_bytes", "mechanisms", "warnings")
+    __slots__ = (
+        "_makers",
+        "failure_delay_ms",
+        "listed",
+        "max_reauth_ms",
+        "max_receive_bytes",
+        "mechanisms",
+        "warnings",
+    )
 
     def __init__(self, options: ListenerOptions, credentials: Credentials, clock: Clock) -> None:
         """Raises ConfigError, with the name of the listener."""
@@ -34,6 +43,7 @@ class SaslSettings:
         self.max_reauth_ms = {name: options.get("connections.max.reauth.ms", name) for name in self.mechanisms}
         self.warnings: list[str] = []
         self._makers: dict[str, Callable[[], Mechanism]] = {}
+        self.listed = _in_order_of_hash_map(self.mechanisms)
         if not self.mechanisms:
             raise ConfigError(f"listener {options.listener_name}: sasl.enabled.mechanisms is empty")
         for name in self.mechanisms:
@@ -64,6 +74,19 @@ class SaslSettings:
             return lambda: plain.Plain(passwords)
         _check_handler(handler, SCRAM_HANDLER)
         return lambda: scram.Scram(name, credentials, clock.random)
+
+
+def _in_order_of_hash_map(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names in the order of a Java HashMap, in which Kafka lists mechanisms."""
+    size = 16
+    while 0.75 * size < len(names):
+        size *= 2
+
+    def bucket(name: str) -> int:
+        value = java_string_hash(name) & 0xFFFFFFFF
+        return (value ^ value >> 16) & (size - 1)
+
+    return tuple(sorted(names, key=bucket))
 
 
 def _check_handler(given: str | None, built_in: str) -> None:
