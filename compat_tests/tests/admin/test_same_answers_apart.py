@@ -308,3 +308,23 @@ def _election(connection: Connection, election_type: int, is_offline: bool, part
     answer = plain(connection.request(request, 2))
     (found,) = answer["replica_election_results"][0]["partition_result"]
     return election_type, is_offline, found["error_code"], found["error_message"]
+
+
+# --- metadata.log.dir
+
+
+def test_a_metadata_log_outside_of_log_dirs_passes_from_broker_to_broker(tmp_path) -> None:
+    """The shim makes both directories, Kafka goes on in them, and the shim after it."""
+    data, metadata = tmp_path / "data", tmp_path / "metadata"
+    for kind in ("shim", "kafka-native", "shim"):
+        target = make(kind, data_dir=data, settings={"metadata.log.dir": str(metadata)})
+        target.start()
+        try:
+            with Connection(target.bootstrap) as connection:
+                if not (data / "outside-0").exists():
+                    ask.create_topic(connection, "outside")
+                await_topic(connection, "outside", is_there=True)
+        finally:
+            target.stop()
+        assert (metadata / "__cluster_metadata-0").is_dir()
+        assert not (data / "__cluster_metadata-0").exists()
