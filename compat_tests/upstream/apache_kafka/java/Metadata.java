@@ -182,6 +182,10 @@ final class Metadata {
             return true;
         }
 
+        public Option<Object> leaderIdIfLocal() {
+            return Option.apply(node.config().nodeId());
+        }
+
         public Option<?> leaderLogIfLocal() {
             return Option.apply(Metadata.log(node, partition));
         }
