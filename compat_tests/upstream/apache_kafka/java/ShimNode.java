@@ -100,6 +100,10 @@ final class ShimNode {
             command.addAll(List.of("--config", file.toString()));
             ProcessBuilder builder = new ProcessBuilder(command);
             builder.environment().put("KAFKA_SHIM_STOP_WITH_STDIN", "1");
+            String jaas = System.getProperty("java.security.auth.login.config");
+            if (jaas != null) {
+                builder.environment().put("KAFKA_OPTS", "-Djava.security.auth.login.config=" + jaas);
+            }
             builder.redirectError(ProcessBuilder.Redirect.appendTo(log));
             process = builder.start();
             synchronized (RUNNING) {
