@@ -136,7 +136,6 @@ def segment_rows(folder: str) -> Iterator[Row]:
     yield f"read of {64 * KIB} B", lambda: segment.read(fd, MIB, 64 * KIB), 64 * KIB
     yield f"read of {MIB} B", lambda: segment.read(fd, MIB, MIB), MIB
     yield "find_batch 4 KiB ahead", lambda: segment.find_batch(fd, end - 20 * size, end, last), 0
-    yield "whole_batches of 1 MiB of small ones", lambda: segment.whole_batches(fd, 0, MIB), MIB
     yield "walk over 16 MiB of small batches", lambda: sum(1 for _ in segment.Walk(fd, 0, end)), end
 
 
