@@ -40,11 +40,13 @@ class ListenerOptions:
     """The options in force for one listener, read at each call. An own value precedes the one for all listeners; of the
     same name, a stored value precedes the one in the configuration file."""
 
-    __slots__ = ("_dynamic", "_given", "_prefix", "listener_name")
+    __slots__ = ("_dynamic", "_given", "_prefix", "is_strict", "listener_name")
 
     def __init__(self, config: BrokerConfig, listener_name: str, dynamic: Mapping[str, str] | None = None) -> None:
         """`dynamic`: the stored options to use in place of those of `config`, to check a change before it is made."""
         self.listener_name = listener_name
+        # Whether a warning of security is an error (`--strict-security`).
+        self.is_strict = config.strict_security
         self._prefix = f"listener.name.{listener_name.lower()}."
         self._given = config.given
         self._dynamic = config.dynamic if dynamic is None else dynamic

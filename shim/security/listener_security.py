@@ -43,11 +43,8 @@ class ListenerSecurity:
     def reload(self, options: ListenerOptions) -> None:
         """Take over changed options. Raises ConfigError and then keeps the old ones."""
         builder, context = self._builder_and_context(options)
-        sasl = None
-        if self.uses_sasl:
-            from kafka_shim.security.sasl.settings import SaslSettings
-
-            sasl = SaslSettings(options, self._credentials, self._clock)
+        sasl = self._sasl_settings(options) if self.uses_sasl else None
+        if sasl is not None:
             self._warn(options.listener_name, sasl.warnings)
         self._builder = builder
         self._tls = context
@@ -57,9 +54,15 @@ class ListenerSecurity:
         """Raises ConfigError if `reload` would."""
         self._builder_and_context(options)
         if self.uses_sasl:
-            from kafka_shim.security.sasl.settings import SaslSettings
+            self._sasl_settings(options)
 
-            SaslSettings(options, self._credentials, self._clock)
+    def _sasl_settings(self, options: ListenerOptions) -> SaslSettings:
+        from kafka_shim.security.sasl.settings import SaslSettings
+
+        settings = SaslSettings(options, self._credentials, self._clock)
+        if settings.warnings and options.is_strict:
+            raise ConfigError(f"--strict-security: listener {options.listener_name}: {'; '.join(settings.warnings)}")
+        return settings
 
     def _builder_and_context(self, options: ListenerOptions) -> tuple[PrincipalBuilder, SSLContext | None]:
         class_name = options.text("principal.builder.class")

@@ -100,7 +100,7 @@ class Scram:
         if credential is None:
             raise SaslError(
                 f"user {user!r} has no {self._mechanism} credential: add it with kafka-configs --alter --entity-type "
-                f"users or `kafka-shim users add`"
+                "users"
             )
         if found["authzid"] and found["authzid"] != user:
             raise SaslAuthenticationError(

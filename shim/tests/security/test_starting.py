@@ -18,6 +18,7 @@ from kafka_shim.security.acl import AclOperation, ResourceType
 from kafka_shim.security.authorizers import make_authorizer
 from kafka_shim.security.standard_authorizer import StandardAuthorizer
 from kafka_shim.security.warnings import Exposure, security_warnings
+from kafka_shim.tests.security.sasl_client import OAUTH_MODULE, listener_options
 from kafka_shim.wire_client import Connection
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -127,3 +128,15 @@ def test_strict_security_makes_them_errors(tmp_path: Path):
 def test_an_unknown_class_stops_the_start():
     with pytest.raises(ConfigError, match=r"authorizer\.class\.name=com\.example\.Mine"):
         Broker(authorizer_class_name="com.example.Mine").start()
+
+
+def test_strict_security_refuses_tokens_that_nobody_has_signed(tmp_path: Path):
+    command = [sys.executable, "-m", "kafka_shim", "serve", "--strict-security", "--data-dir", str(tmp_path)]
+    command += ["--listen", "SASL_PLAINTEXT://127.0.0.1:0"]
+    options = listener_options("SASL_PLAINTEXT", OAUTHBEARER=f"{OAUTH_MODULE} required;")
+    for name, value in options.items():
+        command += ["-o", f"{name}={value}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("kafka-shim: ")]
+    assert "--strict-security: listener SASL_PLAINTEXT: OAUTHBEARER accepts tokens that nobody has signed" in line
