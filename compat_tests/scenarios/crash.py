@@ -98,7 +98,7 @@ class Killed(pipeline.Pipeline):
 
     def __init__(self, client: ScenarioClient, count: int, seed: int, revive) -> None:  # type: ignore[no-untyped-def]
         super().__init__(client.target.bootstrap, count, seed, revive)
-        self._client = client
+        self._scenario = client
         self._left = ["write", "end", "ended"]
 
     def _write(self, values: list[str]) -> None:
@@ -113,8 +113,8 @@ class Killed(pipeline.Pipeline):
     def _kill(self, step: str) -> None:
         if self.transactions and self._left and self._left[0] == step:
             self._left.pop(0)
-            self._client.wait(lambda: not self._state().startswith("Prepare"), "no marker is under way")
-            self._client.target.kill()
+            self._scenario.wait(lambda: not self._state().startswith("Prepare"), "no marker is under way")
+            self._scenario.target.kill()
 
     def _state(self) -> str:
         answer = self._ask("DescribeTransactions", 0, transactional_ids=[pipeline.TRANSACTIONAL_ID])
