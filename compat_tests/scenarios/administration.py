@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafka_shim.compat.scenarios import scenario
 from kafka_shim.compat.scenarios.scenario_client import NONE, ScenarioClient, name_of
-from kafka_shim.targets.requests import produce
+from kafka_shim.targets.requests import make, produce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def an_option_tells_its_source(t: ScenarioClient) -> None:
     """DescribeConfigs of a topic: the value in force, where it is from, and every level that has one."""
     topic = t.topic(max_message_bytes="5000")
     fields: dict[str, Any] = {"include_synonyms": True}
+    row: dict[str, Any] = {"resource_type": TOPIC, "resource_name": topic, "configuration_keys": ["max.message.bytes"]}
     for expected in (FROM_TOPIC, FROM_DEFAULT):
-        row = {"resource_type": TOPIC, "resource_name": topic, "configuration_keys": ["max.message.bytes"]}
         option = t.ask("DescribeConfigs", 4, resources=[row], **fields).results[0].configs[0]
         t.same(option.config_source, expected, "source of max.message.bytes")
         levels = [(each.name, each.source) for each in option.synonyms]
@@ -75,6 +75,13 @@ def an_option_tells_its_source(t: ScenarioClient) -> None:
         t.same(levels, wanted if expected == FROM_TOPIC else wanted[1:], "synonyms of max.message.bytes")
         t.same(option.value, "5000" if expected == FROM_TOPIC else option.synonyms[-1].value, "value")
         change(t, topic, DELETE, None)
+        # Kafka's broker takes over what its controller has answered a moment later.
+        t.wait(lambda: source_of(t, row) != FROM_TOPIC, "the default is in force again")
+
+
+def source_of(t: ScenarioClient, row: dict[str, Any]) -> int:
+    option = t.send(make("DescribeConfigs", resources=[row]), 4).results[0].configs[0]
+    return option.config_source  # type: ignore[no-any-return]
 
 
 def change(t: ScenarioClient, topic: str, operation: int, value: str | None) -> None:

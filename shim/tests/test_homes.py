@@ -19,6 +19,7 @@ CLOCKS = {
     "wiretap/capture.py": "notes when frames passed on this machine",
     "storage/compaction.py": "says how long the machine needed for a round",
     "quota/request_throttle.py": "measures how long the machine was busy with a request, as request quotas count",
+    "embedded_security.py": "tokens that it makes for clients of this machine are valid by its clock",
     "commands/storage.py": "a tool of its own process",
     "commands/transactions.py": "a tool of its own process",
 }
@@ -30,6 +31,7 @@ THREADS = {
     "storage/flusher.py": "tells the clock of its work",
     "storage/cleaner.py": "tells the clock of its work",
     "metadata/snapshots.py": "tells the clock of its work",
+    "security/sasl/tokens.py": "tells the clock of its work",
     "embedded.py": "runs the loop of the broker itself",
 }
 TIMERS = {

@@ -164,12 +164,14 @@ class _UrlKeys:
         return found
 
     async def _read(self) -> None:
+        self._clock.begin_work()
         try:
             self._keys = await asyncio.to_thread(_fetch, self.source)
             self._read_at_ms = self._clock.monotonic_ms()
         except (OSError, ValueError) as err:
             logger.warning("%s: cannot read %s, the keys stay as they were: %s", URL, self.source, err)
         finally:
+            self._clock.end_work()
             self._reading = None
 
 
@@ -182,7 +184,8 @@ def _fetch(url: str) -> list[dict[str, Any]]:
 
 def _keys_of(document: bytes) -> list[dict[str, Any]]:
     """Return the keys of a JWKS document. Raises ValueError."""
-    keys = json.loads(document).get("keys")
+    found = json.loads(document)
+    keys = found.get("keys") if isinstance(found, dict) else None
     if not isinstance(keys, list) or not keys:
         raise ValueError("it is no JWKS document with keys")
     return [key for key in keys if isinstance(key, dict)]

@@ -64,7 +64,7 @@ def test_a_lost_identity_over_partitions_is_refused_and_can_be_mended(tmp_path, 
     else:
         meta.write_bytes(content)
     with (
-        pytest.raises(StorageError, match=f"meta.properties {cause}, and the directory holds partitions"),
+        pytest.raises(StorageError, match=f"meta.properties {cause}, and the directory holds 4 partitions"),
         opened(tmp_path),
     ):
         pass

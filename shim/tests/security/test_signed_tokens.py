@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import time
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from kafka_shim.config import ConfigError
+from kafka_shim.clock import VirtualClock
+from kafka_shim.config import BrokerConfig, ConfigError, ListenerOptions
 from kafka_shim.embedded import Broker
+from kafka_shim.security.sasl.mechanism import InvalidTokenError
 from kafka_shim.security.sasl.oauthbearer import VALIDATOR
-from kafka_shim.security.sasl.tokens import ALLOWED_URLS
+from kafka_shim.security.sasl.tokens import ALLOWED_URLS, RETRY_MS, SignedTokens
 from kafka_shim.tests.security.sasl_client import OAUTH_MODULE, listener_options, log_in_oauth
 from kafka_shim.wire_client import Connection
 
 KEY, OTHER = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-NOW = int(time.time())
-GOOD = {"sub": "carol", "iat": NOW, "exp": NOW + 600, "iss": "https://issuer", "aud": ["kafka", "x"]}
 
 
 def jwks(path: Path, *keys: ec.EllipticCurvePrivateKey) -> str:
@@ -43,23 +45,26 @@ def options(url: str) -> dict[str, str]:
 def test_a_token_is_accepted_by_its_signature_and_claims(tmp_path: Path, monkeypatch, caplog):
     url = jwks(tmp_path / "keys.json", KEY)
     monkeypatch.setenv("KAFKA_OPTS", f"-D{ALLOWED_URLS}={url}")
+    clock = VirtualClock()
+    now = clock.now_ms() // 1000
+    good = {"sub": "carol", "iat": now, "exp": now + 600, "iss": "https://issuer", "aud": ["kafka", "x"]}
 
     def answer(key: ec.EllipticCurvePrivateKey, kid: str = "0", **claims: object) -> tuple[int, bytes, int]:
-        given = {name: value for name, value in (GOOD | claims).items() if value is not None}
+        given = {name: value for name, value in (good | claims).items() if value is not None}
         token = jwt.encode(given, key, "ES256", headers={"kid": kid})
         with Connection(broker.bootstrap_servers) as client:
             found = log_in_oauth(client, token)
         return found.error_code, bytes(found.auth_bytes), found.session_lifetime_ms
 
     refused = (0, b'{"status":"invalid_token"}', 0)
-    with Broker(listen="SASL_PLAINTEXT://127.0.0.1:0", **options(url)) as broker:
+    with Broker(listen="SASL_PLAINTEXT://127.0.0.1:0", clock=clock, **options(url)) as broker:
         code, said, lifetime_ms = answer(KEY)
         assert (code, said) == (0, b"")
-        assert 500_000 < lifetime_ms <= 600_000
+        assert lifetime_ms == 1000 * (now + 600) - clock.now_ms()
         assert answer(OTHER) == refused
         assert answer(KEY, kid="9") == refused
         wrong = (
-            {"exp": NOW - 60},
+            {"exp": now - 60},
             {"exp": None},
             {"iat": None},
             {"iss": "x"},
@@ -67,7 +72,7 @@ def test_a_token_is_accepted_by_its_signature_and_claims(tmp_path: Path, monkeyp
             {"aud": None},
             {"sub": None},
         )
-        for claims in (*wrong, {"nbf": NOW + 900}):
+        for claims in (*wrong, {"nbf": now + 900}):
             assert answer(KEY, **claims) == refused, claims
         jwks(tmp_path / "keys.json", KEY, OTHER)
         assert answer(OTHER, kid="1")[:2] == (0, b"")
@@ -78,3 +83,60 @@ def test_a_url_must_be_allowed(tmp_path: Path, monkeypatch):
     monkeypatch.delenv("KAFKA_OPTS", raising=False)
     with pytest.raises(ConfigError, match="The URL cannot be accessed due to restrictions"):
         Broker(listen="SASL_PLAINTEXT://127.0.0.1:0", **options(url)).start()
+
+
+class Keys(BaseHTTPRequestHandler):
+    """Serves a JWKS document by HTTP."""
+
+    document = b""
+    requests = 0
+
+    def do_GET(self) -> None:
+        type(self).requests += 1
+        self.send_response(200 if self.document else 503)
+        self.end_headers()
+        self.wfile.write(self.document)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Keep the test's output clean."""
+
+
+def test_keys_of_a_url_are_read_once_and_again_for_a_key_that_is_new(tmp_path: Path, monkeypatch):
+    with HTTPServer(("127.0.0.1", 0), Keys) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/keys"
+        monkeypatch.setenv("KAFKA_OPTS", f"-D{ALLOWED_URLS}={url}")
+        clock = VirtualClock()
+        config = BrokerConfig.parse(options(url))
+        tokens = SignedTokens(ListenerOptions(config, "SASL_PLAINTEXT"), clock, [])
+        now = clock.now_ms() // 1000
+        good = {"sub": "carol", "iat": now, "exp": now + 600, "iss": "https://issuer", "aud": "kafka"}
+
+        def name_of(key: ec.EllipticCurvePrivateKey, kid: str) -> str:
+            return asyncio.run(tokens.validate(jwt.encode(good, key, "ES256", headers={"kid": kid})))[0]
+
+        with pytest.raises(InvalidTokenError, match="no key of"):  # the server has no document yet
+            name_of(KEY, "0")
+        jwks(tmp_path / "keys.json", KEY)
+        Keys.document = (tmp_path / "keys.json").read_bytes()
+        assert name_of(KEY, "0") == "carol"
+        asked = Keys.requests
+        assert name_of(KEY, "0") == "carol"
+        assert Keys.requests == asked
+        jwks(tmp_path / "keys.json", KEY, OTHER)
+        Keys.document = (tmp_path / "keys.json").read_bytes()
+        clock.advance(RETRY_MS)
+        assert name_of(OTHER, "1") == "carol"
+        assert Keys.requests == asked + 1
+        server.shutdown()
+
+
+def test_documents_without_keys_are_refused(tmp_path: Path, monkeypatch):
+    path = tmp_path / "keys.json"
+    monkeypatch.setenv("KAFKA_OPTS", f"-D{ALLOWED_URLS}={path.as_uri()},ftp://x/keys")
+    for text in ("nothing", "[]", '{"keys": []}'):
+        path.write_text(text)
+        with pytest.raises(ConfigError, match="keys"):
+            SignedTokens(ListenerOptions(BrokerConfig.parse(options(path.as_uri())), "L"), VirtualClock(), [])
+    with pytest.raises(ConfigError, match="no file:, http: or https: URL"):
+        SignedTokens(ListenerOptions(BrokerConfig.parse(options("ftp://x/keys")), "L"), VirtualClock(), [])

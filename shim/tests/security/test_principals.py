@@ -1,0 +1,70 @@
+"""From what a client has proved to its principal, and plug-ins that decide it."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_shim.config import ConfigError
+from kafka_shim.security.principals import (
+    DEFAULT_CLASS,
+    AuthenticationContext,
+    DefaultPrincipalBuilder,
+    principal_builder,
+    subject_of,
+)
+from kafka_shim.security.tls.authority import CertificateAuthority
+
+NOBODY = AuthenticationContext("L", "SSL", "127.0.0.1")
+
+
+class Upper:
+    """A builder as a user would write one."""
+
+    def build(self, context: AuthenticationContext) -> str:
+        return f"Robot:{(context.authorization_id or 'nobody').upper()}"
+
+
+class WithoutBuild:
+    pass
+
+
+def test_default_prefers_the_name_of_sasl_and_maps_that_of_a_certificate():
+    builder = DefaultPrincipalBuilder(lambda name: name.partition("=")[2])
+    by_sasl = AuthenticationContext("L", "SASL_SSL", "h", "PLAIN", "alice", b"", "CN=bob")
+    by_certificate = AuthenticationContext("L", "SSL", "h", certificate=b"", certificate_name="CN=bob")
+    assert builder.build(by_sasl) == "User:alice"
+    assert builder.build(by_certificate) == "User:bob"
+    assert DefaultPrincipalBuilder().build(by_certificate) == "User:CN=bob"
+    assert builder.build(NOBODY) == "User:ANONYMOUS"
+
+
+def test_builder_is_kafkas_own_or_a_python_class():
+    assert isinstance(principal_builder(DEFAULT_CLASS), DefaultPrincipalBuilder)
+    assert isinstance(principal_builder(None), DefaultPrincipalBuilder)
+    assert principal_builder(f"{__name__}.Upper").build(NOBODY) == "Robot:NOBODY"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("com.example.Mine", "is neither"),
+        ("nothing", "is neither"),
+        (f"{__name__}.Missing", "is neither"),
+        (f"{__name__}.WithoutBuild", "has no method build"),
+    ],
+)
+def test_another_class_is_refused_with_its_name(name: str, reason: str):
+    with pytest.raises(ConfigError, match=reason) as caught:
+        principal_builder(name)
+    assert name in str(caught.value)
+
+
+def test_subject_is_written_as_java_does():
+    import ssl
+
+    _, certificate = CertificateAuthority().issue("bob")
+    first = certificate[: certificate.index("-----END CERTIFICATE-----")] + "-----END CERTIFICATE-----\n"
+    subject = subject_of(ssl.PEM_cert_to_DER_cert(first))
+    assert subject is not None
+    assert subject.endswith("CN=bob") or "CN=bob" in subject.split(",")
+    assert subject_of(b"no certificate") is None

@@ -1,0 +1,71 @@
+"""Keystores and truststores that cannot be used: each has a reason, and none shows a password."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka_shim.config import BrokerConfig, ConfigError, ListenerOptions
+from kafka_shim.security.tls.authority import CertificateAuthority
+from kafka_shim.security.tls.stores import read_keystore, read_truststore
+
+AUTHORITY = CertificateAuthority()
+KEY, CHAIN = AUTHORITY.issue("broker")
+IN_OPTIONS = {"keystore_certificate_chain": CHAIN, "keystore_key": KEY}
+PASSWORD = "tell-nobody"
+
+
+def options(**given: str) -> ListenerOptions:
+    named = {f"ssl.{name.replace('_', '.')}": value for name, value in given.items()}
+    return ListenerOptions(BrokerConfig.parse(named), "SSL")
+
+
+def test_pem_in_options_and_in_a_file_are_the_same(tmp_path: Path):
+    path = tmp_path / "store.pem"
+    path.write_text(f"a comment\n{KEY}{CHAIN}")
+    inline = read_keystore(options(keystore_type="PEM", keystore_certificate_chain=CHAIN, keystore_key=KEY))
+    assert inline == read_keystore(options(keystore_type="PEM", keystore_location=str(path)))
+    assert inline is not None
+    assert b"PRIVATE KEY" in inline
+    assert read_keystore(options()) is None
+    assert read_truststore(options()) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"keystore_certificate_chain": CHAIN}, "must be given together"),
+        (IN_OPTIONS, "needs ssl.keystore.type=PEM"),
+        ({**IN_OPTIONS, "keystore_type": "PEM", "keystore_location": "/x"}, "keep one"),
+        ({"keystore_certificate_chain": CHAIN, "keystore_key": "no key", "keystore_type": "PEM"}, "there are 0"),
+        ({"keystore_certificate_chain": "none", "keystore_key": KEY, "keystore_type": "PEM"}, "no certificate in PEM"),
+        ({"keystore_location": "/does/not/exist"}, "cannot read /does/not/exist"),
+    ],
+)
+def test_keystore_that_cannot_be_used_says_why(given: dict[str, str], reason: str):
+    with pytest.raises(ConfigError, match=reason) as caught:
+        read_keystore(options(keystore_password=PASSWORD, **given))
+    assert PASSWORD not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "reason"),
+    [
+        (bytes.fromhex("feedfeed0000"), "JKS", "keytool -importkeystore"),
+        (b"nothing", "PKCS12", "is ssl.keystore.password right"),
+        (b"nothing", "BCFKS", "BCFKS is not PEM, PKCS12 or JKS"),
+    ],
+)
+def test_store_in_a_file_that_cannot_be_used_says_why(tmp_path: Path, content: bytes, kind: str, reason: str):
+    path = tmp_path / "store"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=reason) as caught:
+        read_keystore(options(keystore_location=str(path), keystore_type=kind, keystore_password=PASSWORD))
+    assert PASSWORD not in str(caught.value)
+
+
+def test_truststore_in_options_needs_its_type():
+    assert read_truststore(options(truststore_type="PEM", truststore_certificates=AUTHORITY.certificate)) is not None
+    with pytest.raises(ConfigError, match=r"needs ssl\.truststore\.type=PEM"):
+        read_truststore(options(truststore_certificates=AUTHORITY.certificate))
