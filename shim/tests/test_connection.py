@@ -60,6 +60,7 @@ def until(broker: Broker, condition) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not broker.call(condition):
         assert time.monotonic() < deadline
+        time.sleep(0.001)
 
 
 def memory_of(broker: Broker) -> ReceiveMemory:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from kafka_shim.cext.builder import build
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2
 ANONYMOUS = {"user": "ANONYMOUS"}
+PROBE = {"user": "probe"}
+PATIENCE_S = 20.0
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +113,31 @@ def test_filters_get_kafkas_answers(pair: Pair, name: str, strict: bool):
     assert pair.ask(request, range(2)) == []
 
 
+def put(admin: Connection, entity: dict[str, str], key: str, value: float | None) -> None:
+    """Set a quota of a user, or remove it for None, and return when the broker shows that."""
+    told = admin.request(alter.AlterClientQuotasRequest(entries=[entry(entity, (key, value))]), 1)
+    assert told.entries[0].error_code == 0
+    (name,) = entity.values()
+    shown = describe.DescribeClientQuotasRequest(components=[component("user", EXACT, name)], strict=True)
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        rows = admin.request(shown, 1).entries
+        if [one.value for row in rows for one in row.values if one.key == key] == ([] if value is None else [value]):
+            return
+        assert time.monotonic() < deadline, f"{key} of {name} is not {value}: {rows}"
+        time.sleep(0.005)
+
+
+def put_in_force(admin: Connection, key: str, value: float | None) -> None:
+    """Set the quota of anonymous clients, and return when the broker throttles by it.
+
+    Kafka answers before its broker has applied the record, and shows a record just before its quota managers take it
+    over. They have when it shows the next record: it applies one commit after the other.
+    """
+    put(admin, ANONYMOUS, key, value)
+    put(admin, PROBE, key, value)
+
+
 class Limited:
     """A client of one broker under a quota, for the throttle times that it is told."""
 
@@ -116,8 +145,7 @@ class Limited:
         self._address = address
         self._key = key
         with Connection(address) as admin:
-            told = admin.request(alter.AlterClientQuotasRequest(entries=[entry(ANONYMOUS, (key, value))]), 1)
-            assert told.entries[0].error_code == 0
+            put_in_force(admin, key, value)
         self.client = Connection(address, timeout_s=60)
 
     def __enter__(self) -> Connection:
@@ -126,34 +154,37 @@ class Limited:
     def __exit__(self, *_: object) -> None:
         self.client.close()
         with Connection(self._address) as admin:
-            admin.request(alter.AlterClientQuotasRequest(entries=[entry(ANONYMOUS, (self._key, None))]), 1)
+            put_in_force(admin, self._key, None)
 
 
 def test_produce_and_fetch_are_throttled_as_long_as_on_kafka(shim: Target, kafka: Target):
-    """20 kB at 2 kB a second: what exceeds the window takes its time. A pause of the machine between request and
-    measurement moves it by less than a tenth."""
+    """60 kB at 2 kB a second, of which a window has 20: the rest is 20 seconds, which the brokers tell and nobody
+    waits. A pause of the machine between request and measurement moves that by its own length."""
     told = []
     for target in (shim, kafka):
         with Connection(target.bootstrap) as client:
             requests.create_topic(client, "limited", 1)
         with Limited(target.bootstrap, "producer_byte_rate", 2000) as client:
-            produced = client.request(requests.produce("limited", 0, build([(None, b"x" * 21_800, 1, ())])), 9)
+            produced = client.request(requests.produce("limited", 0, build([(None, b"x" * 60_000, 1, ())])), 9)
         with Limited(target.bootstrap, "consumer_byte_rate", 2000) as client:
             # The limit of a window is 20,000 bytes, the first batch is returned whole.
             fetched = client.request(requests.fetch("limited", 0, 0), 12)
         assert fetched.responses == []
         told.append((produced.throttle_time_ms, fetched.throttle_time_ms))
     for ours, theirs in zip(*told, strict=True):
-        assert theirs > 500
-        assert abs(ours - theirs) <= 0.1 * theirs
+        assert theirs > 10_000
+        assert abs(ours - theirs) <= 0.25 * theirs
 
 
 def test_mutations_are_refused_as_on_kafka(shim: Target, kafka: Target):
-    """The burst is 5.5 tokens, so the second topic of three partitions takes more than there are."""
+    """The burst is 5.5 tokens, so the second topic takes more than there are, and as many as come in a minute."""
     told = []
     for target in (shim, kafka):
         with Limited(target.bootstrap, "controller_mutation_rate", 0.5) as client:
-            wanted = [create.CreatableTopic(name=f"m{at}", num_partitions=3, replication_factor=1) for at in range(3)]
+            wanted = [
+                create.CreatableTopic(name=f"m{at}", num_partitions=count, replication_factor=1)
+                for at, count in enumerate((3, 33, 3))
+            ]
             made = client.request(create.CreateTopicsRequest(topics=wanted, timeout_ms=10_000), 7)
             steps = [(sorted((one.name, one.error_code, one.error_message) for one in made.topics))]
             with Connection(target.bootstrap) as other:

@@ -25,6 +25,7 @@ from kafka_shim.security.tls.context import openssl_name
 from kafka_shim.security.tls.mapping_rules import MappingRules
 from kafka_shim.tests.produced import batch, fetch, make_topic, produce
 from kafka_shim.tests.security.sasl_client import listener_options, log_in_plain, plain_jaas
+from kafka_shim.tests.test_connection import until
 from kafka_shim.wire_client import Connection, WireClientError
 
 LISTENERS = "PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0,SASL_SSL://127.0.0.1:0"
@@ -145,8 +146,7 @@ def test_a_handshake_must_be_in_time(authority: CertificateAuthority):
         host, port = broker.bootstrap_servers.split(":")
         with socket.create_connection((host, int(port)), timeout=20) as sock:
             sock.sendall(b"\x16\x03\x01")
-            while not broker.call(lambda: len(broker._server._registry.connections)):
-                pass
+            until(broker, lambda: len(broker._server._registry.connections))
             broker.clock.advance("39s")
             with contextlib.suppress(ConnectionResetError):
                 assert sock.recv(1) == b""
@@ -174,6 +174,7 @@ def test_a_new_store_is_taken_over_and_a_bad_one_refused(secured: Broker, author
         assert ("commonName", "renewed") in [pair for row in client._socket.getpeercert()["subject"] for pair in row]
 
 
+@pytest.mark.java
 def test_stores_of_java_are_read_or_refused_with_what_to_do(tmp_path: Path):
     make = ["keytool", "-genkeypair", "-alias", "b", "-keyalg", "EC", "-dname", "CN=b", "-storepass", "secret1"]
     for kind in ("PKCS12", "JKS"):
