@@ -1,7 +1,8 @@
 """Apache Kafka 4.3.1's released jars, fetched once into ``.cache/kafka-4.3.1/libs`` of the project.
 
-``python -m kafka_shim.targets.kafka_jars`` prints the folder. Maven fetches where ``mvn`` is installed, else the Ivy
-jar inside the installed ``pyspark`` does; both take artifacts by coordinates from their configured repositories.
+``python -m kafka_shim.targets.kafka_jars`` prints the folder, with the word ``tests`` that of Kafka's test jars. Maven
+fetches where ``mvn`` is installed, else the Ivy jar inside the installed ``pyspark`` does; both take artifacts by
+coordinates from their configured repositories.
 """
 
 from __future__ import annotations
@@ -157,4 +158,4 @@ def _with_ivy(scratch: Path, target: Path, artifacts: Sequence[tuple[str, ...]])
 
 
 if __name__ == "__main__":
-    print(kafka_libs())
+    print(test_libs() if sys.argv[1:] == ["tests"] else kafka_libs())
