@@ -27,7 +27,18 @@ from mutation.mutants import Mutant, in_seeded_order
 from mutation.rules import in_use, is_left_out
 from mutation.testmap import LineMap
 from mutation.tree import HOME, ROOT, Tree
-from mutation.trial import KILLED, NOT_BUILT, NOTICED, SURVIVED, TEST_TIMEOUT_S, Trial, attempt, verdict_of
+from mutation.trial import (
+    KILLED,
+    NOT_BUILT,
+    NOTICED,
+    SURVIVED,
+    TEST_TIMEOUT_S,
+    Trial,
+    attempt,
+    is_noticed_by,
+    unchanged,
+    verdict_of,
+)
 
 SEED = 1
 COUNT = 400
@@ -137,7 +148,9 @@ def record(options: argparse.Namespace) -> int:
 
 
 def quick_sample(options: argparse.Namespace) -> int:
-    """Tries a few recorded mutants with the test that noticed each. Fails when one of them is not noticed any more."""
+    """Tries a few recorded mutants with the test that noticed each. Fails when that test does not notice it any more,
+    or does not pass without the mutant.
+    """
     known = results(RECORDED)
     tree = Tree(0)
     tree.make()
@@ -152,10 +165,17 @@ def quick_sample(options: argparse.Namespace) -> int:
         and known[mutant.name].killer
         and known[mutant.name].seconds < 4
     ]
-    for mutant in fit[:SAMPLE]:
-        trial = attempt(mutant, tree, tests, BUDGET_S, [known[mutant.name].killer])
-        print(f"{trial.outcome:8} {trial.seconds:6.1f} s {mutant} {trial.killer}", flush=True)
-        missed += [mutant] * (trial.outcome not in NOTICED)
+    killers = [known[mutant.name].killer for mutant in fit[:SAMPLE]]
+    before = unchanged(tree, list(dict.fromkeys(killers)))
+    if before.outcome != SURVIVED:
+        print(f"mutation: the tests do not pass without a mutant: {before.outcome}: {before.killer} {before.reason}")
+        return 1
+    for mutant, killer in zip(fit, killers, strict=False):
+        trial = attempt(mutant, tree, tests, BUDGET_S, [killer])
+        is_noticed = is_noticed_by(trial, killer)
+        more = trial.killer if is_noticed else f"not noticed by {killer}: {trial.killer} {trial.reason}"
+        print(f"{trial.outcome:8} {trial.seconds:6.1f} s {mutant} {more}", flush=True)
+        missed += [mutant] * (not is_noticed)
     print(f"mutation: {len(fit[:SAMPLE]) - len(missed)} of {len(fit[:SAMPLE])} sampled mutants noticed")
     return 1 if missed or len(fit) < SAMPLE else 0
 

@@ -13,7 +13,17 @@ ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / "build" / "mutation"
 # What tests and builds need. The rest of the repository (jars, environments, reports) is not copied.
 PARTS = ("bench", "cext", "compat_tests", "docker", "docs", "mutation", "scripts", "shim", "spark", "targets")
-FILES = ("pyproject.toml", "setup.py", "Makefile", "README.md", "CHANGELOG.md", "MANIFEST.in", "LICENSE", "NOTICE")
+FILES = (
+    "CHANGELOG.md",
+    "LICENSE",
+    "MANIFEST.in",
+    "Makefile",
+    "NOTICE",
+    "README.md",
+    "conftest.py",
+    "pyproject.toml",
+    "setup.py",
+)
 CIMPORT = re.compile(r"kafka_shim\.cext\.(\w+)\s+cimport|cimport\s+kafka_shim\.cext\.(\w+)")
 
 

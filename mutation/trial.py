@@ -31,6 +31,11 @@ NO_TESTS = (4, 5)
 YEAR_S = 365 * 86400
 
 KILLED, SURVIVED, UNTESTED, TIMED_OUT, NOT_BUILT = "killed", "survived", "no test", "timed out", "not buildable"
+# The tool failed: nothing is known of the mutant.
+ERROR = "error"
+# A process that ends so was ended by the mutant.
+CRASHES = tuple(-each for each in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL))
+OUT_OF_TIME = "from pytest-timeout"
 # A mutant on which the tests hang or burn their time was noticed.
 NOTICED = (KILLED, TIMED_OUT)
 
@@ -97,6 +102,18 @@ def attempt(
         tree.put_back(modules)
     trial.seconds = round(time.monotonic() - began, 2)
     return trial
+
+
+def unchanged(tree: Tree, order: list[str]) -> Trial:
+    """Runs these tests on the tree as it is. The outcome is SURVIVED if all pass."""
+    trial = Trial("unchanged", "", 0, "", "", "", UNTESTED, len(order))
+    _run(trial, tree, order, float(len(order)))
+    return trial
+
+
+def is_noticed_by(trial: Trial, test: str) -> bool:
+    """Whether this test noticed the mutant: it failed, and not because the machine was too busy to run it."""
+    return trial.outcome == KILLED and trial.killer == test and OUT_OF_TIME not in trial.reason
 
 
 def within(tests: LineMap, order: list[str], budget_s: float) -> list[str]:
@@ -184,4 +201,5 @@ def _judge(trial: Trial, tree: Tree, status: int, output: str) -> None:
         trial.outcome = TIMED_OUT
     else:
         last = [line for line in output.splitlines() if line.strip()][-1:]
-        trial.outcome, trial.reason = KILLED, f"exit status {status}: {''.join(last)[:200]}"
+        trial.outcome = KILLED if status in CRASHES else ERROR
+        trial.reason = f"exit status {status}: {''.join(last)[:200]}"

@@ -11,7 +11,7 @@ from mutation import cython_source, python_source, trial
 from mutation.mutants import Mutant, in_seeded_order
 from mutation.rules import listed
 from mutation.testmap import LineMap
-from mutation.tree import ROOT, Tree
+from mutation.tree import FILES, ROOT, Tree
 
 SOURCE = b'''\
 """Text."""
@@ -139,3 +139,42 @@ def test_what_no_test_touches_is_said_so(tree: Tree) -> None:
     assert trial.attempt(mutant, tree, LineMap(), 10.0).outcome == "no test"
     assert trial.attempt(mutant, tree, LineMap(), 10.0, ["test_a.py::test_gone"]).outcome == "no test"
     assert trial.attempt(mutant, tree, LineMap(), 10.0, ["test_gone.py::test_gone"]).outcome == "no test"
+
+
+def test_without_a_mutant_the_chosen_tests_must_pass(tree: Tree) -> None:
+    chosen = ["test_a.py::test_cut", "test_a.py::test_other"]
+    assert trial.unchanged(tree, chosen).outcome == "survived"
+    (tree.path / "conftest.py").write_text("raise RuntimeError('not in the copy')\n")
+    assert trial.unchanged(tree, chosen).outcome != "survived"
+
+
+def test_an_end_that_no_test_caused_is_an_error_of_the_tool(tree: Tree) -> None:
+    chosen = ["test_a.py::test_cut"]
+    (tree.path / "conftest.py").write_text("import os\n\ndef pytest_collection():\n    os._exit(3)\n")
+    found = trial.unchanged(tree, chosen)
+    assert (found.outcome, found.reason.partition(":")[0]) == ("error", "exit status 3")
+    (tree.path / "conftest.py").write_text("import os\n\ndef pytest_collection():\n    os.abort()\n")
+    assert trial.unchanged(tree, chosen).outcome == "killed"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "killer", "reason", "is_noticed"),
+    [
+        ("killed", "a.py::one", "assert 1 == 2", True),
+        ("killed", "a.py", "ImportError", False),
+        ("killed", "a.py::one", "Failed: Timeout (>25.0s) from pytest-timeout.", False),
+        ("timed out", "", "", False),
+        ("error", "", "exit status 3", False),
+    ],
+)
+def test_a_mutant_of_the_sample_is_noticed_by_its_own_test(
+    outcome: str, killer: str, reason: str, is_noticed: bool
+) -> None:
+    found = trial.Trial("", "a.py", 1, "", "", "", outcome, 1, killer, reason)
+    assert trial.is_noticed_by(found, "a.py::one") is is_noticed
+
+
+def test_the_copy_has_the_settings_of_all_tests() -> None:
+    settings = {path.name for path in ROOT.iterdir() if path.name in ("conftest.py", "pyproject.toml")}
+    assert settings == {"conftest.py", "pyproject.toml"}
+    assert settings <= set(FILES)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-TREES = ("cext/tests", "shim/tests", "compat_tests/tests", "spark/tests")
+TREES = ("cext/tests", "shim/tests", "compat_tests/tests", "mutation/tests", "spark/tests")
 ANY_EXCEPTION = {"Exception", "BaseException"}
 # Calls that fail by themselves, or whose point is that they end: name -> why.
 CHECKING_CALLS = {
