@@ -26,6 +26,8 @@ SOURCES = {
     "kafka/Helper.java": "package kafka; class Helper extends Middle {}",
 }
 
+LISTED = {suite.name: suite for suite in suites.SUITES if suite.list_path.exists()}
+
 
 @pytest.fixture(scope="module")
 def jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -93,11 +95,16 @@ def test_a_run_changes_outcomes_and_leaves_the_cause_of_one_that_did_not_change(
         "a.B.d": Outcome("passed"),
         "a.B.e": Outcome("not applicable", 1.0, "x", ("BrokerServer.quotaManagers",)),
         "a.SaslTest.f": Outcome("failed", 1.0, "x"),
+        "a.QuotaTest.f": Outcome("failed", 1.0, "y is not implemented yet"),
+        "a.ShareFetchTest.f": Outcome("failed", 1.0, "z"),
     }
     outcome_list.merge(rows, "shim", outcomes)
     assert (rows["a.B.c"].cause, rows["a.B.d"].cause) == ("by hand", "")
     assert rows["a.B.e"].cause == "not applicable: BrokerServer.quotaManagers"
-    assert rows["a.SaslTest.f"].cause == "security"
+    # What the shim has is no cause: the message says what came of it.
+    assert rows["a.SaslTest.f"].cause == "x"
+    assert rows["a.QuotaTest.f"].cause == "y is not implemented yet"
+    assert rows["a.ShareFetchTest.f"].cause == "share groups"
     outcome_list.merge(rows, "kafka", {"a.B.c": Outcome("failed")})
     assert (rows["a.B.c"].kafka, rows["a.B.c"].shim) == ("failed", "failed")
 
@@ -108,11 +115,33 @@ def test_the_worse_of_two_results_of_a_test_counts(tmp_path: Path) -> None:
     assert jvm_run.read(tmp_path / "results")["a"].status == "failed"
 
 
-@pytest.mark.parametrize("suite", suites.SUITES, ids=lambda suite: suite.name)
-def test_the_committed_list_of_each_suite_can_be_read(suite: suites.Suite) -> None:
-    for row in outcome_list.read(suite.list_path).values():
+def test_these_suites_have_no_list_because_they_were_not_run() -> None:
+    assert {suite.name for suite in suites.SUITES} - set(LISTED) == {"tools", "server", "storage", "harness"}
+    assert {path.stem for path in suites.LISTS.glob("*.list")} == set(LISTED)
+
+
+@pytest.mark.parametrize("suite", LISTED.values(), ids=LISTED)
+def test_a_committed_list_can_be_read(suite: suites.Suite) -> None:
+    rows = outcome_list.read(suite.list_path)
+    assert rows
+    for row in rows.values():
         assert row.test.startswith(suite.within)
         assert row.cause != "no message"
+
+
+@pytest.mark.parametrize("suite", LISTED.values(), ids=LISTED)
+def test_the_head_of_a_committed_list_counts_its_rows(suite: suites.Suite, tmp_path: Path) -> None:
+    text = suite.list_path.read_text()
+    title = text.removeprefix("# ").partition(":")[0]
+    outcome_list.write(tmp_path / "again.list", title, outcome_list.read(suite.list_path).values())
+    assert (tmp_path / "again.list").read_text() == text
+
+
+def test_the_page_says_how_much_was_asked_of_kafka() -> None:
+    rows = [row for suite in LISTED.values() for row in outcome_list.read(suite.list_path).values()]
+    asked = sum(row.kafka != outcome_list.NOT_RUN for row in rows)
+    page = " ".join((suites.LISTS.parents[2] / "README.md").read_text().split())
+    assert f"{asked} of the {len(rows)} listed tests were run on Apache Kafka" in page
 
 
 def test_the_sample_is_in_the_lists_and_passes_on_both() -> None:

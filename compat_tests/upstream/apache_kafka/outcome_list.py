@@ -20,19 +20,13 @@ if TYPE_CHECKING:
 
 NOT_RUN = "not run"
 STATUSES = (PASSED, FAILED, NOT_APPLICABLE, SKIPPED, ABORTED, NOT_RUN)
-# Cause -> what the name of a class or method has when that is what the test is about.
+# What the shim does not have -> what the name of a class or method has when the test is about it.
 SUBJECTS = (
     ("share groups", re.compile(r"Share")),
     ("streams groups", re.compile(r"Streams")),
-    ("quotas", re.compile(r"Quota")),
     ("tiered storage", re.compile(r"Remote|Tiered|tiered")),
-    (
-        "security",
-        re.compile(
-            r"Sasl|Ssl|Gssapi|OAuth|Scram|Authoriz|Acl|DelegationToken|PrincipalBuilder|EndToEndAuth|Jaas"
-            r"|DescribeAuthorizedOperations"
-        ),
-    ),
+    ("delegation tokens", re.compile(r"DelegationToken")),
+    ("Kerberos", re.compile(r"Gssapi")),
 )
 
 
@@ -123,8 +117,6 @@ def cause(test: str, outcome: Outcome) -> str:
     if outcome.calls:
         call = outcome.calls[0]
         return "several brokers" if call == "several brokers" else f"not applicable: {call}"
-    if "not implemented yet" in outcome.message:
-        return "security"
     lines = outcome.message.strip().splitlines() or ["no message"]
     told = next((line for line in lines if "the shim did not get ready" in line), lines[0])
     return re.sub(r"\s+", " ", told).replace(" # ", " ")[:200]
