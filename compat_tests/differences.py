@@ -191,11 +191,15 @@ def page() -> str:
     lines = [
         "# Differences from Apache Kafka 4.3.1",
         "",
-        f"The {len(DIFFERENCES)} known differences in behaviour, and what the comparisons leave out. Whatever else "
-        "differs is a bug.",
+        f"The {len(DIFFERENCES)} known differences in behaviour, and what the comparisons leave out. Whatever else",
+        "differs is a bug, unless the next paragraph names it.",
         "This page is generated from `compat_tests/differences.py`; a test compares the two. Each difference is shown",
         f"by the test that is named: {both} on both brokers, by a function of `{BOTH}`",
         "or by a scenario, the others, with a path, on the shim.",
+        "",
+        "On top come what is not there, and the options that are this project's own: the limits of",
+        "[security.md](security.md), and the options of [options.md](options.md) that are refused, have no effect, or",
+        "begin with `kafka.shim.`, as the time that a login may take (`kafka.shim.login.timeout.ms`).",
         "",
         "| Difference | The shim | Apache Kafka | Why | Shown by |",
         "| --- | --- | --- | --- | --- |",

@@ -20,7 +20,8 @@ PAGE = ROOT / "docs" / "options.md"
 HEAD = """# Options
 
 Written by `scripts/options.py` from the tables of `shim/config`: do not edit. Names, types and defaults are those of
-Apache Kafka 4.3.1. An option with an effect does here what the sentence beside it says, and a test shows it
+Apache Kafka 4.3.1, but for names that begin with `kafka.shim.`: those options are this project's own. An option with an
+effect does here what the sentence beside it says, and a test shows it
 (`python scripts/options.py list` names the tests). One without effect is accepted, and named in one line of the log
 where it is set to another value than its default. One that is refused stops the start, or fails the request, unless it
 has its default.
