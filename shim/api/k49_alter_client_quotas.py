@@ -2,12 +2,15 @@
 
 Sets and removes quotas of users, client ids, both, their defaults, and addresses (KIP-546, KIP-599, KIP-612). Each
 entity succeeds or fails by itself; all that succeed are one batch of the metadata log, which is fsynced before the
-response. They hold from the next request on. `validate_only` changes nothing.
+response. They hold from the next request on, except those of addresses, which are stored and shown alone.
+`validate_only` changes nothing. Not implemented: `connection_creation_rate` of an address.
 """
 
 from __future__ import annotations
 
-from kafka_shim.metadata.client_quotas import decide_alterations
+import asyncio
+
+from kafka_shim.metadata.client_quotas import IP, decide_alterations
 from kafka_shim.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest
 from kafka_shim.protocol.messages.alter_client_quotas_response import (
     AlterClientQuotasResponse,
@@ -35,7 +38,9 @@ async def handle(context: Context, request: AlterClientQuotasRequest) -> AlterCl
         )
         for entry in request.entries
     ]
-    records, results = decide_alterations(image, alterations)
+    named = {names[IP] for names, _ in alterations if names.get(IP)}
+    resolvable = [name for name in named if name is not None and await _is_resolvable(name)]
+    records, results = decide_alterations(image, alterations, resolvable)
     if records and not request.validate_only:
         broker.metadata.commit(records)
         broker.quotas = quotas_of(broker.quotas, broker.config, broker.clock, image.quotas)
@@ -49,6 +54,15 @@ async def handle(context: Context, request: AlterClientQuotasRequest) -> AlterCl
         for names, error in results
     ]
     return AlterClientQuotasResponse(entries=entries)
+
+
+async def _is_resolvable(name: str) -> bool:
+    """Returns whether this is an address or the name of a host. A thread asks the resolver, which may take seconds."""
+    try:
+        await asyncio.get_running_loop().getaddrinfo(name, None)
+    except (OSError, UnicodeError):
+        return False
+    return True
 
 
 def failed(

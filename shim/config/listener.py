@@ -29,13 +29,6 @@ def base_name(name: str) -> str:
     return option if mechanism in _MECHANISMS else found[1]
 
 
-def listener_of(name: str) -> str | None:
-    """Return NAME of `listener.name.NAME.OPTION`, or None for an option without this prefix."""
-    if _LISTENER_OPTION.fullmatch(name) is None:
-        return None
-    return name.removeprefix("listener.name.").partition(".")[0]
-
-
 class ListenerOptions:
     """The options in force for one listener, read at each call. An own value precedes the one for all listeners; of the
     same name, a stored value precedes the one in the configuration file."""

@@ -55,17 +55,17 @@ SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
     "local.retention.bytes": (("log.local.retention.bytes", 1),),
 }
 
-# Security options that this version does not implement. A value other than the default prevents the start.
-UNIMPLEMENTED_SECURITY = frozenset(
-    {
-        "alter.config.policy.class.name",
-        "client.quota.callback.class",
-        "create.topic.policy.class.name",
-        "delegation.token.secret.key",
-        "security.providers",
-        "ssl.engine.factory.class",
-    }
-)
+JAVA_CLASS = "a Java class cannot be loaded here"
+# Options that promise something that is not built -> why. A value other than the default prevents the start.
+MISSING = {
+    "alter.config.policy.class.name": JAVA_CLASS,
+    "client.quota.callback.class": JAVA_CLASS,
+    "create.topic.policy.class.name": JAVA_CLASS,
+    "delegation.token.secret.key": "delegation tokens are not implemented",
+    "security.providers": JAVA_CLASS,
+    "ssl.engine.factory.class": JAVA_CLASS,
+}
+UNIMPLEMENTED_SECURITY = frozenset(MISSING)
 # Options of one listener, read through `ListenerOptions` and not as attributes of `BrokerConfig`. They may have the
 # prefix `listener.name.NAME.`, and those of SASL `listener.name.NAME.MECHANISM.`.
 LISTENER_OPTIONS = frozenset(
@@ -117,8 +117,8 @@ UNIMPLEMENTED_STORAGE = frozenset(
 
 def refusal(name: str) -> str | None:
     """Return what is missing for a value other than the default of this option, or None."""
-    if name in UNIMPLEMENTED_SECURITY:
-        return f"{name} needs security, which is not implemented yet"
+    if name in MISSING:
+        return f"{name}: {MISSING[name]}"
     if name in UNIMPLEMENTED_STORAGE:
         return f"{name} needs tiered storage, which is not implemented yet"
     reason = effects.REFUSED.get(name)

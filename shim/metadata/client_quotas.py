@@ -3,14 +3,12 @@ ClientQuotasImage)."""
 
 from __future__ import annotations
 
-import socket
-
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from kafka_shim.metadata.image import Image
 
@@ -34,10 +32,11 @@ EXACT, DEFAULT, SPECIFIED = 0, 1, 2
 
 
 def decide_alterations(
-    image: Image, alterations: Sequence[Alteration]
+    image: Image, alterations: Sequence[Alteration], resolvable: Collection[str] = ()
 ) -> tuple[list[ClientQuotaRecord], list[tuple[EntityNames, KafkaError | None]]]:
     """Returns the records to commit, and the result of each entity. An entity that is named twice gets an error, and
-    keeps what its first alteration says, as in Kafka."""
+    keeps what its first alteration says, as in Kafka. `resolvable` are the names of entities of type `ip` that are
+    addresses or names of hosts."""
     records: list[ClientQuotaRecord] = []
     results: dict[tuple[tuple[str, str | None], ...], tuple[EntityNames, KafkaError | None]] = {}
     for names, operations in alterations:
@@ -53,7 +52,7 @@ def decide_alterations(
             results[key] = names, _invalid(f"Ignoring duplicate entity {_shown(names)}")
             continue
         try:
-            records += _decide(image, names, values)
+            records += _decide(image, names, values, resolvable)
         except KafkaError as error:
             results[key] = names, error
         else:
@@ -90,9 +89,11 @@ def find(
             yield entity, values
 
 
-def _decide(image: Image, names: EntityNames, values: Mapping[str, float | None]) -> Iterator[ClientQuotaRecord]:
+def _decide(
+    image: Image, names: EntityNames, values: Mapping[str, float | None], resolvable: Collection[str]
+) -> Iterator[ClientQuotaRecord]:
     _check_entity(names)
-    keys = _keys_for(names)
+    keys = _keys_for(names, resolvable)
     current = image.quotas.get(_key(names), {})
     for key, value in values.items():
         if value is not None:
@@ -115,24 +116,16 @@ def _check_entity(names: EntityNames) -> None:
             raise _invalid(f"Empty {kind} not supported")
 
 
-def _keys_for(names: EntityNames) -> dict[str, int | None]:
+def _keys_for(names: EntityNames, resolvable: Collection[str]) -> dict[str, int | None]:
     if IP not in names:
         return USER_AND_CLIENT_KEYS
     if len(names) > 1:
         # Kafka leaves out the space too.
         raise _invalid("Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId")
     address = names[IP]
-    if address is not None and not _is_address(address):
+    if address is not None and address not in resolvable:
         raise _invalid(f"{address} is not a valid IP or resolvable host.")
     return IP_KEYS
-
-
-def _is_address(name: str) -> bool:
-    try:
-        socket.getaddrinfo(name, None)
-    except (OSError, UnicodeError):
-        return False
-    return True
 
 
 def _check_value(keys: Mapping[str, int | None], key: str, value: float) -> None:

@@ -71,7 +71,7 @@ def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_defa
         )
     unimplemented = [name for name, text in options.items() if _needs_security(name, text)]
     if unimplemented:
-        raise bad_request(f"These configs need security, which is not implemented yet: {_set(unimplemented)}")
+        raise bad_request(f"These configs are not implemented: {_set(unimplemented)}")
     cordoned = values.get("cordoned.log.dirs", ())
     strange = [path for path in cordoned if path not in metadata.config.log_dirs]
     if strange:
@@ -95,7 +95,7 @@ def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_defa
 
 
 def _needs_security(name: str, text: str) -> bool:
-    """Whether the option needs a part of security that is not implemented yet. It would be stored without effect."""
+    """Whether the option needs something that is not built. It would be stored without effect."""
     row = BROKER_OPTIONS.get(name)
     return name in UNIMPLEMENTED_SECURITY and (row is None or text.strip() != (row.default or ""))
 

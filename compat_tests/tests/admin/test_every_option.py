@@ -52,7 +52,7 @@ OTHERWISE = frozenset({"listener.security.protocol.map", "listeners", "metric.re
 
 
 def values_of(name: str, option: Option | None) -> list[str]:
-    """Mostly one that can be and one that cannot. What needs security is refused here, so only its default is asked."""
+    """Mostly one that can be and one that cannot. What is not built is refused here, so only its default is asked."""
     if name in OTHERWISE:
         return []
     if option is None:

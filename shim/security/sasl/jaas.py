@@ -72,12 +72,6 @@ def parse_jaas_file(text: str) -> dict[str, list[LoginModule]]:
     return sections
 
 
-def login_module(listener: str, own_text: str | None) -> LoginModule:
-    """Return the login module of a mechanism on a listener: of its own option, else of the sections
-    `listener.KafkaServer` or `KafkaServer` of the JAAS file. Raises ConfigError with Kafka's message."""
-    return login_modules(listener, own_text)[0]
-
-
 def login_modules(listener: str, own_text: str | None) -> list[LoginModule]:
     """Return all login modules; a section of a JAAS file may have one for each mechanism. Raises ConfigError."""
     if own_text is not None:
