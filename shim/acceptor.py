@@ -123,6 +123,8 @@ class Acceptor:
         self._retry: asyncio.TimerHandle | None = None
         # An accepted connection that waits for its place or its time; no other is accepted meanwhile.
         self._waiting: socket.socket | None = None
+        # Accepted connections that are over the quota of their address.
+        self._held: set[socket.socket] = set()
         self._is_closed = False
 
     def start(self) -> None:
@@ -143,6 +145,8 @@ class Acceptor:
         if self._waiting is not None:
             self._waiting.close()
             self._waiting = None
+        for sock in list(self._held):
+            self._release(sock)
         self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
         if self._spare >= 0:
@@ -151,7 +155,7 @@ class Acceptor:
     def _accept_some(self) -> None:
         for _ in range(ACCEPTS_PER_TURN):
             try:
-                sock, _ = self._socket.accept()
+                sock, peer = self._socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as err:
@@ -161,6 +165,10 @@ class Acceptor:
                 sock.close()
                 self._budget.refused(self._listener)
                 continue
+            hold_ms = self._registry.hold_ms(peer[0].removeprefix("::ffff:"))
+            if hold_ms:
+                self._hold(sock, hold_ms)
+                continue
             throttle_ms = self._registry.throttle_ms(self._listener)
             if throttle_ms > 0 or not self._has_place():
                 self._loop.remove_reader(self._socket.fileno())
@@ -168,6 +176,18 @@ class Acceptor:
                 self._clock.call_later(throttle_ms, self._serve_waiting)
                 return
             self._open(sock)
+
+    def _hold(self, sock: socket.socket, hold_ms: int) -> None:
+        """Keep a connection over the quota of its address for this time, then close it."""
+        self._held.add(sock)
+        self._budget.pending += 1
+        self._clock.call_later(hold_ms, self._release, sock)
+
+    def _release(self, sock: socket.socket) -> None:
+        if sock in self._held:
+            self._held.discard(sock)
+            self._budget.pending -= 1
+            sock.close()
 
     def _has_place(self) -> bool:
         return self._registry.has_place(self._listener, len(self._opening))

@@ -142,6 +142,12 @@ class Registry:
             wait_ms = max(wait_ms, rate.record(now_ms, own))
         return wait_ms
 
+    def hold_ms(self, address: str) -> int:
+        """Count an accepted connection of this address. Return for how many milliseconds it is held before it is
+        closed, 0 if it may be served."""
+        quotas = self._broker.quotas
+        return 0 if quotas is None else quotas.connections.hold_ms(address)
+
     def admit(self, connection: Connection) -> bool:
         """Register a new connection. Returns False and logs one line if its address has too many."""
         config, metrics = self._broker.config, self._broker.metrics

@@ -2,8 +2,7 @@
 
 Sets and removes quotas of users, client ids, both, their defaults, and addresses (KIP-546, KIP-599, KIP-612). Each
 entity succeeds or fails by itself; all that succeed are one batch of the metadata log, which is fsynced before the
-response. They hold from the next request on, except those of addresses, which are stored and shown alone.
-`validate_only` changes nothing. Not implemented: `connection_creation_rate` of an address.
+response. They hold from the next request or connection on. `validate_only` changes nothing.
 """
 
 from __future__ import annotations

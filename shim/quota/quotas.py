@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kafka_shim.quota.client_quota_manager import ClientQuotaManager
+from kafka_shim.quota.connection_quotas import ConnectionQuotas
 from kafka_shim.quota.entities import IP, entity_of
 from kafka_shim.quota.rate import Rate, TokenBucket
 from kafka_shim.quota.request_throttle import RequestThrottle
@@ -22,6 +23,7 @@ PRODUCER_BYTE_RATE = "producer_byte_rate"
 CONSUMER_BYTE_RATE = "consumer_byte_rate"
 REQUEST_PERCENTAGE = "request_percentage"
 CONTROLLER_MUTATION_RATE = "controller_mutation_rate"
+CONNECTION_CREATION_RATE = "connection_creation_rate"
 
 
 class Quotas:
@@ -30,6 +32,7 @@ class Quotas:
     __slots__ = (
         "_by_key",
         "clock",
+        "connections",
         "controller_mutation",
         "fetch",
         "is_enabled",
@@ -48,6 +51,7 @@ class Quotas:
         self.controller_mutation = ClientQuotaManager(
             clock, TokenBucket, config.controller_quota_window_num, config.controller_quota_window_size_seconds
         )
+        self.connections = ConnectionQuotas(clock, *windows)
         # Kafka never throttles longer than one window for time of request threads.
         self.longest_request_throttle_ms = config.quota_window_size_seconds * 1000
         self.is_enabled = False
@@ -65,8 +69,11 @@ class Quotas:
     def set_quotas(self, stored: Stored) -> None:
         """Take over the quotas of the metadata image: at the start, and after each change."""
         bounds: dict[str, dict[Entity, float]] = {key: {} for key in self._by_key}
+        addresses: dict[str | None, float] = {}
         for parts, values in stored.items():
-            if any(kind == IP for kind, _ in parts):
+            if parts[0][0] == IP:
+                if CONNECTION_CREATION_RATE in values:
+                    addresses[parts[0][1]] = values[CONNECTION_CREATION_RATE]
                 continue
             for key, value in values.items():
                 # A directory may contain keys of another version.
@@ -74,6 +81,7 @@ class Quotas:
                     bounds[key][entity_of(parts)] = value
         for key, manager in self._by_key.items():
             manager.set_quotas(bounds[key])
+        self.connections.set_quotas(addresses)
         self.is_enabled = any(bounds.values())
 
 

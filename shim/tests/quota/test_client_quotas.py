@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kafka_shim.clock import VirtualClock
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.alter_client_quotas_request import (
@@ -23,8 +24,9 @@ from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, C
 from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kafka_shim.protocol.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
 from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
+from kafka_shim.quota.connection_quotas import ConnectionQuotas
 from kafka_shim.tests.produced import batch, fetch_request, make_topic, produce_request
-from kafka_shim.wire_client import Connection
+from kafka_shim.wire_client import Connection, WireClientError
 
 TOO_LARGE = "Proposed value for producer_byte_rate is too large for a LONG."
 ANONYMOUS = {"user": "ANONYMOUS"}
@@ -171,6 +173,33 @@ def test_muted_connection_does_not_hold_up_a_stop(broker: Broker, client: Connec
     alter(client, entry(ANONYMOUS, producer_byte_rate=1))
     assert client.request(produce_request("t", 0, batch(b"x" * 20_000)), 9).throttle_time_ms > 1_000_000
     broker.stop()  # the virtual clock stands still, so a wait for it would never end
+
+
+def test_address_over_its_rate_of_connections_is_held_then_refused(broker: Broker, client: Connection):
+    """A rate of 1 allows 10 in the first windows. What the client sends on a held connection is not served."""
+    assert alter(client, entry({"ip": "127.0.0.1"}, connection_creation_rate=1)) == [(0, None)]
+    for _ in range(10):
+        with Connection(broker.bootstrap_servers, timeout_s=60) as other:
+            other.request(HeartbeatRequest(group_id="g", member_id="m"), 4)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as held:
+        held.send(HeartbeatRequest(group_id="g", member_id="m"), 4)
+        client.request(HeartbeatRequest(group_id="g", member_id="m"), 4)
+        assert is_silent(held)
+        broker.clock.advance(1000)
+        with pytest.raises(WireClientError):
+            held.receive(12, 4)
+    broker.clock.advance(20_000)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as other:
+        other.request(HeartbeatRequest(group_id="g", member_id="m"), 4)
+
+
+def test_quota_of_an_address_precedes_that_of_all():
+    quotas = ConnectionQuotas(VirtualClock(), 11, 1)
+    quotas.set_quotas({None: 1, "10.0.0.1": 1000})
+    assert [quotas.hold_ms("10.0.0.2") > 0 for _ in range(11)] == [False] * 10 + [True]
+    assert not any(quotas.hold_ms("10.0.0.1") for _ in range(100))
+    quotas.set_quotas({})
+    assert quotas.hold_ms("10.0.0.2") == 0
 
 
 # --- mutations of partitions
