@@ -136,7 +136,9 @@ def _with_ivy(scratch: Path, target: Path, artifacts: Sequence[tuple[str, ...]])
     if spec is None or spec.origin is None:
         raise RuntimeError("fetching Apache Kafka's jars needs Maven, or a Java runtime and the package pyspark")
     ivy = sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))[-1]
-    pattern = f"{target}/[artifact]-[revision](-[classifier]).[ext]"
+    retrieved = scratch / "retrieved"
+    pattern = f"{retrieved}/[artifact](-[classifier])/[artifact]-[revision](-[classifier]).[ext]"
+    found: set[str] = set()
     for group, name, version, *classifier in artifacts:
         command = ["java", f"-Divy.cache.dir={scratch}/ivy", "-jar", str(ivy)]
         if classifier:
@@ -155,6 +157,13 @@ def _with_ivy(scratch: Path, target: Path, artifacts: Sequence[tuple[str, ...]])
         if not classifier:
             command += ["-confs", "default"]
         subprocess.run(command, check=True, stdout=sys.stderr, cwd=scratch)
+        # Each is resolved by itself. Of two versions of one jar the first stays, as with Maven.
+        for folder in sorted(retrieved.iterdir()):
+            if folder.name not in found:
+                found.add(folder.name)
+                for jar in folder.iterdir():
+                    jar.rename(target / jar.name)
+        shutil.rmtree(retrieved)
 
 
 if __name__ == "__main__":
