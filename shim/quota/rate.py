@@ -5,7 +5,10 @@ Times are milliseconds of a clock that does not go back. `bound` is the quota, p
 
 from __future__ import annotations
 
-from math import floor
+from math import floor, inf, isnan
+
+# Throttle times are int32 in Kafka's responses.
+MAX_THROTTLE_MS = 0x7FFFFFFF
 
 
 class Rate:
@@ -63,9 +66,9 @@ class Rate:
         """Returns how long nothing may be recorded until the rate is back at the bound; 0 if it does not exceed it
         (QuotaUtils.throttleTime)."""
         rate = self.per_second(now_ms)
-        if rate <= self.bound:
+        if not rate > self.bound:
             return 0
-        return floor((rate - self.bound) / self.bound * self.measured_ms(now_ms) + 0.5)
+        return _rounded_ms(_quotient(rate - self.bound, self.bound) * self.measured_ms(now_ms))
 
 
 class TokenBucket:
@@ -95,4 +98,16 @@ class TokenBucket:
         """Returns how long it takes until the bucket is back at zero; 0 if it is not below
         (ControllerMutationQuotaManager.throttleTimeMs)."""
         tokens = self.tokens(now_ms)
-        return floor(-tokens / self.bound * 1000 + 0.5) if tokens < 0 else 0
+        return _rounded_ms(_quotient(-tokens, self.bound) * 1000) if tokens < 0 else 0
+
+
+def _quotient(excess: float, bound: float) -> float:
+    """Divide as Java does: by zero there is no end."""
+    return excess / bound if bound else inf
+
+
+def _rounded_ms(throttle_ms: float) -> int:
+    """Round to what a response can hold. A bound that is NaN or tiny gives NaN or more than that."""
+    if isnan(throttle_ms):
+        return 0
+    return floor(max(0.0, min(throttle_ms, MAX_THROTTLE_MS)) + 0.5)

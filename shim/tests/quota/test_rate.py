@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+from math import inf, nan
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,19 @@ def test_throttle_time_is_the_excess_over_the_bound():
     rate.record(1000, START_MS + 5000)
     assert rate.per_second(START_MS + 5000) == 300
     assert rate.throttle_time_ms(START_MS + 5000) == 20_000
+
+
+@pytest.mark.parametrize(
+    ("bound", "throttle_ms"),
+    [(nan, 0), (inf, 0), (5e-324, 0x7FFFFFFF), (1e-9, 0x7FFFFFFF), (0.0, 0x7FFFFFFF)],
+)
+def test_every_bound_gives_a_throttle_time_that_a_response_can_hold(bound: float, throttle_ms: int):
+    rate = Rate(bound, 11, 1000)
+    rate.record(1e6, START_MS)
+    assert rate.throttle_time_ms(START_MS) == throttle_ms
+    bucket = TokenBucket(bound, 11, 1000)
+    bucket.record(1e6, START_MS)
+    assert bucket.throttle_time_ms(START_MS) == throttle_ms
 
 
 def test_value_leaves_the_rate_when_its_window_is_over():
