@@ -23,7 +23,13 @@ from kafka_shim.config.topic import TopicConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.config.dynamic import dynamic_option, is_listener_security, is_per_broker, usable
+    from kafka_shim.config.dynamic import (
+        dynamic_option,
+        is_foreign_builder,
+        is_listener_security,
+        is_per_broker,
+        usable,
+    )
     from kafka_shim.config.listener import ListenerOptions
     from kafka_shim.config.parse import read_properties
     from kafka_shim.config.table import (
@@ -67,6 +73,7 @@ __all__ = [
     "TopicConfig",
     "check_topic_options",
     "dynamic_option",
+    "is_foreign_builder",
     "is_listener_security",
     "is_per_broker",
     "nearest",

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from kafka_shim.config.table import Option
 
 
+PRINCIPAL_BUILDER = "principal.builder.class"
+
+
 def dynamic_option(name: str) -> Option | None:
     """Return the `Option` that validates a stored broker option, or None if Kafka has no such option."""
     base = base_name(name)
@@ -53,13 +56,25 @@ def is_per_broker(name: str) -> bool:
     return row is None or row.update != CLUSTER_WIDE
 
 
-def usable(stored: Mapping[str, str], *, is_default: bool) -> tuple[dict[str, str], dict[str, str]]:
-    """Return (the stored options that take effect, option -> reason for each ignored one). `is_default` means that they
-    are stored for all brokers."""
+def is_foreign_builder(name: str, text: str, given: Mapping[str, str]) -> bool:
+    """Whether the option names a class that makes principals and is neither Kafka's nor one of the options `given` at
+    the start. Nobody may make a broker load Python by storing an option."""
+    if base_name(name) != PRINCIPAL_BUILDER or text in ("", BROKER_OPTIONS[PRINCIPAL_BUILDER].default):
+        return False
+    return all(base_name(one) != PRINCIPAL_BUILDER or text != known for one, known in given.items())
+
+
+def usable(
+    stored: Mapping[str, str], given: Mapping[str, str], *, is_default: bool
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return (the stored options that take effect, option -> reason for each ignored one). `given` has the options of
+    the start; `is_default` means that the stored ones are for all brokers."""
     taken: dict[str, str] = {}
     ignored: dict[str, str] = {}
     for name, text in stored.items():
         reason = _reason_to_ignore(name, text, is_default)
+        if is_foreign_builder(name, text, given):
+            reason = "a class is loaded only if the options of the start name it"
         if reason:
             ignored[name] = reason
         else:

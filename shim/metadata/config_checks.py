@@ -14,6 +14,7 @@ from kafka_shim.config import (
     UNIMPLEMENTED_SECURITY,
     ConfigError,
     dynamic_option,
+    is_foreign_builder,
     is_listener_security,
     is_per_broker,
 )
@@ -72,6 +73,9 @@ def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_defa
     unimplemented = [name for name, text in options.items() if _needs_security(name, text)]
     if unimplemented:
         raise bad_request(f"These configs are not implemented: {_set(unimplemented)}")
+    foreign = [name for name, text in options.items() if is_foreign_builder(name, text, metadata.config.given)]
+    if foreign:
+        raise bad_request(f"A class is loaded only if the options that the broker starts with name it: {_set(foreign)}")
     cordoned = values.get("cordoned.log.dirs", ())
     strange = [path for path in cordoned if path not in metadata.config.log_dirs]
     if strange:

@@ -76,7 +76,7 @@ class DynamicConfig:
             return stored
         from kafka_shim.config import usable
 
-        taken, ignored = usable(stored, is_default=is_default)
+        taken, ignored = usable(stored, self._config.given, is_default=is_default)
         for name, reason in ignored.items():
             logger.warning("%s, stored for %s, is ignored: %s", name, whose, reason)
         return taken

@@ -7,9 +7,9 @@ made without arguments and has `build(context: AuthenticationContext) -> str`, w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 
 from kafka_shim.config import ConfigError
+from kafka_shim.security.plugins import load_class
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,14 +73,10 @@ def principal_builder(
     if class_name in (None, "", DEFAULT_CLASS):
         return DefaultPrincipalBuilder(map_certificate_name)
     assert class_name is not None
-    module, _, name = class_name.rpartition(".")
+    built_in = {DEFAULT_CLASS: f"{__name__}.{DefaultPrincipalBuilder.__name__}"}
+    found = load_class("principal.builder.class", class_name, built_in, ("build",))
     try:
-        builder: PrincipalBuilder = getattr(import_module(module), name)()
-    except (ImportError, AttributeError, ValueError, TypeError) as err:
-        raise ConfigError(
-            f"principal.builder.class: {class_name} is neither {DEFAULT_CLASS} nor a Python class that can be made "
-            f"without arguments: {err}"
-        ) from None
-    if not callable(getattr(builder, "build", None)):
-        raise ConfigError(f"principal.builder.class: {class_name} has no method build(context)")
+        builder: PrincipalBuilder = found()
+    except Exception as err:
+        raise ConfigError(f"principal.builder.class={class_name} cannot be made without arguments: {err}") from err
     return builder

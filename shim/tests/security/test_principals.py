@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_shim.config import ConfigError
+from kafka_shim.config import ConfigError, usable
 from kafka_shim.security.principals import (
     DEFAULT_CLASS,
     AuthenticationContext,
@@ -28,6 +28,15 @@ class WithoutBuild:
     pass
 
 
+class WithArguments(Upper):
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def never_called() -> None:
+    raise AssertionError
+
+
 def test_default_prefers_the_name_of_sasl_and_maps_that_of_a_certificate():
     builder = DefaultPrincipalBuilder(lambda name: name.partition("=")[2])
     by_sasl = AuthenticationContext("L", "SASL_SSL", "h", "PLAIN", "alice", b"", "CN=bob")
@@ -47,10 +56,12 @@ def test_builder_is_kafkas_own_or_a_python_class():
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("com.example.Mine", "is neither"),
-        ("nothing", "is neither"),
-        (f"{__name__}.Missing", "is neither"),
+        ("com.example.Mine", "cannot be loaded"),
+        ("nothing", "cannot be loaded"),
+        (f"{__name__}.Missing", "cannot be loaded"),
         (f"{__name__}.WithoutBuild", "has no method build"),
+        (f"{__name__}.WithArguments", "cannot be made without arguments"),
+        (f"{__name__}.never_called", "has no method build"),
     ],
 )
 def test_another_class_is_refused_with_its_name(name: str, reason: str):
@@ -68,3 +79,11 @@ def test_subject_is_written_as_java_does():
     assert subject is not None
     assert subject.endswith("CN=bob") or "CN=bob" in subject.split(",")
     assert subject_of(b"no certificate") is None
+
+
+def test_a_class_that_is_stored_and_not_given_is_ignored():
+    name = "principal.builder.class"
+    own = f"listener.name.l.{name}"
+    taken, ignored = usable({name: "mine.Builder", own: "os.abort"}, {own: "mine.Builder"}, is_default=False)
+    assert taken == {name: "mine.Builder"}
+    assert list(ignored) == [own]

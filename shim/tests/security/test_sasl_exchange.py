@@ -30,6 +30,7 @@ from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 from kafka_shim.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kafka_shim.security.sasl.authenticator import State
 from kafka_shim.security.sasl.scram import salted_password
+from kafka_shim.tests.security import test_principals as principals
 from kafka_shim.tests.security.sasl_client import (
     OAUTH_MODULE,
     SCRAM_MODULE,
@@ -333,6 +334,28 @@ def test_a_users_password_changes_without_a_restart_and_is_never_shown(secured: 
         assert "dave-secret" not in repr(described)
         assert alter(plain_jaas(alice="alice-secret")) == (0, None)
     assert "dave-secret" not in caplog.text
+
+
+def test_no_stored_option_makes_the_broker_load_a_class(caplog):
+    name = "principal.builder.class"
+    builder = f"{principals.__name__}.Upper"
+    options = OPTIONS | {f"listener.name.sasl_plaintext.{name}": builder}
+    with Broker(listen=LISTENERS, **options) as broker, Connection(broker.bootstrap_servers) as admin:
+
+        def alter(option: str, value: str) -> tuple[int, str | None]:
+            config = AlterableConfig(name=option, config_operation=0, value=value)
+            resource = AlterConfigsResource(resource_type=4, resource_name="1", configs=[config])
+            request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=True)
+            (result,) = admin.request(request).responses
+            return result.error_code, result.error_message
+
+        for option in (name, f"listener.name.sasl_plaintext.{name}", f"listener.name.plaintext.{name}"):
+            code, message = alter(option, f"{principals.__name__}.never_called")
+            assert code == ErrorCode.INVALID_REQUEST
+            assert message is not None
+            assert "only if the options that the broker starts with name it" in message
+        assert alter(name, builder) == (0, None)
+        assert alter(f"listener.name.sasl_plaintext.{name}", principals.DEFAULT_CLASS) == (0, None)
 
 
 def test_scram_users_are_described_deleted_and_survive_a_restart(tmp_path):
