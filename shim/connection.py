@@ -18,7 +18,7 @@ from struct import Struct
 
 from kafka_shim.config import ConfigError
 from kafka_shim.errors import DisconnectError
-from kafka_shim.memory_pool import LARGE_BYTES
+from kafka_shim.memory_pool import LARGE_BYTES, uncounted
 from kafka_shim.network_send import NetworkSend, shows_files
 from kafka_shim.session import Session
 from kafka_shim.waiters import Waiter
@@ -58,6 +58,7 @@ class Connection(asyncio.BufferedProtocol):
         "_held",
         "_is_abandonable",
         "_is_paused",
+        "_is_uncounted",
         "_listener",
         "_max_frame_bytes",
         "_memory",
@@ -70,6 +71,7 @@ class Connection(asyncio.BufferedProtocol):
         "_untaken_bytes",
         "_write_paused",
         "is_closing",
+        "is_muted",
         "last_active_ms",
         "session",
     )
@@ -90,10 +92,14 @@ class Connection(asyncio.BufferedProtocol):
         self._frame: memoryview | None = None
         self._frame_bytes = 0
         self._filled_bytes = 0
+        # Whether the frame began before authentication: its buffer is none of `memory`.
+        self._is_uncounted = False
         # Flow control.
         self._task: asyncio.Task[None] | None = None
         # Whether the waiting request may be cancelled when the client disconnects.
         self._is_abandonable = False
+        # Whether the task is none of a request: no request is handled for a throttle time.
+        self.is_muted = False
         # Sending: the response that is read from its files as the client takes it; whether a response is in progress or
         # the transport has unsent bytes; the number of unsent bytes; their number when the idle timer last looked.
         self._send_memory = dispatcher.broker.send_memory
@@ -261,7 +267,9 @@ class Connection(asyncio.BufferedProtocol):
             self._keep(data[at:size_bytes])
 
     def _keep(self, rest: memoryview) -> None:
-        if self._task is not None or self._write_paused or (self._memory.is_full and len(rest) >= 4):
+        is_login = self._registry.awaits_login(self)
+        must_wait = self._memory.is_full and len(rest) >= 4 and not is_login
+        if self._task is not None or self._write_paused or must_wait:
             if self._task is None and not self._write_paused:
                 self._memory.waiting[self] = None
             self._held = bytearray(rest)
@@ -274,10 +282,11 @@ class Connection(asyncio.BufferedProtocol):
                 self.close(self._frame_refusal(rest, 0))
                 return
             self._frame_bytes = 4 + length
-            if self._registry.awaits_login(self) and not self._registry.may_hold(self, self._frame_bytes):
+            if is_login and not self._registry.may_hold(self, self._frame_bytes):
                 self.close("too many connections hold requests before authentication")
                 return
-            self._frame = frame = self._memory.take(min(self._frame_bytes, LARGE_BYTES))
+            self._is_uncounted = is_login
+            self._frame = frame = self._take(min(self._frame_bytes, LARGE_BYTES))
             self._filled_bytes = len(rest)
             frame[: len(rest)] = rest
 
@@ -295,22 +304,29 @@ class Connection(asyncio.BufferedProtocol):
         limit = "sasl.server.max.receive.size" if self._registry.awaits_login(self) else "socket.request.max.bytes"
         return f"frame of {_read_length(data, at)[0]} bytes, {limit} is {self._max_frame_bytes}"
 
+    def _take(self, size_bytes: int) -> memoryview:
+        return uncounted(size_bytes) if self._is_uncounted else self._memory.take(size_bytes)
+
     def _grow(self, frame: memoryview) -> None:
-        larger = self._memory.take(min(self._frame_bytes, 2 * len(frame)))
+        larger = self._take(min(self._frame_bytes, 2 * len(frame)))
         larger[: self._filled_bytes] = frame[: self._filled_bytes]
         self._frame = larger
-        self._memory.give_back(frame)
+        if not self._is_uncounted:
+            self._memory.give_back(frame)
 
     def _handle_whole(self, frame: memoryview) -> None:
         self._frame = None
+        is_uncounted = self._is_uncounted
         self._handle(frame[4 : self._frame_bytes])
-        self._memory.give_back(frame)
+        if not is_uncounted:
+            self._memory.give_back(frame)
 
     def _drop_frame(self) -> None:
         frame = self._frame
         if frame is not None:
             self._frame = None
-            self._memory.give_back(frame)
+            if not self._is_uncounted:
+                self._memory.give_back(frame)
 
     # --- handling
 
@@ -376,6 +392,7 @@ class Connection(asyncio.BufferedProtocol):
         """Handle no request for the session's throttle time (KIP-219). The response under way is sent meanwhile."""
         if not self.is_closing:
             self._is_abandonable = True
+            self.is_muted = True
             self._task = asyncio.get_running_loop().create_task(self._stay_muted(self.session.muted_ms))
         self.session.muted_ms = 0
 
@@ -384,9 +401,11 @@ class Connection(asyncio.BufferedProtocol):
         waiter = Waiter(broker.clock)
         broker.parked.add(waiter)  # a stop ends the wait
         try:
-            await waiter.wait(muted_ms)
+            if not broker.stopping:
+                await waiter.wait(muted_ms)
         finally:
             broker.parked.discard(waiter)
+            self.is_muted = False
             self._task = None
         self.last_active_ms = broker.clock.monotonic_ms()
         self.proceed()

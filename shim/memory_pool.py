@@ -20,6 +20,12 @@ LARGE_BYTES = 1048576 + PROBE_BYTES
 LARGE_KEPT = 8
 
 
+def uncounted(size_bytes: int) -> memoryview:
+    """Returns a buffer for a client that has not authenticated: such clients have a limit of their own
+    (`registry.LOGIN_LIMIT_BYTES`) and may not spend the memory of the others."""
+    return memoryview(mmap.mmap(-1, size_bytes) if size_bytes > PROBE_BYTES else bytearray(size_bytes))
+
+
 class ReceiveMemory:
     """The receive buffers of one server's connections, counted against `queued.max.request.bytes`. Event-loop thread
     only.

@@ -255,7 +255,7 @@ class Registry:
         for connection in list(self.connections):
             if connection.has_taken_some():
                 connection.last_active_ms = self._broker.clock.monotonic_ms()
-            elif connection.last_active_ms < oldest_ms and connection.task is None:
+            elif connection.last_active_ms < oldest_ms and (connection.task is None or connection.is_muted):
                 logger.debug("closing %s: idle", connection)
                 # `close` would wait for a client that never reads its responses, and hold them that long.
                 connection.abort()

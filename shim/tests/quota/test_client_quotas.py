@@ -202,6 +202,19 @@ def test_quota_of_an_address_precedes_that_of_all():
     assert quotas.hold_ms("10.0.0.2") == 0
 
 
+@pytest.mark.option("connections.max.idle.ms")
+def test_muted_connection_is_closed_when_it_is_idle():
+    with (
+        Broker(connections_max_idle_ms=60_000, clock="virtual") as broker,
+        Connection(broker.bootstrap_servers, timeout_s=60) as client,
+    ):
+        make_topic(client, "t")
+        alter(client, entry(ANONYMOUS, producer_byte_rate=1))
+        assert client.request(produce_request("t", 0, batch(b"x" * 20_000)), 9).throttle_time_ms > 1_000_000
+        broker.clock.advance("90s", silent=True)
+        assert client._socket.recv(1) == b""
+
+
 # --- mutations of partitions
 
 
