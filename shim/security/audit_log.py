@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 
 from kafka_shim.protocol.api_keys import API_KEYS
+from kafka_shim.security.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,17 +84,11 @@ class AuditLog:
     ) -> str:
         kind = "".join(word.capitalize() for word in resource_type.name.split("_"))
         line = (
-            f"Principal = {_shown(principal)} is {verdict} operation = {operation.name} from host = {host} "
-            f"on resource = {kind}:LITERAL:{_shown(name)} for request = {API_KEYS[api_key][0]}"
+            f"Principal = {printable(principal, MAX_SHOWN)} is {verdict} operation = {operation.name} "
+            f"from host = {host} on resource = {kind}:LITERAL:{printable(name, MAX_SHOWN)} "
+            f"for request = {API_KEYS[api_key][0]}"
         )
         rule = getattr(self._authorizer, "rule", None)
         if rule is None:
             return line
         return f"{line} based on rule {rule(principal, host, operation, resource_type, name)}"
-
-
-def _shown(text: str) -> str:
-    """Returns a client's text such that it cannot begin a line of its own in the log."""
-    if len(text) > MAX_SHOWN:
-        text = f"{text[:MAX_SHOWN]}..."
-    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import logging
 from enum import Enum, auto
+from traceback import format_tb
 
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
+from kafka_shim.security.printable import MAX_NAME, MAX_REASON, printable
 from kafka_shim.security.sasl.mechanism import SaslAuthenticationError, SaslError, SaslSilentError
 
 TYPE_CHECKING = False
@@ -98,9 +100,8 @@ class Authenticator:
             if api_key == SASL_HANDSHAKE:
                 self._begin_again(now_ms)
             elif now_ms > expires_at_ms:
-                raise DisconnectError(
-                    f"the session of {self.principal} has expired and its client did not authenticate again"
-                )
+                who = printable(str(self.principal), MAX_NAME)
+                raise DisconnectError(f"the session of {who} has expired and its client did not authenticate again")
             return True
         if state is State.EXCHANGE:
             if api_key == SASL_AUTHENTICATE:
@@ -140,7 +141,7 @@ class Authenticator:
             self.uses_headers = True
         if mechanism not in settings.mechanisms:
             self._log(
-                f"it wants {mechanism[:64]!r}, this listener has {', '.join(settings.mechanisms)}: change "
+                f"it wants {mechanism[:MAX_NAME]!r}, this listener has {', '.join(settings.mechanisms)}: change "
                 "sasl.mechanism of the client or sasl.enabled.mechanisms"
             )
             self._fail()
@@ -148,7 +149,9 @@ class Authenticator:
                 raise DisconnectError  # logged already; Kafka does not answer it when a client authenticates again
             return ErrorCode.UNSUPPORTED_SASL_MECHANISM, settings.listed
         if self.principal is not None and mechanism != self.mechanism_name:
-            self._log(f"it authenticated with {self.mechanism_name} and wants to do so again with {mechanism}")
+            self._log(
+                f"it authenticated with {self.mechanism_name} and wants to do so again with {mechanism[:MAX_NAME]}"
+            )
             self.state = State.BAD_MECHANISM
         else:
             self.mechanism_name = mechanism
@@ -183,6 +186,15 @@ class Authenticator:
                 f"Authentication failed during {attempt} due to invalid credentials with SASL mechanism "
                 f"{self.mechanism_name}"
             )
+        except DisconnectError:
+            raise
+        except Exception as err:
+            # A bug of a mechanism, or of a class that the operator has plugged in, must not leave the exchange open.
+            self._log(f"{type(err).__name__}: {err}", "".join(["\n", *format_tb(err.__traceback__)]))
+            message = (
+                f"Authentication failed during {attempt} due to invalid credentials with SASL mechanism "
+                f"{self.mechanism_name}"
+            )
         else:
             return answer, lifetime_ms
         self._fail()
@@ -197,6 +209,7 @@ class Authenticator:
                 f"{self.principal.replace(':', '.', 1)}: {principal.replace(':', '.', 1)}"
             )
         lifetime_ms = 0
+        self.expires_at_ms = None
         max_reauth_ms = self._settings.max_reauth_ms.get(self.mechanism_name, 0)
         expires_at_ms = mechanism.expires_at_ms
         if expires_at_ms is not None or max_reauth_ms > 0:
@@ -206,7 +219,7 @@ class Authenticator:
         self.principal = principal
         self._mechanism = None
         self.state = State.COMPLETE
-        logger.debug("%s authenticated with %s as %s", self._who, self.mechanism_name, principal)
+        logger.debug("%s authenticated with %s as %s", self._who, self.mechanism_name, printable(principal, MAX_NAME))
         self.on_complete(principal)
         return lifetime_ms
 
@@ -235,9 +248,10 @@ class Authenticator:
     def _who(self) -> str:
         return f"{self._context.client_address} on {self._context.listener_name}"
 
-    def _log(self, reason: str) -> None:
+    def _log(self, reason: str, stack: str = "") -> None:
         with_what = f" with {self.mechanism_name}" if self.mechanism_name else ""
-        logger.warning("%s failed to authenticate%s: %s", self._who, with_what, reason)
+        shown = printable(reason, MAX_REASON)
+        logger.warning("%s failed to authenticate%s: %s%s", self._who, with_what, shown, stack)
 
 
 def _ignore(principal: str) -> None:

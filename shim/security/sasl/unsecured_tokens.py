@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode
+from types import NoneType
 
 from kafka_shim.config import ConfigError
+from kafka_shim.security.printable import MAX_NAME
 from kafka_shim.security.sasl.mechanism import InvalidTokenError
 
 TYPE_CHECKING = False
@@ -49,18 +51,21 @@ class UnsecuredTokens:
         principal = claims.get(self._principal_claim)
         if not isinstance(principal, str) or not principal.strip():
             raise InvalidTokenError(f"the token has no principal name (claim {self._principal_claim})")
+        who = principal[:MAX_NAME]
         now_ms = self._clock.now_ms()
         if issued is not None and 1000 * issued > now_ms + self._skew_ms:
-            raise InvalidTokenError(f"the token of {principal!r} was issued in the future: compare the clocks")
+            raise InvalidTokenError(f"the token of {who!r} was issued in the future: compare the clocks")
         if now_ms - self._skew_ms >= 1000 * expires:
-            raise InvalidTokenError(f"the token of {principal!r} has expired: the client needs a new one")
+            raise InvalidTokenError(f"the token of {who!r} has expired: the client needs a new one")
         if issued is not None and expires <= issued:
-            raise InvalidTokenError(f"the token of {principal!r} expires before it was issued")
+            raise InvalidTokenError(f"the token of {who!r} expires before it was issued")
         scope = claims.get(self._scope_claim)
+        if not isinstance(scope, (str, list, NoneType)):
+            raise InvalidTokenError(f"the claim {self._scope_claim} of the token is neither text nor a list")
         granted = {scope.strip()} if isinstance(scope, str) else {str(one).strip() for one in scope or ()}
         missing = [one for one in self._required_scope if one not in granted]
         if missing:
-            reason = f"the token of {principal!r} has not the scope {missing[0]}"
+            reason = f"the token of {who!r} has not the scope {missing[0]}"
             raise InvalidTokenError(reason, f"[{', '.join(self._required_scope)}]")
         return principal, round(expires * 1000)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 
 from kafka_shim.config import ConfigError
+from kafka_shim.security.printable import MAX_REASON, printable
 
 _RULE = re.compile(
     r"\s*(?:(?P<default>DEFAULT)|RULE:(?P<pattern>(?:\\.|[^\\/])*)/(?P<to>(?:\\.|[^\\/])*)/(?P<case>[LU]?))\s*"
@@ -37,7 +38,7 @@ class MappingRules:
                     pattern = re.compile(found["pattern"])
                 except re.error as err:
                     raise ConfigError(f"ssl.principal.mapping.rules: {found['pattern']}: {err}") from None
-                self._rules.append((pattern, re.sub(r"\$(\d)", r"\\\1", found["to"]), found["case"]))
+                self._rules.append((pattern, re.sub(r"\$(\d)", r"\\g<\1>", found["to"]), found["case"]))
             at = found.end() + 1
 
     def name_of(self, subject: str) -> str:
@@ -52,4 +53,4 @@ class MappingRules:
             except (re.error, IndexError) as err:
                 raise ConfigError(f"ssl.principal.mapping.rules: {err}") from None
             return name.lower() if case == "L" else name.upper() if case == "U" else name
-        raise ConfigError(f"no rule of ssl.principal.mapping.rules matches {subject}")
+        raise ConfigError(f"no rule of ssl.principal.mapping.rules matches {printable(subject, MAX_REASON)}")

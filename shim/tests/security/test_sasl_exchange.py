@@ -247,6 +247,32 @@ def test_the_operator_reads_which_client_failed_and_what_to_do(client: Connectio
     assert "tell-nobody" not in caplog.text
 
 
+def test_what_a_client_says_stays_on_one_short_line(client: Connection, caplog):
+    handshake(client, "PLAIN")
+    send_token(client, plain_token("eve\n2026-01-01 root logged in", "x", "a\r\n" * 20_000))
+    (line,) = [record.getMessage() for record in caplog.records if "failed to authenticate" in record.getMessage()]
+    assert line.isprintable()
+    assert len(line) < 1000
+
+
+class Faulty:
+    """A builder of principals with a bug."""
+
+    def build(self, context: principals.AuthenticationContext) -> str:
+        raise RuntimeError(f"no such\nuser {context.authorization_id}")
+
+
+def test_a_fault_of_a_plug_in_fails_the_login_and_is_logged_once(caplog):
+    options = OPTIONS | {"principal.builder.class": f"{__name__}.Faulty"}
+    with Broker(listen=LISTENERS, **options) as broker, Connection(sasl_address(broker)) as client:
+        answer = log_in_plain(client, "alice", "alice-secret")
+        assert (answer.error_code, answer.error_message) == (58, INVALID + "PLAIN")
+        assert closed(client)
+    (line,) = [record.getMessage() for record in caplog.records if "RuntimeError" in record.getMessage()]
+    assert "RuntimeError: no such\\nuser alice\n" in line
+    assert "in build" in line
+
+
 def test_a_request_over_the_limit_before_authentication_is_not_read(client: Connection):
     client.send_bytes((524_289).to_bytes(4) + bytes(100))
     assert closed(client)
@@ -303,6 +329,25 @@ def test_a_change_of_mechanism_does_not_prolong_a_session():
         assert handshake(client, "SCRAM-SHA-256").error_code == 0
         client.send(MetadataRequest(topics=[]), 12)
         assert closed(client)
+
+
+def test_a_login_without_a_limit_ends_the_limit_of_the_one_before():
+    name = "listener.name.sasl_plaintext.plain.connections.max.reauth.ms"
+    with (
+        Broker(listen=LISTENERS, clock="virtual", **OPTIONS | {name: "10000"}) as broker,
+        Connection(broker.bootstrap_servers) as admin,
+        Connection(sasl_address(broker)) as client,
+    ):
+        assert log_in_plain(client, "alice", "alice-secret").session_lifetime_ms == 10_000
+        config = AlterableConfig(name=name, config_operation=0, value="0")
+        resource = AlterConfigsResource(resource_type=4, resource_name="1", configs=[config])
+        (result,) = admin.request(IncrementalAlterConfigsRequest(resources=[resource])).responses
+        assert (result.error_code, result.error_message) == (0, None)
+        broker.clock.advance("5s")
+        assert handshake(client, "PLAIN").error_code == 0
+        assert send_token(client, plain_token("alice", "alice-secret")).session_lifetime_ms == 0
+        broker.clock.advance("9s")
+        assert client.request(MetadataRequest(topics=[]), 12).brokers
 
 
 # --- administration
@@ -395,3 +440,22 @@ def test_before_authentication_nothing_but_a_frame_that_is_whole_is_held(secured
         until(secured, lambda: secured._server._registry._login_bytes)
         assert secured.call(lambda: secured._server._registry._login_bytes) == 100_004
     until(secured, lambda: not secured._server._registry._login_bytes)
+
+
+def test_clients_before_authentication_do_not_spend_the_memory_of_requests():
+    with Broker(listen=LISTENERS, **OPTIONS | {"queued.max.request.bytes": "70000"}) as broker:
+        host, port = sasl_address(broker).split(":")
+        with socket.create_connection((host, int(port))) as sock:
+            sock.sendall((100_000).to_bytes(4) + bytes(10))
+            until(broker, lambda: broker._server._registry._login_bytes)
+            assert broker.call(lambda: broker.state.receive_memory.used_bytes) == 0
+        until(broker, lambda: not broker._server._registry._login_bytes)
+        assert broker.call(lambda: broker.state.receive_memory.used_bytes) == 0
+        host, port = broker.bootstrap_servers.split(":")
+        with socket.create_connection((host, int(port))) as sock:
+            sock.sendall((100_000).to_bytes(4) + bytes(10))
+            until(broker, lambda: broker.state.receive_memory.is_full)
+            with Connection(sasl_address(broker)) as client:
+                handshake(client, "PLAIN")
+                token = plain_token("alice", "alice-secret", "x" * 80_000)
+                assert send_token(client, token).error_code == 58

@@ -223,5 +223,7 @@ def test_mapping_rules_are_kafkas():
     assert rules.name_of("CN=Duke,OU=ServiceUsers,O=Org") == "duke"
     assert rules.name_of("CN=Duke,OU=sales") == "DUKE@SALES"
     assert rules.name_of("O=Org") == "O=Org"
+    assert MappingRules("RULE:^CN=.*$/$0/").name_of("CN=Duke") == "CN=Duke"
+    assert MappingRules("RULE:^CN=(.)(.*)$/$10$2/").name_of("CN=Duke") == "D0uke"
     with pytest.raises(ConfigError, match="no rule"):
         MappingRules("RULE:^CN=a$/b/").name_of("CN=c")

@@ -51,6 +51,7 @@ def test_clocks_may_differ_by_the_allowed_skew():
         (unsecured_token(sub=" ", exp=NOW + 60), "no principal name"),
         (unsecured_token(sub="c", iat=NOW + 30, exp=NOW + 60), "issued in the future"),
         (unsecured_token(sub="c", iat=NOW - 5, exp=NOW - 6), "has expired"),
+        (unsecured_token(sub="c", exp=NOW + 60, scope=5), "scope of the token is neither text nor a list"),
     ],
 )
 def test_bad_token_says_what_is_wrong(token: str, reason: str):
