@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from kafka_shim.config import ConfigError
+from kafka_shim.security.printable import MAX_NAME
 from kafka_shim.security.sasl.jaas import java_property
 from kafka_shim.security.sasl.mechanism import InvalidTokenError
 
@@ -71,9 +73,9 @@ class SignedTokens:
             header = jwt.get_unverified_header(token)
         except jwt.PyJWTError:
             raise InvalidTokenError("the token is no JSON Web Token") from None
-        algorithm = str(header.get("alg"))
+        algorithm, key_id = str(header.get("alg")), header.get("kid")
         claims = None
-        for key in await self._keys.find(header.get("kid")):
+        for key in await self._keys.find(key_id):
             if not algorithm.startswith(_ALGORITHMS.get(str(key.get("kty")), ("?",))):
                 continue
             if key.get("alg", algorithm) != algorithm:
@@ -86,8 +88,8 @@ class SignedTokens:
                 continue
         if not isinstance(claims, dict):
             raise InvalidTokenError(
-                f"no key of {self._keys.source} has signed the token (alg {algorithm}, kid {header.get('kid')}): it is "
-                "of another issuer, or its key is not published"
+                f"no key of {self._keys.source} has signed the token (alg {algorithm[:MAX_NAME]}, kid "
+                f"{str(key_id)[:MAX_NAME]}): it is of another issuer, or its key is not published"
             )
         return self._checked(claims)
 
@@ -95,7 +97,7 @@ class SignedTokens:
         subject = claims.get(self._subject_claim)
         if not isinstance(subject, str) or not subject.strip():
             raise InvalidTokenError(f"the token has no principal name (claim {self._subject_claim})")
-        who = f"the token of {subject!r}"
+        who = f"the token of {subject[:MAX_NAME]!r}"
         now_ms = self._clock.now_ms()
         expires, issued, not_before = claims.get("exp"), claims.get("iat"), claims.get("nbf")
         if not isinstance(expires, (int, float)) or not 0 <= expires < 1e12:
@@ -107,13 +109,15 @@ class SignedTokens:
         if isinstance(not_before, (int, float)) and now_ms + self._skew_ms < 1000 * not_before:
             raise InvalidTokenError(f"{who} is not valid yet (nbf): compare the clocks")
         if self._issuer is not None and claims.get("iss") != self._issuer:
-            raise InvalidTokenError(f"{who} is of issuer {claims.get('iss')!r}, expected is {self._issuer!r}")
+            raise InvalidTokenError(
+                f"{who} is of issuer {str(claims.get('iss'))[:MAX_NAME]!r}, expected is {self._issuer!r}"
+            )
         audience = claims.get("aud", [])
         named = {audience} if isinstance(audience, str) else {str(one) for one in audience}
         if (self._audiences or named) and not self._audiences & named:
             raise InvalidTokenError(
-                f"{who} is for the audience {sorted(named)}, sasl.oauthbearer.expected.audience has "
-                f"{sorted(self._audiences)}"
+                f"{who} is for the audience {[one[:MAX_NAME] for one in sorted(named)]}, "
+                f"sasl.oauthbearer.expected.audience has {sorted(self._audiences)}"
             )
         return subject.strip(), round(expires * 1000)
 
@@ -150,25 +154,32 @@ class _UrlKeys:
         self._clock = clock
         self._refresh_ms: int = options.get("sasl.oauthbearer.jwks.endpoint.refresh.ms", "oauthbearer")
         self._keys: list[dict[str, Any]] = []
+        # The last attempt, and whether it failed.
         self._read_at_ms: float | None = None
+        self._has_failed = False
         self._reading: asyncio.Task[None] | None = None
 
     async def find(self, key_id: str | None) -> list[dict[str, Any]]:
         found = _matching(self._keys, key_id)
         age_ms = None if self._read_at_ms is None else self._clock.monotonic_ms() - self._read_at_ms
-        if age_ms is None or age_ms >= self._refresh_ms or (not found and age_ms >= RETRY_MS):
-            if self._reading is None:
-                self._reading = asyncio.get_running_loop().create_task(self._read())
+        wait_ms = RETRY_MS if self._has_failed or not found else self._refresh_ms
+        is_due = age_ms is None or age_ms >= min(wait_ms, self._refresh_ms)
+        if is_due and self._reading is None:
+            self._reading = asyncio.get_running_loop().create_task(self._read())
+        if not found and self._reading is not None:
+            # A known key does not wait: a document that cannot be read must not hold up every login.
             await asyncio.shield(self._reading)
             found = _matching(self._keys, key_id)
         return found
 
     async def _read(self) -> None:
         self._clock.begin_work()
+        self._read_at_ms = self._clock.monotonic_ms()
         try:
             self._keys = await asyncio.to_thread(_fetch, self.source)
-            self._read_at_ms = self._clock.monotonic_ms()
-        except (OSError, ValueError) as err:
+            self._has_failed = False
+        except (OSError, ValueError, HTTPException) as err:
+            self._has_failed = True
             logger.warning("%s: cannot read %s, the keys stay as they were: %s", URL, self.source, err)
         finally:
             self._clock.end_work()

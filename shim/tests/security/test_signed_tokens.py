@@ -117,6 +117,7 @@ def test_keys_of_a_url_are_read_once_and_again_for_a_key_that_is_new(tmp_path: P
 
         with pytest.raises(InvalidTokenError, match="no key of"):  # the server has no document yet
             name_of(KEY, "0")
+        clock.advance(RETRY_MS)
         jwks(tmp_path / "keys.json", KEY)
         Keys.document = (tmp_path / "keys.json").read_bytes()
         assert name_of(KEY, "0") == "carol"
@@ -128,6 +129,61 @@ def test_keys_of_a_url_are_read_once_and_again_for_a_key_that_is_new(tmp_path: P
         clock.advance(RETRY_MS)
         assert name_of(OTHER, "1") == "carol"
         assert Keys.requests == asked + 1
+        server.shutdown()
+
+
+class Hangs(BaseHTTPRequestHandler):
+    """Serves a JWKS document once. Then it answers nothing until the test lets it, and then no HTTP."""
+
+    document = b""
+    may_answer = threading.Event()
+
+    def do_GET(self) -> None:
+        document, type(self).document = self.document, b""
+        if document:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(document)
+        else:
+            assert self.may_answer.wait(30)
+            self.wfile.write(b"nonsense\r\n")
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Keep the test's output clean."""
+
+
+def test_a_login_with_a_known_key_does_not_wait_for_a_url_that_does_not_answer(tmp_path: Path, monkeypatch, caplog):
+    jwks(tmp_path / "keys.json", KEY)
+    Hangs.document = (tmp_path / "keys.json").read_bytes()
+    with HTTPServer(("127.0.0.1", 0), Hangs) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/keys"
+        monkeypatch.setenv("KAFKA_OPTS", f"-D{ALLOWED_URLS}={url}")
+        clock = VirtualClock()
+        given = options(url) | {"sasl.oauthbearer.jwks.endpoint.refresh.ms": "60000"}
+        tokens = SignedTokens(ListenerOptions(BrokerConfig.parse(given), "SASL_PLAINTEXT"), clock, [])
+        now = clock.now_ms() // 1000
+        claims = {"sub": "carol", "iat": now, "exp": now + 600, "iss": "https://issuer", "aud": "kafka"}
+        token = jwt.encode(claims, KEY, "ES256", headers={"kid": "0"})
+
+        async def log_in() -> None:
+            assert (await tokens.validate(token))[0] == "carol"
+            clock.advance(61_000)
+            assert (await tokens.validate(token))[0] == "carol"
+            reading = tokens._keys._reading
+            assert reading is not None
+            Hangs.may_answer.set()
+            await reading
+            assert "the keys stay as they were" in caplog.text
+            assert (await tokens.validate(token))[0] == "carol"
+            assert tokens._keys._reading is None
+            clock.advance(RETRY_MS)
+            assert (await tokens.validate(token))[0] == "carol"
+            reading = tokens._keys._reading
+            assert reading is not None
+            await reading
+
+        asyncio.run(log_in())
         server.shutdown()
 
 
