@@ -86,6 +86,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             return False
         except ssl.SSLError as err:
             self._connection.close(f"the TLS handshake failed: {_reason(err)}")
+            self._fail()
             return False
         self._flush()
         self._is_secured = True
@@ -109,6 +110,7 @@ class TlsTransport(asyncio.BufferedProtocol):
                     size_bytes = 0
                 except ssl.SSLError as err:
                     self._connection.close(f"TLS failed: {_reason(err)}")
+                    self._fail()
                     break
                 if not size_bytes:
                     self._socket.close()
@@ -118,6 +120,11 @@ class TlsTransport(asyncio.BufferedProtocol):
             self._is_reading = False
         self._flush()
 
+    def _fail(self) -> None:
+        """Send OpenSSL's alert and read no more: nothing can be encrypted after an error, also no answer under way."""
+        self._flush()
+        self._socket.close()
+
     def _flush(self) -> None:
         if self._outgoing.pending and not self._socket.is_closing():
             self._socket.write(self._outgoing.read())
@@ -126,9 +133,7 @@ class TlsTransport(asyncio.BufferedProtocol):
 
     def write(self, data: Any) -> None:
         """Encrypt and send. Whoever calls is told by `pause_writing` before this returns, as without TLS."""
-        view = memoryview(data).cast("B")
-        while view and not self._socket.is_closing():
-            view = view[self._tls.write(view) :]
+        self._encrypt(data)
         self._flush()
 
     def writelines(self, parts: Sequence[Any]) -> None:
@@ -149,8 +154,12 @@ class TlsTransport(asyncio.BufferedProtocol):
 
     def _encrypt(self, data: Any) -> None:
         view = memoryview(data).cast("B")
-        while view:
-            view = view[self._tls.write(view) :]
+        try:
+            while view and not self._socket.is_closing():
+                view = view[self._tls.write(view) :]
+        except ssl.SSLError as err:
+            self._connection.close(f"TLS failed: {_reason(err)}")
+            self._fail()
 
     def pause_reading(self) -> None:
         if not self._is_paused:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import ssl
 import subprocess
@@ -23,7 +24,7 @@ from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 from kafka_shim.security.tls.authority import CertificateAuthority
 from kafka_shim.security.tls.context import openssl_name
 from kafka_shim.security.tls.mapping_rules import MappingRules
-from kafka_shim.tests.produced import batch, fetch, make_topic, produce
+from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, produce
 from kafka_shim.tests.security.sasl_client import listener_options, log_in_plain, plain_jaas
 from kafka_shim.tests.test_connection import until
 from kafka_shim.wire_client import Connection, WireClientError
@@ -94,6 +95,29 @@ def test_a_client_produces_and_fetches_megabytes(secured: Broker, authority: Cer
             assert produce(client, version, 0, batch(bytes(900_000))).error_code == 0
         assert len(bytes(fetch(client, version, 0, 0, partition_max_bytes=1 << 24).records)) > 7_000_000
         assert "User:ANONYMOUS" in principals(secured)
+
+
+def test_broken_record_during_an_answer_ends_the_connection(secured: Broker, authority: CertificateAuthority, caplog):
+    with tls_connection(secured, authority) as client:
+        make_topic(client, "broken", partitions=1)
+        for _ in range(12):
+            assert produce(client, "broken", 0, batch(bytes(900_000))).error_code == 0
+        client.send(fetch_request({("broken", 0): 0}, partition_max_bytes=1 << 24, max_bytes=1 << 24), 12)
+        until(secured, lambda: len(secured._server._registry.connections) == 1)
+        (one,) = secured.call(lambda: list(secured._server._registry.connections))
+        until(secured, lambda: one._network_send is not None)
+        with socket.socket(fileno=os.dup(client._socket.fileno())) as beneath:
+            beneath.settimeout(20)
+            beneath.sendall(b"\x17\x03\x03\x00\x20" + bytes(32))
+            until(secured, lambda: one.is_closing)
+            assert secured.call(one._transport.is_closing)
+            # What the broker has encrypted arrives, then the end.
+            with contextlib.suppress(ConnectionResetError):
+                while beneath.recv(1 << 16):
+                    pass
+    until(secured, lambda: one not in secured._server._registry.connections)
+    assert caplog.text.count("TLS failed") == 1
+    assert secured.state.metrics.errors_unexpected == 0
 
 
 def test_sasl_runs_inside_tls(secured: Broker, authority: CertificateAuthority):
