@@ -60,8 +60,10 @@ def subject_of(certificate: bytes) -> str | None:
     """Return the subject of a certificate (DER) as Java's X500Principal.getName does (RFC 2253)."""
     from cryptography import x509
 
+    from kafka_shim.security.tls.distinguished_name import java_name
+
     try:
-        return x509.load_der_x509_certificate(certificate).subject.rfc4514_string()
+        return java_name(x509.load_der_x509_certificate(certificate).subject)
     except ValueError:
         return None
 

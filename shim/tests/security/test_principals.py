@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from cryptography import x509
+from cryptography.x509.oid import NameOID
 
 from kafka_shim.config import ConfigError, usable
 from kafka_shim.security.principals import (
@@ -13,6 +15,7 @@ from kafka_shim.security.principals import (
     subject_of,
 )
 from kafka_shim.security.tls.authority import CertificateAuthority
+from kafka_shim.security.tls.distinguished_name import java_name
 
 NOBODY = AuthenticationContext("L", "SSL", "127.0.0.1")
 
@@ -87,3 +90,28 @@ def test_a_class_that_is_stored_and_not_given_is_ignored():
     taken, ignored = usable({name: "mine.Builder", own: "os.abort"}, {own: "mine.Builder"}, is_default=False)
     assert taken == {name: "mine.Builder"}
     assert list(ignored) == [own]
+
+
+def test_every_attribute_of_a_name_is_written_as_java_does():
+    """The expected text is what X500Principal.getName of JDK 17 prints for this name."""
+    part, attribute = x509.RelativeDistinguishedName, x509.NameAttribute
+    name = x509.Name(
+        [
+            part([attribute(NameOID.COUNTRY_NAME, "DE")]),
+            part([attribute(NameOID.DOMAIN_COMPONENT, "example")]),
+            part([attribute(NameOID.ORGANIZATION_NAME, 'Ex, "Org" ;=<>+\\ ')]),
+            part([attribute(NameOID.ORGANIZATIONAL_UNIT_NAME, "a")]),
+            part([attribute(NameOID.STREET_ADDRESS, "#x S#t  ")]),
+            part([attribute(NameOID.LOCALITY_NAME, "  M=ünchen")]),
+            part([attribute(NameOID.STATE_OR_PROVINCE_NAME, "BY")]),
+            part([attribute(NameOID.EMAIL_ADDRESS, "bob@example.org")]),
+            part([attribute(NameOID.GIVEN_NAME, "B" * 200)]),
+            part([attribute(x509.ObjectIdentifier("1.2.3.4"), "é x")]),
+            part([attribute(NameOID.COMMON_NAME, "bob")]),
+        ]
+    )
+    assert java_name(name) == (
+        f"CN=bob,1.2.3.4=#0c04c3a92078,2.5.4.42=#0c81c8{'42' * 200},"
+        "1.2.840.113549.1.9.1=#160f626f62406578616d706c652e6f7267,"
+        r"ST=BY,L=\ \ M\=ünchen,STREET=\#x S\#t\ \ ,OU=a,O=Ex\, \"Org\" \;\=\<\>\+\\\ ,DC=example,C=DE"
+    )
