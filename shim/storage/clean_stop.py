@@ -51,7 +51,7 @@ def _sync(paths: list[str], log_dirs: LogDirs, flusher: Flusher) -> bool:
     if not paths:
         return True
     try:
-        flusher.sync_all(paths, [data_dir.path for data_dir in log_dirs.live]).result()
+        flusher.sync_all(paths, [data_dir.path for data_dir in log_dirs.every]).result()
     except OSError:
         logger.exception("the data directories cannot be synced, the next start will recover them")
         return False

@@ -104,12 +104,13 @@ class DataDir:
         self.meta_fault = "" if "cluster.id" in meta else "is damaged: it names no cluster.id"
         return meta
 
-    def check_identity(self) -> None:
+    def check_identity(self, *, holds_partitions: bool = True) -> None:
         """Raise StorageError if `meta.properties` is missing or damaged and the directory contains partitions, because
-        a new cluster id would not match them. Call `read_meta` first. Raises OSError."""
+        a new cluster id would not match them. A directory with `holds_partitions=False` may contain the metadata log
+        alone: its other folders are not looked at. Call `read_meta` first. Raises OSError."""
         if not self.meta_fault:
             return
-        held = [f"{topic}-{partition}" for topic, partition in self.scan()[0]]
+        held = [f"{topic}-{partition}" for topic, partition in self.scan()[0]] if holds_partitions else []
         metadata = self.partition_path(CLUSTER_METADATA_TOPIC, 0)
         if os.path.isdir(metadata):
             held.insert(0, os.path.basename(metadata))

@@ -60,7 +60,8 @@ class LogDirs:
 
     def usable_after(self, data_dir: DataDir, step: Callable[[], object]) -> bool:
         """Run one step of the start in a directory. Returns False and excludes the directory if the step raises
-        OSError. Raises StorageError if it is the metadata directory or the process lacks descriptors or memory."""
+        OSError. Raises StorageError if it is the metadata directory, if no directory of `log.dirs` is left (Kafka
+        halts), or if the process lacks descriptors or memory."""
         try:
             step()
         except OSError as err:
@@ -71,10 +72,12 @@ class LogDirs:
             reason = f"the data directory {data_dir.path} cannot be used: {err.strerror or err}"
             if data_dir.path == self._metadata_path():
                 raise StorageError(reason) from err
-            logger.error("%s; going on without it", reason)  # noqa: TRY400 the reason says it all
             data_dir.unlock()
             self.live.remove(data_dir)
             self.failed.append(data_dir.path)
+            if not self.live:
+                raise StorageError(f"none of log.dirs can be used: {reason}") from err
+            logger.error("%s; going on without it", reason)  # noqa: TRY400 the reason says it all
             return False
         return True
 
@@ -83,7 +86,10 @@ class LogDirs:
             self.usable_after(data_dir, data_dir.read_meta)
         for data_dir in list(self.every):
             # Before anything is written: a folder that is not Kafka's refuses the start.
-            if self.usable_after(data_dir, data_dir.check_identity) and data_dir is not self._apart:
+            # Kafka parses the folder names in `log.dirs` alone.
+            holds_partitions = data_dir is not self._apart
+            check = partial(data_dir.check_identity, holds_partitions=holds_partitions)
+            if self.usable_after(data_dir, check) and holds_partitions:
                 self.usable_after(data_dir, data_dir.scan)
         metas = [(data_dir, data_dir.meta) for data_dir in self.every]
         found = {meta["cluster.id"]: data_dir for data_dir, meta in metas if "cluster.id" in meta}

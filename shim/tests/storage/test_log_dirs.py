@@ -144,7 +144,7 @@ def test_a_missing_identity_is_told_with_the_folders_that_count_as_partitions(tm
 
 
 def test_an_error_of_any_kind_lets_go_of_the_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(data_dir: DataDir) -> None:
+    def broken(data_dir: DataDir, *, holds_partitions: bool) -> None:
         raise RuntimeError("a bug")
 
     with monkeypatch.context() as patch:

@@ -169,6 +169,54 @@ def test_the_metadata_log_can_be_outside_of_log_dirs(tmp_path: Path) -> None:
         other.open_dirs()
 
 
+def test_a_start_without_any_usable_directory_of_log_dirs_is_refused(tmp_path: Path) -> None:
+    """As Kafka halts, though the metadata log has a directory of its own: no partition could be created."""
+    bad = [tmp_path / "a", tmp_path / "b"]
+    for path in bad:
+        path.write_text("no directory")
+    config = BrokerConfig(log_dirs=tuple(map(str, bad)), metadata_log_dir=str(tmp_path / "metadata"))
+    logs = Logs(config, VirtualClock(NOW_MS), Faults())
+    with pytest.raises(StorageError, match=f"none of log.dirs can be used: the data directory {bad[1]} cannot be used"):
+        logs.open_dirs()
+    bad[1].unlink()
+    again = Logs(config, VirtualClock(NOW_MS), Faults())
+    again.open_dirs()
+    assert (again.failed_dirs, [one.path for one in again.dirs]) == ([str(bad[0])], [str(bad[1])])
+    again.stop()
+
+
+def test_a_fresh_disk_may_be_the_metadata_directory(tmp_path: Path) -> None:
+    """Its lost+found is not Kafka's, and Kafka parses the folder names in log.dirs alone."""
+    metadata = tmp_path / "metadata"
+    (metadata / "lost+found").mkdir(parents=True)
+    (metadata / "notes-1").mkdir()
+    config = BrokerConfig(log_dirs=(str(tmp_path / "data"),), metadata_log_dir=str(metadata))
+    logs = Logs(config, VirtualClock(NOW_MS), Faults())
+    logs.open_dirs()
+    logs.open_metadata_log()
+    logs.stop()
+    # A metadata log without its identity is refused all the same.
+    (metadata / "meta.properties").unlink()
+    with pytest.raises(StorageError, match=r"holds 1 partitions \(__cluster_metadata-0;"):
+        Logs(config, VirtualClock(NOW_MS), Faults()).open_dirs()
+
+
+def test_a_clean_stop_syncs_the_file_system_of_the_metadata_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = BrokerConfig(log_dirs=(str(tmp_path / "data"),), metadata_log_dir=str(tmp_path / "metadata"))
+    logs = Logs(config, VirtualClock(NOW_MS), Faults())
+    logs.open_dirs()
+    topic = TopicConfig(config)
+    logs.start(lambda name, partition: (TOPIC_ID, topic, 0))
+    put(logs.open_metadata_log(), b"x")
+    synced: list[str] = []
+    monkeypatch.setattr("kafka_shim.storage.flusher.WHOLE_FROM_FILES", 1)
+    monkeypatch.setattr("kafka_shim.storage.flusher.sync_file_system", synced.append)
+    logs.stop()
+    assert synced == [str(tmp_path / "data"), str(tmp_path / "metadata")]
+
+
 def test_partitions_go_to_the_emptiest_directory_and_are_found_again(tmp_path: Path) -> None:
     paths = [tmp_path / "a", tmp_path / "b", tmp_path / "c"]
     logs, config = make_logs(*paths)
