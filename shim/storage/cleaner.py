@@ -242,7 +242,9 @@ class Cleaner:
             candidate.uncleanable_offset,
             now_ms=self._services.clock.now_ms(),
             map_bytes=config.log_cleaner_dedupe_buffer_size,
-            load_factor=config.log_cleaner_io_buffer_load_factor,
+            # Kafka allows every value. With 1.0 and more no slot stays free, and a search would not end; with 0 and
+            # less the map takes no key.
+            load_factor=min(max(config.log_cleaner_io_buffer_load_factor, 0.01), 0.99),
             throttle=self._throttle,
             is_cancelled=lambda: self._stopping or log.is_closed or log.is_offline,
         )
