@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import threading
 from bisect import bisect_right
 
 from kafka_shim.errors import ErrorCode, KafkaError
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NEVER = 0x7FFFFFFFFFFFFFFF
+# Guards `sync_round` and `sync_error` of every log, which the flusher's thread and the event loop both write. It is
+# held for a few instructions only.
+_SYNC_LOCK = threading.Lock()
 # Errors after which the files are intact: the request fails and the partition stays online.
 REFUSALS = (*OUT_OF_RESOURCES, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -209,8 +213,9 @@ class LocalLog:
         # or memory, nothing was synced and nothing was lost: the waiting requests fail, and the next fsync starts at
         # the same recovery point.
         if err.errno not in OUT_OF_RESOURCES and not isinstance(err, UnprovenSyncError):
-            self.sync_round += 1
-            self.sync_error = self.sync_error or err
+            with _SYNC_LOCK:
+                self.sync_round += 1
+                self.sync_error = self.sync_error or err
 
     # --- waiting readers
 
@@ -236,9 +241,13 @@ class LocalLog:
 
     # --- life
 
-    def _require_online(self) -> None:
+    def check_sync(self) -> None:
+        """Take the partition offline if an fsync failed since the last use."""
         if self.sync_error is not None and not self.is_offline:
             self.fail(self.sync_error, torn=True)
+
+    def _require_online(self) -> None:
+        self.check_sync()
         if self.is_offline:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} is offline after an I/O error")
         if self.is_closed:
@@ -260,11 +269,14 @@ class LocalLog:
             self._wake()
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name}: {err}")
 
-    def came_back(self) -> None:
-        """Go online again after `reopening` has reloaded the partition."""
+    def came_back(self, sync_round: int) -> None:
+        """Go online again after `reopening`, which began in `sync_round`, has reloaded the partition. The error of an
+        fsync that failed since then is kept: the next use takes the partition offline."""
         self.is_offline = False
-        self.sync_round += 1
-        self.sync_error = None
+        with _SYNC_LOCK:
+            if self.sync_round == sync_round:
+                self.sync_error = None
+            self.sync_round += 1
         self._lso_position = None
         self.unflushed_since_ms = self._services.clock.now_ms()
         self.want_flush()
@@ -288,8 +300,7 @@ class LocalLog:
     def close(self) -> list[str]:
         """Close the partition for a clean stop: store the indexes and a producer snapshot. Returns the paths of the
         files that still need an fsync. The caller syncs them and then calls `closed`. Raises OSError."""
-        if self.sync_error is not None and not self.is_offline:
-            self.fail(self.sync_error, torn=True)
+        self.check_sync()
         if self.is_closed or self.is_offline:
             return []
         snapshot = self.take_snapshot()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 
@@ -27,6 +28,7 @@ def reopen(log: LocalLog, services: LogServices) -> None:
     partition then stays offline as before."""
     segments, epochs, producers = log.segments, log.epochs, log.producers
     end_offset, start_offset = log.log_end_offset, log.log_start_offset
+    sync_round = log.sync_round
     try:
         if segments:
             _cut_refused(segments[-1], end_offset)
@@ -37,6 +39,7 @@ def reopen(log: LocalLog, services: LogServices) -> None:
         log.producers = Producers(log.name)
         start = recovery.Start(clean=False, start_offset=start_offset, recovery_point=log.recovery_point)
         recovery.load(log, services, start)
+        _require_round(log, sync_round)
     except BaseException:
         for segment in log.segments:
             segment.abandon()
@@ -51,9 +54,16 @@ def reopen(log: LocalLog, services: LogServices) -> None:
             log.log_end_offset,
             end_offset - 1,
         )
-    log.came_back()
+    log.came_back(sync_round)
     services.offline.discard(log)
     logger.warning("%s is online again, from offset %d to %d", log.name, log.log_start_offset, log.log_end_offset)
+
+
+def _require_round(log: LocalLog, sync_round: int) -> None:
+    """Raise OSError if an fsync failed since `sync_round`: the lost bytes may have been written again before it dropped
+    them."""
+    if log.sync_round != sync_round:
+        raise OSError(errno.EIO, "an fsync failed while the partition was opened again")
 
 
 def _cut_refused(active: Segment, end_offset: int) -> None:

@@ -12,11 +12,12 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.storage import names
+from kafka_shim.storage import names, recovery
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, put, records, refused
 
@@ -454,6 +455,54 @@ def test_a_sync_that_outlives_a_reopening_declares_nothing_durable(make_disk: Ca
     assert (log.recovery_point, log.is_offline) == (0, False)
     put(log, b"c").flushed.result(timeout=10)
     assert (log.recovery_point, records(log)) == (3, [(0, b"a"), (1, b"b"), (2, b"c")])
+
+
+def test_a_sync_that_fails_during_a_reopening_keeps_the_partition_offline(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bytes were written again before it, so it may have dropped them once more."""
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    log.fail(OSError(errno.EIO, os.strerror(errno.EIO)))
+    load = recovery.load
+
+    def load_and_fail_a_sync(*arguments: Any) -> None:
+        load(*arguments)
+        with pytest.raises(OSError, match="Input/output"):
+            log.request_flush().result(timeout=10)
+
+    disk.faults.arm("log.before_fsync", "oserror", "EIO", nth=1)
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_shim.storage.recovery.load", load_and_fail_a_sync)
+        assert not disk.logs.reopen_offline()
+    assert (log.is_offline, log.recovery_point) == (True, 0)
+    assert log.sync_error is not None
+    disk.faults.disarm()
+    before_ns = os.stat(log.active.path(".log")).st_mtime_ns
+    assert disk.logs.reopen_offline()
+    assert os.stat(log.active.path(".log")).st_mtime_ns > before_ns, "the bytes are written again"
+    log.request_flush().result(timeout=10)
+    assert (log.recovery_point, records(log)) == (1, [(0, b"a")])
+
+
+def test_a_sync_that_fails_as_the_partition_comes_back_is_found_at_its_next_use(
+    make_disk: Callable[..., Disk],
+) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    log.fail(OSError(errno.EIO, os.strerror(errno.EIO)))
+    before = log.sync_round
+    disk.faults.arm("log.before_fsync", "oserror", "EIO", nth=1)
+    with pytest.raises(OSError, match="Input/output"):
+        log.request_flush().result(timeout=10)
+    log.came_back(before)
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        put(log, b"b")
+    assert log.is_offline
+    assert disk.logs.reopen_offline()
+    assert records(log) == [(0, b"a")]
 
 
 def test_sync_without_a_descriptor_concerns_its_own_request_alone(
