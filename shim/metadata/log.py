@@ -193,12 +193,18 @@ class MetadataLog:
 
     def flushing(self) -> Future[None] | None:
         """Request an fsync of everything appended so far. Returns its future, which completes in the flusher thread, or
-        None if everything is already on the disk."""
+        None if everything is already on the disk. After a failed fsync a new one is requested once the log is online
+        again."""
+        if self._flushing is not None and self._flushing.done():
+            if self._flushing.exception() is None:
+                self._flushing = None
+            else:
+                # Nobody reads this log, so nothing else would take it offline before the next commit.
+                self._log.check_sync()
+                self._unflushed = self._unflushed or not self._log.is_offline
         if self._unflushed:
             self._flushing = self._log.request_flush()
             self._unflushed = False
-        elif self._flushing is not None and self._flushing.done() and self._flushing.exception() is None:
-            self._flushing = None
         return self._flushing
 
     def flush(self) -> None:

@@ -150,15 +150,18 @@ class MetadataStore:
 
     def stop(self) -> None:
         """Commit the records of a clean stop and fsync. Apache Kafka can then start on this directory without a
-        delay."""
-        try:
-            if self.broker_epoch >= 0:
-                self.commit(departure_records(self.node_id, self.broker_epoch))
-            self._log.flush()
-            self._snapshots.cancel()
-            self.await_snapshot()
-        except (KafkaError, OSError) as err:
-            logger.warning("the end of this life cannot be recorded: %s", err)
+        delay. Each step is done even if one before it fails: a full disk that refuses the records must not leave
+        earlier ones without their fsync."""
+        self._snapshots.cancel()
+        for step in (self._depart, self._log.flush, self.await_snapshot):
+            try:
+                step()
+            except (KafkaError, OSError) as err:
+                logger.warning("the end of this life cannot be recorded: %s", err)
+
+    def _depart(self) -> None:
+        if self.broker_epoch >= 0:
+            self.commit(departure_records(self.node_id, self.broker_epoch))
 
     # --- commit
 

@@ -32,7 +32,10 @@ class ProducerIds:
 
     def next(self, flushes: list[Flush]) -> int:
         """Returns a new producer id. The fsync that must finish before the response is added to `flushes`. Raises
-        COORDINATOR_LOAD_IN_PROGRESS if no id is available."""
+        COORDINATOR_LOAD_IN_PROGRESS if no id is available. A block whose fsync failed is given up: the next block
+        begins after it, so none of its ids is returned again."""
+        if self._flush is not None and self._flush.done() and self._flush.exception() is not None:
+            self._next, self._flush = self._end, None
         if self._next >= self._end:
             first, count, flush = self._next_block()
             if first < self._end or count <= 0 or first > MAX_PRODUCER_ID - count:

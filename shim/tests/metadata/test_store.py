@@ -16,6 +16,7 @@ from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
 from kafka_shim.protocol.records.topic_record import TopicRecord
 from kafka_shim.storage.results import StorageError
 from kafka_shim.tests.metadata.opened import Opened, opened
+from kafka_shim.txn.producer_ids import ProducerIds
 
 
 def facts(store):
@@ -449,3 +450,64 @@ def test_an_auto_created_topic_gets_its_directories_in_slices_after_the_answer(t
             assert len(list(tmp_path.glob(f"{name}-*"))) == 300
 
         asyncio.run(check())
+
+
+def test_a_stop_whose_records_a_full_disk_refuses_still_syncs_what_was_committed(tmp_path):
+    faults = Faults()
+    broker = Opened(tmp_path, faults=faults).start()
+    broker.store.create_topic("t")
+    broker.clock.advance(1)
+    broker.store.run_periodically()
+    awaited = []
+    wait = broker.store.await_snapshot
+    broker.store.await_snapshot = lambda: (awaited.append(True), wait())
+    faults.arm("log.before_write", "oserror", "ENOSPC")
+    broker.store.stop()
+    faults.disarm()
+    log = broker.logs.metadata_log
+    assert log.recovery_point == log.log_end_offset > 0
+    assert awaited
+    assert not broker.store._snapshots._scheduler.is_scheduled("snapshot")
+    broker.logs.stop()
+    with opened(tmp_path) as store:
+        assert set(store.image.topics) == {"t"}
+
+
+@pytest.mark.parametrize("error", ["EIO", "EMFILE"])
+def test_a_failed_fsync_fails_no_request_after_the_log_is_good_again(tmp_path, error):
+    faults = Faults()
+    broker = Opened(tmp_path, faults=faults).start()
+    asyncio.run(broker.store.flushed())
+    faults.arm("log.before_fsync", "oserror", error, nth=1)
+    broker.store.create_topic("t")
+    with pytest.raises(KafkaError) as caught:
+        asyncio.run(broker.store.flushed())
+    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    faults.disarm()
+    log = broker.logs.metadata_log
+    if error == "EIO":
+        # Nothing is committed, and no reader uses the log: this wait alone takes it offline, to be opened again.
+        with pytest.raises(KafkaError):
+            asyncio.run(broker.store.flushed())
+        assert log.is_offline
+        assert broker.logs.reopen_offline()
+    asyncio.run(broker.store.flushed())
+    assert log.recovery_point == log.log_end_offset
+    broker.stop()
+
+
+def test_the_producer_ids_of_a_block_that_was_not_synced_are_given_up(tmp_path):
+    faults = Faults()
+    broker = Opened(tmp_path, faults=faults).start()
+    asyncio.run(broker.store.flushed())
+    ids = ProducerIds(broker.store.next_producer_id_block)
+    faults.arm("log.before_fsync", "oserror", "EMFILE", nth=1)
+    flushes = []
+    assert ids.next(flushes) == 0
+    with pytest.raises(OSError, match="open files"):
+        flushes.pop().result(10)
+    faults.disarm()
+    assert ids.next(flushes) == 1000
+    flushes.pop().result(10)
+    assert (ids.next(flushes), flushes) == (1001, [])
+    broker.stop()

@@ -82,11 +82,22 @@ def test_every_id_of_a_block_waits_for_the_blocks_fsync_until_it_is_done() -> No
     assert len(flushes) == 2
 
 
-def test_a_failed_fsync_of_a_block_keeps_failing_its_ids() -> None:
-    fsync: Future[None] = Future()
-    ids = ProducerIds(lambda: (0, 1000, fsync))
-    fsync.set_exception(OSError(5, "Input/output error"))
-    for _ in range(2):
-        flushes: list[Future[None]] = []
-        ids.next(flushes)
-        assert flushes == [fsync]
+def test_a_block_whose_fsync_failed_is_given_up() -> None:
+    """The ids of the next block begin after it, so none is returned twice."""
+    blocks = Blocks()
+    fsyncs: list[Future[None]] = []
+
+    def take() -> tuple[int, int, Future[None]]:
+        first, count, _ = blocks.take()
+        fsyncs.append(Future())
+        return first, count, fsyncs[-1]
+
+    ids = ProducerIds(take)
+    flushes: list[Future[None]] = []
+    assert [ids.next(flushes), ids.next(flushes)] == [0, 1]
+    fsyncs[0].set_exception(OSError(5, "Input/output error"))
+    assert ids.next(flushes) == 1000
+    assert flushes == [fsyncs[0], fsyncs[0], fsyncs[1]]
+    fsyncs[1].set_result(None)
+    assert ids.next(flushes) == 1001
+    assert len(flushes) == 3
