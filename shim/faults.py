@@ -47,6 +47,7 @@ POINTS = {
     "txn.before_prepare": "EndTxn is decided, Prepare* is not appended",
     "txn.after_prepare": "Prepare* is appended, no marker is out",
     "txn.after_marker": "one marker is appended (facts: topic, partition)",
+    "txn.before_markers": "a resumed or retried end asked for Prepare*'s fsync, which flush.messages wants first",
     "txn.before_complete": "all markers are out, Complete* is not appended",
     "txn.after_complete": "Complete* is appended, the answer has not left",
     "txn.answered": "EndTxn's answer has left, a marker or Complete* is about to be appended; armed alone",

@@ -42,6 +42,15 @@ class Outcome(Generic[T]):
         self.follow_up = follow_up
 
 
+def block_on(flushes: Flushes) -> None:
+    """As `wait_for`, without an event loop. Blocks."""
+    try:
+        for flush in flushes:
+            flush.result()
+    except OSError as error:
+        raise KafkaError(ErrorCode.NOT_COORDINATOR, f"cannot be flushed: {error}") from error
+
+
 async def wait_for(flushes: Flushes) -> None:
     """Return when all of these fsyncs are done. Raises NOT_COORDINATOR if one failed: it is then unknown whether the
     data is on the disk, and the partition is offline. Cancelling the wait does not cancel an fsync."""

@@ -10,7 +10,7 @@ import logging
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.txn import state
-from kafka_shim.txn.ending import AFTER_MARKER, AFTER_PREPARE, BEFORE_COMPLETE, BEFORE_PREPARE, Ending
+from kafka_shim.txn.ending import AFTER_MARKER, AFTER_PREPARE, BEFORE_COMPLETE, BEFORE_MARKERS, BEFORE_PREPARE, Ending
 from kafka_shim.txn.transaction import PREPARE_COMMIT, STATE_NAMES
 
 TYPE_CHECKING = False
@@ -87,6 +87,11 @@ class Completion:
 
         def steps() -> Steps:
             try:
+                # The first attempt's fsync of PREPARE may have failed, or the broker was killed before it. A power cut
+                # must not keep a marker and lose its decision.
+                if (flush := self._log.prepare_flush(slot)) is not None:
+                    flushes.append(flush)
+                    yield BEFORE_MARKERS
                 yield from self._mark(slot, prepared, self._clock.now_ms(), flushes)
                 return self._complete(slot, prepared, flushes)
             except BaseException:
@@ -108,8 +113,9 @@ class Completion:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            # At start-up no loop is running, so nothing is awaited.
+            # At start-up no loop is running.
             while step is not None:
+                ending.block(step)
                 step = ending.advance()
             return
         task = loop.create_task(self._run_on(ending, step, transactional_id))

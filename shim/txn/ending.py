@@ -6,7 +6,7 @@ point of that step and, if `flush.messages` requires it, waits until the record 
 
 from __future__ import annotations
 
-from kafka_shim.outcome import wait_for
+from kafka_shim.outcome import block_on, wait_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 BEFORE_PREPARE: Step = ("txn.before_prepare", None)
 AFTER_PREPARE: Step = ("txn.after_prepare", None)
+# Only when the markers are written later than PREPARE, and PREPARE is not known to be on the disk.
+BEFORE_MARKERS: Step = ("txn.before_markers", None)
 # The fault point after each marker.
 AFTER_MARKER = "txn.after_marker"
 BEFORE_COMPLETE: Step = ("txn.before_complete", None)
@@ -29,7 +31,7 @@ AFTER_COMPLETE: Step = ("txn.after_complete", None)
 # The fault point after the response is sent: before the first marker and after each.
 ANSWERED = "txn.answered"
 # The steps at which earlier records must be on the disk before anything else is written.
-DISK_FIRST = frozenset((AFTER_PREPARE, BEFORE_COMPLETE, AFTER_COMPLETE))
+DISK_FIRST = frozenset((AFTER_PREPARE, BEFORE_MARKERS, BEFORE_COMPLETE, AFTER_COMPLETE))
 
 
 class Ending:
@@ -82,6 +84,17 @@ class Ending:
             await self._wait(step)
             step = self.advance()
         return self.outcome
+
+    def block(self, step: Step) -> None:
+        """Block until the fsyncs that `step` waits for are done (a start, before the event loop runs). Raises
+        NOT_COORDINATOR if one failed."""
+        try:
+            if self.flushes and step in DISK_FIRST:
+                block_on(self.flushes)
+                self.flushes.clear()
+        except BaseException as error:
+            self._steps.throw(error)
+            raise
 
     async def _wait(self, step: Step) -> None:
         try:

@@ -187,6 +187,14 @@ class TransactionLog:
         log = None if slot is None else self._logs.find(TRANSACTION_STATE_TOPIC, slot.partition)
         return log is not None and log.config.flush_messages < NEVER
 
+    def prepare_flush(self, slot: Slot) -> Flush | None:
+        """Request the fsync of everything in the slot's partition if `flush.messages` is set and it may not be on the
+        disk. Returns None if nothing must be waited for. Raises NOT_COORDINATOR."""
+        log = self.partition_log(slot.partition)
+        if log.config.flush_messages >= NEVER or log.recovery_point >= log.log_end_offset:
+            return None
+        return log.request_flush()
+
     def partition_log(self, partition: int) -> PartitionLog:
         """Returns the log of a partition. Raises NOT_COORDINATOR if it does not exist or is offline."""
         log = self._logs.find(TRANSACTION_STATE_TOPIC, partition)

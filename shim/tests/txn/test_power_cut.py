@@ -134,6 +134,58 @@ def test_at_any_fsync_of_an_abort_of_the_broker_s_own(directory: Path, how: str)
     assert disk.count >= 3
 
 
+@pytest.mark.parametrize("is_awaited", [True, False])
+def test_a_retried_end_writes_no_marker_before_its_decision_is_on_the_disk(directory: Path, is_awaited: bool) -> None:
+    """The fsync of PREPARE failed; the markers' own fsync would come first."""
+    node, producer = node_with_an_open_transaction(directory, TV2)
+    log = node.logs.get("__transaction_state", node.coordinator.partition_for("app"))
+    decided: list[bool] = []
+    node.faults.arm("txn.after_marker", lambda **_: decided.append(log.recovery_point == log.log_end_offset))
+    node.faults.arm("log.before_fsync", "oserror", "EMFILE", where={"path": log.active.path(".log")})
+
+    async def end() -> None:
+        with pytest.raises(KafkaError, match="open files"):
+            await node.coordinator.end_stepwise("app", *producer, True, TV2)
+        assert decided == []
+        node.faults.disarm("log.before_fsync")
+        if is_awaited:
+            node.clock.advance(100)
+            async with asyncio.timeout(20):
+                while node.coordinator.describe("app").state is not COMPLETE_COMMIT:  # noqa: ASYNC110
+                    await asyncio.sleep(0.002)
+
+    asyncio.run(end())
+    if not is_awaited:
+        node.clock.advance(100)
+    assert decided == [True, True]
+    assert node.coordinator.describe("app").state is COMPLETE_COMMIT
+    node.stop()
+
+
+def test_a_resumed_end_writes_no_marker_before_its_decision_is_on_the_disk(directory: Path) -> None:
+    node, producer = node_with_an_open_transaction(directory, TV2)
+    node.faults.arm("txn.after_prepare", "error", "UNKNOWN_SERVER_ERROR")
+
+    async def end() -> None:
+        with pytest.raises(KafkaError):
+            await node.coordinator.end_stepwise("app", *producer, True, TV2)
+
+    asyncio.run(end())
+    synced_first: list[str] = []
+    start = node.start_coordinator
+
+    def start_coordinator() -> None:
+        node.faults.arm("log.before_fsync", lambda path: synced_first.append(Path(path).parent.name))
+        node.faults.arm("txn.after_marker", lambda **_: node.faults.disarm("log.before_fsync"), nth=1)
+        start()
+
+    node.start_coordinator = start_coordinator  # type: ignore[method-assign]
+    node.crash()
+    assert f"__transaction_state-{node.coordinator.partition_for('app')}" in synced_first
+    assert node.coordinator.describe("app").state is COMPLETE_COMMIT
+    node.stop()
+
+
 class Fsyncs:
     """The size of each file at each of its fsyncs, which take a while: others write meanwhile."""
 
