@@ -31,7 +31,9 @@ BAD_ID, OTHER_ID = b"\x01" * 16, b"\x02" * 16
 # Served APIs without a case, each with the test that compares it. Together with CASES these are all served APIs.
 LEFT_OUT = {
     "AlterClientQuotas": "what is set is an entity's: the tests of quotas",
+    "AlterUserScramCredentials": "compat_tests/tests/clients/test_sasl_as_kafka.py",
     "DescribeClientQuotas": "the tests of quotas",
+    "DescribeUserScramCredentials": "compat_tests/tests/clients/test_sasl_as_kafka.py",
     "DescribeConfigs": "dozens of resources and forms: compat_tests/tests/admin/test_same_answers.py",
     "SaslAuthenticate": "compat_tests/tests/admin/test_same_answers.py",
     "SaslHandshake": "compat_tests/tests/admin/test_same_answers.py",

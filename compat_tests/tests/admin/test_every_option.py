@@ -53,7 +53,7 @@ OTHERWISE = frozenset({"listener.security.protocol.map", "listeners", "metric.re
 
 def values_of(name: str, option: Option | None) -> list[str]:
     """Mostly one that can be and one that cannot. What is not built is refused here, so only its default is asked."""
-    if name in OTHERWISE:
+    if name in OTHERWISE or name.startswith("kafka.shim."):  # the second are this project's own
         return []
     if option is None:
         return ["2"]
