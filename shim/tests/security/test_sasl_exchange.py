@@ -247,9 +247,11 @@ def test_the_operator_reads_which_client_failed_and_what_to_do(client: Connectio
     assert "tell-nobody" not in caplog.text
 
 
-def test_what_a_client_says_stays_on_one_short_line(client: Connection, caplog):
-    handshake(client, "PLAIN")
-    send_token(client, plain_token("eve\n2026-01-01 root logged in", "x", "a\r\n" * 20_000))
+def test_what_a_client_says_stays_on_one_short_line(secured: Broker, client: Connection, caplog):
+    handshake(client, "OAUTHBEARER")
+    token = unsecured_token(sub="carol", exp=secured.clock.now_ms() / 1000 + 60)
+    wanted = "eve\n2026-01-01 root logged in" + "x" * 20_000
+    send_token(client, f"n,a={wanted},\x01auth=Bearer {token}\x01\x01".encode())
     (line,) = [record.getMessage() for record in caplog.records if "failed to authenticate" in record.getMessage()]
     assert line.isprintable()
     assert len(line) < 1000
