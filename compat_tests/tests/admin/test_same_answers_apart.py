@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
+from base64 import urlsafe_b64decode
+from pathlib import Path
 
 import pytest
 
@@ -283,8 +285,14 @@ def test_elections_of_an_offline_partition(tmp_path) -> None:
         try:
             target.start()
             with Connection(target.bootstrap) as connection:
+                known = _mentions(good, bad)
                 ask.create_topic(connection, "spread", 4)
                 await_topic(connection, "spread", is_there=True)
+                # Kafka's broker tells its controller a moment later which partitions are where.
+                deadline = time.monotonic() + 20
+                while kind == "kafka-native" and _mentions(good, bad) < known + 2:
+                    assert time.monotonic() < deadline
+                    time.sleep(0.05)
             target.stop()
             there = [int(path.name.rpartition("-")[2]) for path in bad.iterdir() if path.name.startswith("spread-")]
             shutil.rmtree(bad)
@@ -300,6 +308,15 @@ def test_elections_of_an_offline_partition(tmp_path) -> None:
             target.close()
     ours, theirs = ({repr(one) for row in answers[kind] for one in row} for kind in ("shim", "kafka-native"))
     assert ours == theirs
+
+
+def _mentions(good: Path, directory: Path) -> int:
+    """How often the metadata log names this data directory."""
+    if "directory.id=" not in (text := (directory / "meta.properties").read_text()):
+        return 0
+    directory_id = urlsafe_b64decode(text.partition("directory.id=")[2].split()[0] + "==")
+    log = good / "__cluster_metadata-0" / "00000000000000000000.log"
+    return log.read_bytes().count(directory_id)
 
 
 def _election(connection: Connection, election_type: int, is_offline: bool, partition: int):
