@@ -78,9 +78,12 @@ def _tell(test: str, words: str) -> None:
     target = os.environ.get("MUTATION_VERDICT")
     if target and not Path(target).exists():
         lines = [line for line in words.splitlines() if line.startswith("E ")] or words.splitlines()[-1:]
-        Path(target).write_text(
-            json.dumps({"test": test, "reason": " ".join(lines[0][1:].split())[:200] if lines else ""})
-        )
+        Path(target).write_text(json.dumps({"test": test, "reason": _shown(lines[0]) if lines else ""}))
+
+
+def _shown(line: str) -> str:
+    """The line of a failure without its mark, short, and without the path of the copied tree."""
+    return " ".join(line[1:].split()).replace(str(Path.cwd()), "TREE")[:200]
 
 
 def pytest_sessionfinish() -> None:

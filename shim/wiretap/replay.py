@@ -186,7 +186,9 @@ class Replayer:
     async def _settle(self, transactional_id: str) -> None:
         """Waits until all markers of the transaction are written. Kafka responds to EndTxn before that."""
         message = DescribeTransactionsRequest(transactional_ids=[transactional_id])
-        for _ in range(self._attempts):
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._patience_s
+        while loop.time() < deadline:
             answer = await self._ask(DESCRIBE_TRANSACTIONS, 0, message)
             if answer is None or not answer.transaction_states[0].transaction_state.startswith("Prepare"):
                 return
