@@ -14,6 +14,7 @@ import os
 from contextlib import suppress
 
 from kafka_shim.listeners import printable
+from kafka_shim.session import plain_host
 from kafka_shim.storage.open_files import (
     FEWEST_CONNECTIONS,
     OUT_OF_RESOURCES,
@@ -165,7 +166,7 @@ class Acceptor:
                 sock.close()
                 self._budget.refused(self._listener)
                 continue
-            hold_ms = self._registry.hold_ms(peer[0].removeprefix("::ffff:"))
+            hold_ms = self._registry.hold_ms(plain_host(peer[0]))
             if hold_ms:
                 self._hold(sock, hold_ms)
                 continue

@@ -20,8 +20,8 @@ from kafka_shim.config import ConfigError
 from kafka_shim.errors import DisconnectError
 from kafka_shim.memory_pool import LARGE_BYTES, uncounted
 from kafka_shim.network_send import NetworkSend, shows_files
-from kafka_shim.session import Session
-from kafka_shim.waiters import Waiter
+from kafka_shim.session import Session, plain_host
+from kafka_shim.waiters import pause
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = transport  # type: ignore[assignment]
         peer = transport.get_extra_info("peername") or ("unknown", 0)
         local = transport.get_extra_info("sockname") or (self._listener.host, self._listener.port)
-        self.session = Session(self._listener, (_plain(peer[0]), peer[1]), (_plain(local[0]), local[1]))
+        self.session = Session(self._listener, (plain_host(peer[0]), peer[1]), (plain_host(local[0]), local[1]))
         self.last_active_ms = self._dispatcher.broker.clock.monotonic_ms()
         self._transport.set_write_buffer_limits(high=0)
         if not self._registry.admit(self):
@@ -398,13 +398,10 @@ class Connection(asyncio.BufferedProtocol):
 
     async def _stay_muted(self, muted_ms: int) -> None:
         broker = self._dispatcher.broker
-        waiter = Waiter(broker.clock)
-        broker.parked.add(waiter)  # a stop ends the wait
         try:
             if not broker.stopping:
-                await waiter.wait(muted_ms)
+                await pause(broker.clock, broker.parked, muted_ms)
         finally:
-            broker.parked.discard(waiter)
             self.is_muted = False
             self._task = None
         self.last_active_ms = broker.clock.monotonic_ms()
@@ -507,8 +504,3 @@ def foreign_protocol(start: bytes) -> str | None:
     if start in (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"CONN", b"DELE", b"PRI "):
         return "HTTP"
     return None
-
-
-def _plain(host: str) -> str:
-    """Returns an IPv4 address without the prefix that a dual-stack socket adds."""
-    return host.removeprefix("::ffff:")

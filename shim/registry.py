@@ -21,38 +21,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.connection import Connection
+    from kafka_shim.quota.rate import Rate
     from kafka_shim.session import Listener
 
 logger = logging.getLogger("kafka_shim.connection")
 
 # The most that all connections together hold of requests before authentication.
 LOGIN_LIMIT_BYTES = 64 * 1024 * 1024
-# quota.window.num and quota.window.size.seconds; a connection waits for one window at most.
-WINDOWS, WINDOW_MS = 11, 1000
-
-
-class ConnectionRate:
-    """Connections per second over Kafka's windows (Rate, SampledStat)."""
-
-    __slots__ = ("_windows",)
-
-    def __init__(self) -> None:
-        # [start of the window, connections in it]
-        self._windows: list[list[float]] = []
-
-    def record(self, now_ms: float, limit: int) -> float:
-        """Count a connection. Return for how many milliseconds it must wait."""
-        windows = self._windows
-        while windows and now_ms - windows[0][0] >= WINDOWS * WINDOW_MS:
-            del windows[0]
-        if not windows or now_ms - windows[-1][0] >= WINDOW_MS:
-            windows.append([now_ms, 0])
-        windows[-1][1] += 1
-        elapsed_ms = max(now_ms - windows[0][0], (WINDOWS - 1) * WINDOW_MS)
-        rate = sum(count for _, count in windows) * 1000 / elapsed_ms
-        if rate <= limit:
-            return 0
-        return min((rate - limit) / limit * elapsed_ms, WINDOW_MS) if limit > 0 else WINDOW_MS
+# The value of max.connection.creation.rate that sets no limit.
+NO_RATE = 0x7FFFFFFF
 
 
 class Registry:
@@ -68,7 +45,6 @@ class Registry:
         "_logins",
         "_overrides",
         "_protected",
-        "_rate",
         "_rates",
         "_timer",
         "connections",
@@ -83,8 +59,8 @@ class Registry:
         self._by_listener: dict[str, int] = {}
         # Acceptors that wait for a place.
         self._freed: list[Callable[[], None]] = []
-        self._rate = ConnectionRate()
-        self._rates: dict[str, ConnectionRate] = {}
+        # Connections per second by listener; None: of all together. Only of those that have a limit.
+        self._rates: dict[str | None, Rate] = {}
         # Connections that have not authenticated: when their time is up, and the bytes that they hold.
         self._logins: dict[Connection, list[float]] = {}
         self._login_bytes = 0.0
@@ -129,18 +105,30 @@ class Registry:
         """Call it once when a place may be free."""
         self._freed.append(callback)
 
-    def throttle_ms(self, listener: Listener) -> float:
+    def throttle_ms(self, listener: Listener) -> int:
         """Count an accepted connection. Return for how many milliseconds it must wait to be served."""
-        now_ms = self._broker.clock.monotonic_ms()
-        wait_ms = 0.0
+        wait_ms = 0
         limit = self._broker.config.max_connection_creation_rate
-        if listener.name != self._protected and limit < 0x7FFFFFFF:
-            wait_ms = self._rate.record(now_ms, limit)
+        if listener.name != self._protected and limit < NO_RATE:
+            wait_ms = self._wait_ms(None, limit)
         _, own = self._limits.get(listener.name, (None, None))
         if own is not None:
-            rate = self._rates.setdefault(listener.name, ConnectionRate())
-            wait_ms = max(wait_ms, rate.record(now_ms, own))
+            wait_ms = max(wait_ms, self._wait_ms(listener.name, own))
         return wait_ms
+
+    def _wait_ms(self, name: str | None, limit: int) -> int:
+        """Count a connection of this listener. Return for how long it waits, at most one window."""
+        from kafka_shim.quota.rate import Rate  # a broker without a limit starts without it
+
+        config = self._broker.config
+        window_ms: int = config.quota_window_size_seconds * 1000
+        rate = self._rates.get(name)
+        if rate is None:
+            rate = self._rates[name] = Rate(limit, config.quota_window_num, window_ms)
+        rate.bound = limit
+        now_ms = self._broker.clock.monotonic_ms()
+        rate.record(1, now_ms)
+        return min(rate.throttle_time_ms(now_ms), window_ms)
 
     def hold_ms(self, address: str) -> int:
         """Count an accepted connection of this address. Return for how many milliseconds it is held before it is

@@ -46,6 +46,16 @@ class Waiter:
             timer.cancel()
 
 
+async def pause(clock: Clock, parked: set[Waiter], delay_ms: float) -> None:
+    """Wait on the broker's clock, at most until a clean stop wakes what is in `parked`."""
+    waiter = Waiter(clock)
+    parked.add(waiter)
+    try:
+        await waiter.wait(delay_ms)
+    finally:
+        parked.discard(waiter)
+
+
 def _expire(future: asyncio.Future[bool]) -> None:
     if not future.done():
         future.set_result(False)

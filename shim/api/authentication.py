@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_shim.waiters import Waiter
+from kafka_shim.waiters import pause
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,11 +13,5 @@ if TYPE_CHECKING:
 async def hold_back_failure(broker: Broker, authenticator: Authenticator) -> None:
     """Wait as long as the answer to a failed authentication is held back, or until the broker stops. The connection
     handles nothing meanwhile."""
-    if broker.stopping:
-        return
-    waiter = Waiter(broker.clock)
-    broker.parked.add(waiter)
-    try:
-        await waiter.wait(authenticator.failure_delay_ms)
-    finally:
-        broker.parked.discard(waiter)
+    if not broker.stopping:
+        await pause(broker.clock, broker.parked, authenticator.failure_delay_ms)

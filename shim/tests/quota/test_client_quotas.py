@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,23 @@ def test_address_over_its_rate_of_connections_is_held_then_refused(broker: Broke
     broker.clock.advance(20_000)
     with Connection(broker.bootstrap_servers, timeout_s=60) as other:
         other.request(HeartbeatRequest(group_id="g", member_id="m"), 4)
+
+
+@pytest.mark.parametrize("prefix", ["", "listener.name.plaintext."])
+def test_connection_over_the_rate_of_its_listener_waits_and_is_served(prefix: str):
+    """A rate of 1 allows 10 in the first windows; the next one is late by the excess, at most by one window."""
+    with Broker(clock="virtual", **{f"{prefix}max.connection.creation.rate": "1"}) as broker, ExitStack() as opened:
+        address = broker.bootstrap_servers
+        clients = [opened.enter_context(Connection(address, timeout_s=60)) for _ in range(11)]
+        for client in clients:
+            client.send(HeartbeatRequest(group_id="g", member_id="m"), 4)
+        for client in clients[:10]:
+            client.receive(12, 4)
+        broker.clock.advance(999)
+        clients[0].request(HeartbeatRequest(group_id="g", member_id="m"), 4)
+        assert is_silent(clients[10])
+        broker.clock.advance(1)
+        clients[10].receive(12, 4)
 
 
 def test_quota_of_an_address_precedes_that_of_all():
