@@ -5,6 +5,7 @@ outcome:
 | --- | --- |
 | ApiVersions of an unknown version | a version 0 response with UNSUPPORTED_VERSION |
 | a request before authentication that is not part of it | the connection is closed, one log line |
+| another request during a SASL exchange | ILLEGAL_SASL_STATE, then the connection is closed |
 | a cluster operation that the client is not allowed | the API's response with CLUSTER_AUTHORIZATION_FAILED |
 | unknown API, version outside the range, a body that cannot be read | the connection is closed, one log line |
 | a handler raises KafkaError | the API's response with that error (`shim/api/failures.py`) |

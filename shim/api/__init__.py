@@ -42,7 +42,7 @@ class ThrottleClass(Enum):
 
 
 T, Op = ThrottleClass, AclOperation
-# Whether an API is served on a connection that has not authenticated yet.
+# Whether an API may be served on a connection that has not authenticated yet. `Authenticator.admit` decides when.
 EARLY, LATER = True, False
 
 # key, name, advertised first version, last version, first version that is served; which throttle; operations on the
