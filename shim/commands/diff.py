@@ -8,10 +8,11 @@ import click
 
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.message import Message
+from kafka_shim.wiretap.calls import Call, calls_of
 from kafka_shim.wiretap.capture import CaptureError, read_capture
 from kafka_shim.wiretap.compare import IGNORED, Pairs, answers_differ
 from kafka_shim.wiretap.fetched import Fetched
-from kafka_shim.wiretap.order import FETCH, Call, arranged, calls_of
+from kafka_shim.wiretap.order import FETCH, arranged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,29 +1,31 @@
 """Arranges the requests of a capture in the order in which a replay sends them.
 
-Two results of timing in the recording are made deterministic, so that another broker gets the same requests:
+Three results of timing in the recording are made deterministic, so that another broker gets the same requests:
 
 - A request that failed with a transient error, and that the client retried until it succeeded, is sent once, at the
   place of the successful attempt. Otherwise a broker that is ready at once would execute it twice.
 - Appends from several connections to one partition are sent in the order of their base offsets.
+- An OffsetFetch is sent before or behind the end of a transaction, as the offset that it returned says
+  (``offset_order``).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
 from contextlib import suppress
-from dataclasses import dataclass
 
 from kafka_shim.cext.wire import WireError
+from kafka_shim.wiretap.calls import Call, calls_of, identity, topic_name, topic_names
 from kafka_shim.wiretap.capture import Entry, Kind
 from kafka_shim.wiretap.compare import PASSING, batches_of
-from kafka_shim.wiretap.frames import Request, build_request, error_codes, parse_request, parse_response
+from kafka_shim.wiretap.frames import Request, error_codes, parse_request, parse_response
+from kafka_shim.wiretap.offset_order import offset_fetches_in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
-    from typing import Any
 
-PRODUCE, FETCH, METADATA, JOIN_GROUP, SYNC_GROUP, CREATE_TOPICS, END_TXN = 0, 1, 3, 11, 14, 19, 26
+PRODUCE, FETCH, JOIN_GROUP, SYNC_GROUP, END_TXN = 0, 1, 11, 14, 26
 # APIs whose responses the broker may delay (purgatory), with the time in microseconds after which a pending request
 # counts as parked. Other responses are expected soon.
 HOLDS_BACK_US = {FETCH: 0, JOIN_GROUP: 200_000, SYNC_GROUP: 200_000}
@@ -31,17 +33,6 @@ HOLDS_BACK_US = {FETCH: 0, JOIN_GROUP: 200_000, SYNC_GROUP: 200_000}
 CROSSING = 50
 
 Partition = tuple[str | bytes, int]
-
-
-@dataclass
-class Call:
-    """A request and its response, with their indexes in the capture."""
-
-    sent: int
-    answered: int
-    request: Request
-    response: Any
-    identity: bytes
 
 
 def arranged(
@@ -53,15 +44,18 @@ def arranged(
     calls = list(calls_of(entries, owed))
     dropped = {at for call in _sent_again(calls) for at in (call.sent, call.answered)}
     names = {} if names is None else names
-    names |= _named(calls)
+    names |= topic_names(calls)
     after = _appends_in_order(entries, calls, dropped, names)
+    kept = [call for call in calls if call.sent not in dropped]
+    for request, response in offset_fetches_in_order(entries, kept, names):
+        after[request].append(response)
     answer_of = {call.sent: call.answered for call in calls}
     return [(number, entries[number]) for number in _Order(entries, dropped, after, answer_of).run()]
 
 
 class _Order:
     """Keeps the recorded order, except that a request in `after` waits until the responses listed there have been
-    placed. Everything behind a waiting request on its connection waits too. When the recorded order reaches the waiting
+    placed. Requests behind a waiting request on its connection wait too. When the recorded order reaches the waiting
     request's own response, the responses that it waits for are moved to this place, so no later entry of another
     connection overtakes it.
     """
@@ -84,7 +78,7 @@ class _Order:
             if number in self._done:
                 continue
             held = self._held.get(entry.connection)
-            if held is None:
+            if held is None or (entry.kind == Kind.RESPONSE and self._is_sent(number)):
                 self._pass(number)
                 continue
             held.append(number)
@@ -95,6 +89,10 @@ class _Order:
         while self._held:
             self._release(next(iter(self._held)))
         return self._order
+
+    def _is_sent(self, answer: int) -> bool:
+        """Returns whether the request of a response is placed, or was before these entries."""
+        return self._done.issuperset(self._request_of.get(answer, ()))
 
     def _pass(self, number: int) -> None:
         """Places an entry, or holds its connection if the entry has to wait."""
@@ -120,17 +118,15 @@ class _Order:
         self._release(connection)
 
     def _pull(self, answer: int) -> None:
-        """Places all responses of a connection up to `answer`. Stops at a response whose request has not been placed,
-        and when the connection is held.
-        """
+        """Places all responses of a connection up to `answer`. Stops at one whose request has not been placed."""
         connection = self._entries[answer].connection
-        if connection in self._held:
+        if connection in self._held and not self._is_sent(answer):
             self._await(connection)
         for number in range(answer + 1):
             entry = self._entries[number]
             is_here = entry.connection == connection and entry.kind == Kind.RESPONSE
             if is_here and number not in self._done:
-                if connection in self._held or not self._done.issuperset(self._request_of.get(number, ())):
+                if not self._is_sent(number):
                     return
                 self._pass(number)
 
@@ -142,10 +138,12 @@ class _Order:
             self._done.add(first)
             self._order.append(first)
         while held:
-            if connection in self._held:  # held again
-                self._held[connection] += held
-                return
-            self._pass(held.popleft())
+            number = held.popleft()
+            is_response = self._entries[number].kind == Kind.RESPONSE
+            if connection in self._held and not (is_response and self._is_sent(number)):  # held again
+                self._held[connection].append(number)
+            else:
+                self._pass(number)
 
 
 async def windows(
@@ -168,11 +166,11 @@ async def windows(
             with suppress(WireError):
                 request = parse_request(entry.frame)
                 if request.is_answered:
-                    queue.append((request, _identity(entry.frame), entry.time_us))
+                    queue.append((request, identity(entry.frame), entry.time_us))
         elif entry.kind == Kind.RESPONSE and queue:
-            request, identity, _ = queue.popleft()
+            request, same, _ = queue.popleft()
             errors = set(error_codes(parse_response(request, entry.frame))) if request.api_key != FETCH else set()
-            (refused.add if errors and errors <= PASSING else refused.discard)(identity)
+            (refused.add if errors and errors <= PASSING else refused.discard)(same)
         elif entry.kind == Kind.CLOSED:
             queue.clear()
         is_settled = not refused and all(
@@ -190,35 +188,6 @@ async def windows(
         yield [(first + number, each) for number, each in arranged(piece, owed, names)]
 
 
-def calls_of(entries: list[Entry], owed: Mapping[int, int] | None = None) -> Iterator[Call]:
-    """Yields every request that has a response, in the order of the responses. `owed` is as in ``arranged``."""
-    waiting: dict[int, deque[tuple[int, Request]]] = defaultdict(deque)
-    before = dict(owed or {})
-    for number, entry in enumerate(entries):
-        if entry.kind == Kind.REQUEST:
-            try:
-                request = parse_request(entry.frame)
-            except WireError:
-                continue  # the broker closes the connection
-            if request.is_answered:
-                waiting[entry.connection].append((number, request))
-        elif entry.kind == Kind.RESPONSE and before.get(entry.connection, 0):
-            before[entry.connection] -= 1
-        elif entry.kind == Kind.RESPONSE and waiting[entry.connection]:
-            sent, request = waiting[entry.connection].popleft()
-            yield Call(sent, number, request, parse_response(request, entry.frame), _identity(entries[sent].frame))
-
-
-def _identity(frame: bytes) -> bytes:
-    """Returns the part of a request that a retry repeats: all but the correlation id and, in JoinGroup, the reason."""
-    if int.from_bytes(frame[:2], "big") == JOIN_GROUP:
-        request = parse_request(frame)
-        if request.message is not None:
-            request.message.reason = None
-            frame = build_request(request)
-    return frame[:4] + frame[8:]
-
-
 def _sent_again(calls: list[Call]) -> Iterator[Call]:
     """Yields the calls that failed with a transient error and whose retry, an equal request, did not."""
     got_through: set[bytes] = set()
@@ -230,19 +199,6 @@ def _sent_again(calls: list[Call]) -> Iterator[Call]:
             got_through.add(call.identity)
         elif call.identity in got_through:
             yield call
-
-
-def _named(calls: list[Call]) -> dict[bytes, str]:
-    """Returns the topic names by topic id from Metadata and CreateTopics responses. A producer may use the name where a
-    consumer uses the id.
-    """
-    return {
-        bytes(topic.topic_id): topic.name
-        for call in calls
-        if call.response is not None and call.request.api_key in (METADATA, CREATE_TOPICS)
-        for topic in call.response.topics
-        if topic.name and any(topic.topic_id)
-    }
 
 
 def _appends_in_order(
@@ -266,7 +222,7 @@ def _appends_in_order(
         elif call.request.api_key == FETCH:
             for topic in call.response.responses:
                 for part in topic.partitions:
-                    where = (topic.topic or _name_of(topic, names), part.partition_index)
+                    where = (topic_name(topic, names), part.partition_index)
                     markers |= {
                         (where, batch.base_offset, batch.producer_id)
                         for _, batch in batches_of(part.records)
@@ -290,17 +246,12 @@ def _appends_in_order(
     return after
 
 
-def _name_of(topic: Any, names: Mapping[bytes, str]) -> str | bytes:
-    topic_id = bytes(topic.topic_id)
-    return names.get(topic_id, topic_id)
-
-
 def _bases(call: Call, names: Mapping[bytes, str]) -> Iterator[tuple[Partition, int]]:
     """Yields (partition, base offset) for each successful append of a Produce call."""
     for topic in call.response.responses:
         for part in topic.partition_responses:
             if not part.error_code and part.base_offset >= 0:
-                yield (topic.name or _name_of(topic, names), part.index), part.base_offset
+                yield (topic_name(topic, names), part.index), part.base_offset
 
 
 def _end_of(appends: dict[int, Call], ends: list[Call], offset: int, producer_id: int) -> Call | None:

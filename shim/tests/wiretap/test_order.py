@@ -22,15 +22,37 @@ from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
 from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 from kafka_shim.protocol.messages.metadata_response import MetadataResponse, MetadataResponseTopic
+from kafka_shim.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kafka_shim.protocol.messages.offset_commit_response import OffsetCommitResponse
+from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequest
+from kafka_shim.protocol.messages.offset_fetch_response import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kafka_shim.protocol.messages.produce_response import (
     PartitionProduceResponse,
     ProduceResponse,
     TopicProduceResponse,
 )
+from kafka_shim.protocol.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from kafka_shim.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
+from kafka_shim.wiretap.calls import calls_of
 from kafka_shim.wiretap.capture import Entry, Kind
 from kafka_shim.wiretap.frames import Request, build_request, build_response
-from kafka_shim.wiretap.order import arranged, calls_of, windows
+from kafka_shim.wiretap.order import arranged, windows
 
 LOADING = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
@@ -141,6 +163,87 @@ def test_a_batch_stays_behind_a_late_marker(version: int) -> None:
     assert told.order == [0, 1, 2, 3, 7, 8, 4, 5, 6, 9, 10, 11]
 
 
+def test_an_end_waits_for_an_append_whose_connection_waits_for_that_end() -> None:
+    """A producer sends to two partitions at once: the marker of another stands behind its batch in the one and before
+    its batch in the other."""
+    told = Told()
+    batch = bytes(build([(None, b"a", 1, ())], producer_id=5, producer_epoch=0, base_sequence=0, transactional=True))
+    for partition in (0, 1):
+        data = PartitionProduceData(index=partition, records=batch)
+        inside = ProduceRequest(acks=-1, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
+        told.answer(1, told.ask(1, inside, 9), produced(0, partition))
+    behind, before = told.ask(2, produce(b"b", 1), 9), told.ask(2, produce(b"b", 0), 9)
+    end = told.ask(3, EndTxnRequest(transactional_id="x", producer_id=5, producer_epoch=0, committed=True), 3)
+    told.answer(3, end, EndTxnResponse())
+    told.answer(2, behind, produced(1, 1))
+    told.answer(2, before, produced(2, 0))
+    parts = [
+        PartitionData(partition_index=partition, records=bytes(build_marker(5, 0, 0, True, 1, base_offset=offset)))
+        for partition, offset in ((0, 1), (1, 2))
+    ]
+    fetched = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=parts)])
+    told.answer(4, told.ask(4, FetchRequest(), 12), fetched)
+    assert told.order == [0, 1, 2, 3, 4, 8, 6, 7, 5, 9, 10, 11]
+
+
+def committed(offset: int) -> TxnOffsetCommitRequest:
+    part = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    topic = TxnOffsetCommitRequestTopic(name="t", partitions=[part])
+    return TxnOffsetCommitRequest(transactional_id="x", group_id="g", producer_id=5, producer_epoch=0, topics=[topic])
+
+
+def returned(offset: int, version: int) -> OffsetFetchResponse:
+    if version < 8:
+        old = OffsetFetchResponsePartition(partition_index=0, committed_offset=offset)
+        return OffsetFetchResponse(topics=[OffsetFetchResponseTopic(name="t", partitions=[old])])
+    part = OffsetFetchResponsePartitions(partition_index=0, committed_offset=offset)
+    topic = OffsetFetchResponseTopics(name="t", partitions=[part])
+    return OffsetFetchResponse(groups=[OffsetFetchResponseGroup(group_id="g", topics=[topic])])
+
+
+def transaction(told: Told, offset: int) -> Request:
+    """The steps of a transaction that commits an offset, up to the request of its end."""
+    told.answer(1, told.ask(1, committed(offset), 3), TxnOffsetCommitResponse())
+    return told.ask(1, EndTxnRequest(transactional_id="x", producer_id=5, producer_epoch=0, committed=True), 3)
+
+
+@pytest.mark.parametrize("version", [7, 9])
+@pytest.mark.parametrize(
+    ("offset", "order"),
+    [
+        pytest.param(1, [0, 1, 2, 3, 4, 5, 7, 8, 6, 9], id="before the marker"),
+        pytest.param(2, [0, 1, 2, 3, 4, 5, 6, 9, 7, 8], id="behind the marker"),
+    ],
+)
+def test_an_offset_that_was_read_during_the_end_of_a_transaction(version: int, offset: int, order: list[int]) -> None:
+    told = Told()
+    told.answer(1, transaction(told, 1), EndTxnResponse())
+    end = transaction(told, 2)
+    reading = told.ask(2, OffsetFetchRequest(group_id="g" if version < 8 else ""), version)
+    told.answer(2, reading, returned(offset, version))
+    told.answer(1, end, EndTxnResponse())
+    assert told.order == order
+
+
+def test_an_offset_that_was_read_before_kafka_s_late_marker() -> None:
+    told = Told()
+    told.answer(1, transaction(told, 1), EndTxnResponse())
+    told.answer(1, transaction(told, 2), EndTxnResponse())
+    told.answer(2, told.ask(2, OffsetFetchRequest(), 9), returned(1, 9))
+    assert told.order == [0, 1, 2, 3, 4, 5, 8, 9, 6, 7]
+
+
+def test_an_offset_that_another_commit_may_have_brought_back_moves_nothing() -> None:
+    told = Told()
+    told.answer(1, transaction(told, 1), EndTxnResponse())
+    told.answer(1, transaction(told, 2), EndTxnResponse())
+    part = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+    topic = OffsetCommitRequestTopic(name="t", partitions=[part])
+    told.answer(2, told.ask(2, OffsetCommitRequest(group_id="g", topics=[topic]), 8), OffsetCommitResponse())
+    told.answer(2, told.ask(2, OffsetFetchRequest(), 9), returned(1, 9))
+    assert told.order == list(range(12))
+
+
 def test_what_a_request_was_recorded_behind_stays_before_it() -> None:
     """librdkafka adds partitions on another connection than it produces on."""
     told = Told()
@@ -163,7 +266,7 @@ def test_a_chain_of_appends_that_crossed() -> None:
     assert told.order == [3, 7, 2, 6, 1, 5, 0, 4]
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(100))
 def test_whatever_crossed_nothing_is_lost_and_connections_keep_their_order(seed: int) -> None:
     chance, told = random.Random(seed), Told()
     offsets = list(range(12))
