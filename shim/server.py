@@ -81,7 +81,7 @@ class Server:
             broker.metadata = metadata = MetadataStore(config, broker.clock, logs, broker.faults)
             metadata.start()
             undo.append(metadata.stop)
-            self._secure()
+            self._secure(undo)
             self._limit_clients()
             self._secure_listeners()
             logs.start(metadata.lookup)
@@ -100,8 +100,9 @@ class Server:
         elapsed_ms = (time.monotonic_ns() - started_ns) / 1e6
         logger.info("node %d of cluster %s started in %.0f ms", broker.node_id, broker.cluster_id, elapsed_ms)
 
-    def _secure(self) -> None:
-        """Build the authorizer, and warn of what is open by mistake. A start without options imports nothing for it."""
+    def _secure(self, undo: list[Callable[[], None]]) -> None:
+        """Build the policies and the authorizer, and warn of what is open by mistake. A start without options imports
+        nothing for them."""
         broker = self.broker
         protocols = {listener.security_protocol for listener in broker.listeners}
         acl_count = len(broker.metadata.image.acls)
@@ -111,6 +112,12 @@ class Server:
 
         for warning in security_warnings(Exposure(broker.config, protocols, acl_count)):
             logger.warning("%s", warning)
+        if broker.config.create_topic_policy_class_name or broker.config.alter_config_policy_class_name:
+            from kafka_shim.security.policies import make_policies
+
+            broker.metadata.policies = policies = make_policies(broker.config)
+            if policies is not None:
+                undo.append(policies.close)
         if broker.config.authorizer_class_name:
             from kafka_shim.security.acl_control import AclControl
             from kafka_shim.security.audit_log import AuditLog
@@ -237,6 +244,8 @@ class Server:
         broker.groups.stop()
         await self._drain()
         broker.metadata.stop()
+        if broker.metadata.policies is not None:
+            broker.metadata.policies.close()
         broker.logs.stop()
 
     def _close_listeners(self) -> None:

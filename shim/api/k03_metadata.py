@@ -11,6 +11,8 @@ flexible. v10 topic ids. v13 a top-level error.
 
 from __future__ import annotations
 
+import logging
+
 from kafka_shim.api.partitions import (
     NO_OPERATIONS,
     cluster_operations,
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
     from kafka_shim.context import Context
     from kafka_shim.metadata.image import Partition, Topic
+
+logger = logging.getLogger("kafka_shim.topics")
 
 KEY, MIN, MAX = 3, 0, 13
 REQUEST, RESPONSE = MetadataRequest, MetadataResponse
@@ -138,17 +142,26 @@ def _by_name(context: Context, name: str, creates: bool) -> MetadataResponseTopi
     metadata = context.broker.metadata
     topic = metadata.image.topics.get(name)
     if topic is None:
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         try:
+            check_name(name)
             if creates:
-                metadata.auto_create_topic(name)
-            else:
-                check_name(name)
+                _create(context, name)
         except KafkaError as error:
             code = error.code
-        else:
-            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
     return _describe(context, topic)
+
+
+def _create(context: Context, name: str) -> None:
+    """Create a topic on demand. As in Kafka, whose controller is asked while the response is under way, the client
+    learns of no failure; the log has it (AutoTopicCreationManager). The client's mutation quota is asked strictly, but
+    does not throttle this request."""
+    quota = None if context.throttle is None else context.throttle.quota_of_topic_on_demand()
+    try:
+        context.broker.metadata.auto_create_topic(name, quota=None if quota is None else quota.record)
+    except KafkaError as error:
+        logger.warning("the topic %s is not created on demand: %s", name, error)
 
 
 def _describe(context: Context, topic: Topic) -> MetadataResponseTopic:

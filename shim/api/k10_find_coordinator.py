@@ -9,6 +9,8 @@ groups (COORDINATOR_NOT_AVAILABLE).
 
 from __future__ import annotations
 
+import logging
+
 from kafka_shim.authorization import require, require_on_cluster
 from kafka_shim.errors import MALFORMED_REQUEST, ErrorCode, KafkaError
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
@@ -20,6 +22,8 @@ from kafka_shim.security.acl import AclOperation, ResourceType
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
+
+logger = logging.getLogger("kafka_shim.topics")
 
 KEY, MIN, MAX = 10, 0, 6
 REQUEST, RESPONSE = FindCoordinatorRequest, FindCoordinatorResponse
@@ -75,7 +79,11 @@ def _check(context: Context, key_type: int, key: str) -> None:
         require(context, AclOperation.DESCRIBE, _RESOURCES[key_type], key)
     name = _TOPICS.get(key_type)
     if name is not None:
-        topic = broker.metadata.ensure_internal_topic(name)
+        try:
+            topic = broker.metadata.ensure_internal_topic(name)
+        except KafkaError as error:  # a policy forbids it, or no disk takes it: the client asks again
+            logger.warning("the topic %s is not created on demand: %s", name, error)
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.") from error
         if broker.logs.is_offline(name, internal_partition(key, len(topic.partitions))):
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
     elif context.api_version < FIRST_WITH_SHARE or not _is_share_key(key):

@@ -4,7 +4,8 @@ Each topic succeeds or fails by itself. All that succeed are one batch of the me
 response. v5 returns the effective options, v7 the topic id. `validate_only` returns the same and changes nothing.
 Duplicate names, and `__cluster_metadata`, are INVALID_REQUEST. A timeout of 0 or less is REQUEST_TIMED_OUT for every
 topic, and nothing is created. Any other timeout is long enough, because nothing waits. From v6 a topic over the
-partition mutation quota (KIP-599) is THROTTLING_QUOTA_EXCEEDED. Not implemented: `create.topic.policy.class.name`.
+partition mutation quota (KIP-599) is THROTTLING_QUOTA_EXCEEDED. What `create.topic.policy.class.name` forbids is
+POLICY_VIOLATION; it is asked with `validate_only` too.
 """
 
 from __future__ import annotations
@@ -85,9 +86,12 @@ async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopics
 def _decide(metadata: MetadataStore, topic: CreatableTopic) -> tuple[list[list[int]], dict[str, str]]:
     """Returns (replicas of each partition, checked options) of one topic. Raises KafkaError."""
     topics.check_new_name(metadata.image, topic.name)
-    options = creation_configs(metadata, {config.name: config.value for config in topic.configs})
+    options = creation_configs(metadata, topic.name, {config.name: config.value for config in topic.configs})
     assignments = [(assignment.partition_index, assignment.broker_ids) for assignment in topic.assignments]
-    return metadata.decide_replicas(topic.num_partitions, topic.replication_factor, assignments), options
+    replicas = metadata.decide_replicas(topic.num_partitions, topic.replication_factor, assignments)
+    if metadata.policies is not None:
+        metadata.policies.check_new_topic(topic.name, replicas, options, is_assigned=bool(assignments))
+    return replicas, options
 
 
 def _created(

@@ -1,7 +1,8 @@
 """AlterConfigs (key 33), versions 0-2: the old form, which replaces all options of a resource.
 
 Options that are not named return to their defaults. Supports topics, brokers, groups and client metrics, but not
-loggers. Each resource succeeds or fails by itself. v2 is flexible. Not implemented: `alter.config.policy`.
+loggers. Each resource succeeds or fails by itself. v2 is flexible. `alter.config.policy.class.name` may forbid it:
+POLICY_VIOLATION.
 """
 
 from __future__ import annotations

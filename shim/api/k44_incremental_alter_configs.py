@@ -2,7 +2,8 @@
 
 Sets, deletes, appends to and subtracts from options of topics, brokers, groups and client metrics, and sets levels of
 the broker's loggers. Each resource succeeds or fails by itself, as a whole. A duplicate resource is INVALID_REQUEST. A
-change is in force when the response is sent. v1 is flexible. Not implemented: `alter.config.policy`.
+change is in force when the response is sent. v1 is flexible. `alter.config.policy.class.name` may forbid it:
+POLICY_VIOLATION.
 """
 
 from __future__ import annotations

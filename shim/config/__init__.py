@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.config.dynamic import (
         dynamic_option,
-        is_foreign_builder,
+        is_foreign_class,
         is_listener_security,
         is_per_broker,
         usable,
@@ -73,7 +73,7 @@ __all__ = [
     "TopicConfig",
     "check_topic_options",
     "dynamic_option",
-    "is_foreign_builder",
+    "is_foreign_class",
     "is_listener_security",
     "is_per_broker",
     "nearest",

@@ -40,6 +40,8 @@ class BrokerDefaults:
 
     # --- security
     authorizer_class_name: str = ""
+    create_topic_policy_class_name: str | None = None
+    alter_config_policy_class_name: str | None = None
 
     # --- data directories
     log_dirs: tuple[str, ...] = ("./kafka-shim-data",)

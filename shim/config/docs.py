@@ -38,7 +38,7 @@ DOCS = {
     "sasl.oauthbearer.jwks.endpoint.url": "Where the keys are that sign tokens: a file: or an https: URL.",
     "sasl.oauthbearer.scope.claim.name": "The claim with a token's scope.",
     "sasl.oauthbearer.sub.claim.name": "The claim with a token's principal.",
-    "sasl.server.callback.handler.class": "What checks credentials: one of Kafka's classes that are built in.",
+    "sasl.server.callback.handler.class": "What checks credentials: a class of Kafka's, or a Python class.",
     "sasl.server.max.receive.size": "The longest request before a connection has authenticated.",
     "ssl.cipher.suites": "Cipher suites of TLS 1.2 by Java's names; empty for OpenSSL's choice.",
     "ssl.client.auth": "Whether clients need a certificate: none, requested or required.",
@@ -56,6 +56,8 @@ DOCS = {
     "ssl.truststore.password": "The password of the truststore.",
     "ssl.truststore.type": "PEM or PKCS12; JKS is refused with the command that converts it.",
     # --- security
+    "alter.config.policy.class.name": "Python class that may forbid changes of options (docs/plugins.md).",
+    "create.topic.policy.class.name": "Python class that may forbid new topics (docs/plugins.md).",
     "authorizer.class.name": "Decides who may do what: Kafka's StandardAuthorizer or a Python class; none: all may.",
     "unstable.feature.versions.enable": "Allow feature levels of Kafka that are not released yet.",
     # --- data directories

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from kafka_shim.config.table import Option
 
 
-PRINCIPAL_BUILDER = "principal.builder.class"
+# Options that name a class, which is loaded when a listener's options change.
+CLASS_OPTIONS = ("principal.builder.class", "sasl.server.callback.handler.class")
+KAFKAS_OWN = "org.apache.kafka."
 
 
 def dynamic_option(name: str) -> Option | None:
@@ -56,12 +58,13 @@ def is_per_broker(name: str) -> bool:
     return row is None or row.update != CLUSTER_WIDE
 
 
-def is_foreign_builder(name: str, text: str, given: Mapping[str, str]) -> bool:
-    """Whether the option names a class that makes principals and is neither Kafka's nor one of the options `given` at
-    the start. Nobody may make a broker load Python by storing an option."""
-    if base_name(name) != PRINCIPAL_BUILDER or text in ("", BROKER_OPTIONS[PRINCIPAL_BUILDER].default):
+def is_foreign_class(name: str, text: str, given: Mapping[str, str]) -> bool:
+    """Whether the option names a class that is neither Kafka's nor one of the options `given` at the start. Nobody may
+    make a broker load Python by storing an option."""
+    base = base_name(name)
+    if base not in CLASS_OPTIONS or not text or text.startswith(KAFKAS_OWN):
         return False
-    return all(base_name(one) != PRINCIPAL_BUILDER or text != known for one, known in given.items())
+    return all(base_name(one) != base or text != known for one, known in given.items())
 
 
 def usable(
@@ -73,7 +76,7 @@ def usable(
     ignored: dict[str, str] = {}
     for name, text in stored.items():
         reason = _reason_to_ignore(name, text, is_default)
-        if is_foreign_builder(name, text, given):
+        if is_foreign_class(name, text, given):
             reason = "a class is loaded only if the options of the start name it"
         if reason:
             ignored[name] = reason

@@ -44,6 +44,10 @@ class ListenerOptions:
         self._given = config.given
         self._dynamic = config.dynamic if dynamic is None else dynamic
 
+    def given(self) -> dict[str, str]:
+        """All options of the start, for a class that one of them names."""
+        return dict(self._given)
+
     def own_text(self, name: str, mechanism: str = "") -> str | None:
         """Return the text of an option that is set for this listener (and mechanism) itself, or None."""
         key = f"{self._prefix}{mechanism.lower()}.{name}" if mechanism else self._prefix + name

@@ -14,7 +14,7 @@ from kafka_shim.config import (
     UNIMPLEMENTED_SECURITY,
     ConfigError,
     dynamic_option,
-    is_foreign_builder,
+    is_foreign_class,
     is_listener_security,
     is_per_broker,
 )
@@ -73,7 +73,7 @@ def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_defa
     unimplemented = [name for name, text in options.items() if _needs_security(name, text)]
     if unimplemented:
         raise bad_request(f"These configs are not implemented: {_set(unimplemented)}")
-    foreign = [name for name, text in options.items() if is_foreign_builder(name, text, metadata.config.given)]
+    foreign = [name for name, text in options.items() if is_foreign_class(name, text, metadata.config.given)]
     if foreign:
         raise bad_request(f"A class is loaded only if the options that the broker starts with name it: {_set(foreign)}")
     cordoned = values.get("cordoned.log.dirs", ())

@@ -44,13 +44,15 @@ MAX_VALUE_LENGTH = 0x7FFF
 # --- requests
 
 
-def creation_configs(metadata: MetadataStore, options: Mapping[str, str | None]) -> dict[str, str]:
-    """Check the options of a new topic and return them. Raises INVALID_CONFIG."""
+def creation_configs(metadata: MetadataStore, topic: str, options: Mapping[str, str | None]) -> dict[str, str]:
+    """Check the options of a new topic and return them. Raises INVALID_CONFIG, and what a policy raises."""
     missing = [name for name, value in options.items() if value is None]
     if missing:
         raise invalid(f"Null value not supported for topic configs: {','.join(missing)}")
     given = {name: value for name, value in options.items() if value is not None}
     check_topic(metadata, given)
+    if metadata.policies is not None:
+        metadata.policies.check_options_of_new_topic(topic, given)
     return given
 
 
@@ -122,6 +124,8 @@ def _decide(
         else:
             result[option] = value
     _check_result(metadata, kind, name, result)
+    if metadata.policies is not None:
+        metadata.policies.check_options(kind, name, altered)
     records: list[Any] = [
         ConfigRecord(resource_type=kind, resource_name=name, name=option, value=value)
         for option, value in altered.items()

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig, TopicConfig
     from kafka_shim.faults import Faults
+    from kafka_shim.metadata.policies import Policies
     from kafka_shim.outcome import Flush
     from kafka_shim.storage.logs import Logs
 
@@ -87,6 +88,8 @@ class MetadataStore:
         # Called with the options that would be stored for this broker and the cluster, before they are. Raises
         # ConfigError.
         self.check_broker_options: list[Callable[[Mapping[str, str]], None]] = []
+        # What the operator forbids; None: nothing.
+        self.policies: Policies | None = None
 
     # --- start and stop
 
@@ -332,12 +335,18 @@ class MetadataStore:
             raise failures[0]
         return made
 
-    def auto_create_topic(self, name: str) -> Topic:
+    def auto_create_topic(self, name: str, *, quota: Callable[[int], None] | None = None) -> Topic:
         """Create an unknown topic for a Metadata request if auto-creation is enabled. Internal topics get their own
-        options. The directories are created after this method returns, or at the first use of a partition."""
+        options. The directories are created after this method returns, or at the first use of a partition. `quota` is
+        told the number of partitions before. Raises KafkaError."""
         topics.check_new_name(self.image, name)
         partitions, configs = topics.internal_options(self.config, name) if name in INTERNAL_TOPICS else (-1, {})
         replicas = self.decide_replicas(partitions, 1 if configs else -1, ())
+        if self.policies is not None:
+            self.policies.check_options_of_new_topic(name, configs)
+            self.policies.check_new_topic(name, replicas, configs)
+        if quota is not None:
+            quota(len(replicas))
         (topic,) = self.create_topics([(name, replicas, configs)], later=True)
         self._partition_logs.settle_soon()
         return topic

@@ -88,6 +88,11 @@ class RequestThrottle:
         """Returns the most that a Fetch may return, or None without a quota."""
         return self._quotas.fetch.most_in_window(self._user, self._client_id)
 
+    def quota_of_topic_on_demand(self) -> MutationQuota:
+        """Returns the strict quota for a topic that a Metadata request creates. It does not throttle that request."""
+        meter = self._quotas.controller_mutation.meter(self._user, self._client_id)
+        return MutationQuota(self._quotas.clock, meter, is_strict=True)
+
     def mutation_quota(self, *, is_strict: bool) -> MutationQuota:
         """Returns the quota for the partitions that this request creates or deletes."""
         meter = self._quotas.controller_mutation.meter(self._user, self._client_id)

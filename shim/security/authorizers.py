@@ -20,8 +20,7 @@ extend `kafka_shim.security.standard_authorizer.StandardAuthorizer`. `kafka_shim
 
 from __future__ import annotations
 
-from kafka_shim.config import ConfigError
-from kafka_shim.security.plugins import load_class
+from kafka_shim.security.plugins import make_plugin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,13 +39,4 @@ METHODS = ("configure", "allowed", "allowed_on_any")
 
 def make_authorizer(config: BrokerConfig) -> Any:
     """Returns the configured authorizer. Raises ConfigError."""
-    name = config.authorizer_class_name
-    authorizer_class = load_class(OPTION, name, BUILT_IN, METHODS)
-    try:
-        authorizer: Any = authorizer_class()
-        authorizer.configure(dict(config.given))
-    except ConfigError:
-        raise
-    except Exception as error:  # a user's class: whatever it raises stops the start with one line
-        raise ConfigError(f"{OPTION}={name} cannot be configured: {type(error).__name__}: {error}") from error
-    return authorizer
+    return make_plugin(OPTION, config.authorizer_class_name, BUILT_IN, METHODS, dict(config.given))

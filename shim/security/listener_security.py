@@ -67,7 +67,7 @@ class ListenerSecurity:
     def _builder_and_context(self, options: ListenerOptions) -> tuple[PrincipalBuilder, SSLContext | None]:
         class_name = options.text("principal.builder.class")
         if not self.uses_tls:
-            return principal_builder(class_name), None
+            return principal_builder(class_name, options=options.given()), None
         from kafka_shim.security.tls.context import make_context
         from kafka_shim.security.tls.mapping_rules import MappingRules
 
@@ -76,7 +76,7 @@ class ListenerSecurity:
             context = make_context(options, uses_sasl=self.uses_sasl)
         except ConfigError as err:
             raise ConfigError(f"listener {options.listener_name}, {err}") from None
-        return principal_builder(class_name, rules.name_of), context
+        return principal_builder(class_name, rules.name_of, options.given()), context
 
     def tls_context(self) -> SSLContext:
         """The TLS context in force, on a listener with TLS."""

@@ -9,6 +9,7 @@ from kafka_shim.config import ConfigError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+    from typing import Any
 
 
 def load_class(option: str, name: str, built_in: Mapping[str, str], methods: Collection[str]) -> type:
@@ -30,3 +31,21 @@ def load_class(option: str, name: str, built_in: Mapping[str, str], methods: Col
         lacks = f"has no method {', '.join(missing)}" if missing else "is not a class"
         raise ConfigError(f"{option}={name} {lacks}")
     return found
+
+
+def make_plugin(
+    option: str, name: str, built_in: Mapping[str, str], methods: Collection[str], *configuration: Any
+) -> Any:
+    """Returns an object of the class that the option names, made without arguments and, if it has `configure`,
+    configured. Raises ConfigError, one line."""
+    plugin_class = load_class(option, name, built_in, methods)
+    try:
+        plugin: Any = plugin_class()
+        configure = getattr(plugin, "configure", None)
+        if configure is not None:
+            configure(*configuration)
+    except ConfigError:
+        raise
+    except Exception as error:  # a user's class: whatever it raises stops the start with one line
+        raise ConfigError(f"{option}={name} cannot be configured: {type(error).__name__}: {error}") from error
+    return plugin

@@ -1,19 +1,19 @@
 """From what a client has proved to a principal (Kafka: KafkaPrincipalBuilder, DefaultKafkaPrincipalBuilder).
 
 `principal.builder.class` is Kafka's own class or the dotted path of a Python class, `package.module.Class`, that is
-made without arguments and has `build(context: AuthenticationContext) -> str`, which returns `TYPE:NAME`.
+made without arguments and has `build(context: AuthenticationContext) -> str`, which returns `TYPE:NAME`. If it has
+`configure(options: Mapping[str, str])`, it gets the options that were given first.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafka_shim.config import ConfigError
-from kafka_shim.security.plugins import load_class
+from kafka_shim.security.plugins import make_plugin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Protocol
 
     class PrincipalBuilder(Protocol):
@@ -69,16 +69,14 @@ def subject_of(certificate: bytes) -> str | None:
 
 
 def principal_builder(
-    class_name: str | None, map_certificate_name: Callable[[str], str] | None = None
+    class_name: str | None,
+    map_certificate_name: Callable[[str], str] | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> PrincipalBuilder:
     """Return the builder that the option names. Raises ConfigError."""
     if class_name in (None, "", DEFAULT_CLASS):
         return DefaultPrincipalBuilder(map_certificate_name)
     assert class_name is not None
     built_in = {DEFAULT_CLASS: f"{__name__}.{DefaultPrincipalBuilder.__name__}"}
-    found = load_class("principal.builder.class", class_name, built_in, ("build",))
-    try:
-        builder: PrincipalBuilder = found()
-    except Exception as err:
-        raise ConfigError(f"principal.builder.class={class_name} cannot be made without arguments: {err}") from err
+    builder: PrincipalBuilder = make_plugin("principal.builder.class", class_name, built_in, ("build",), options or {})
     return builder

@@ -38,6 +38,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_dir",
         "embedded",
         "embedded_security",
+        "plugins",
         "pytest_plugin",
         "cli",
         "commands",

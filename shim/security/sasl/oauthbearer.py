@@ -33,18 +33,21 @@ _AUTH = re.compile(r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)", re.ASCII
 
 
 def maker(
-    handler: str | None,
+    handler: TokenValidator | str | None,
     modules: Sequence[LoginModule],
     options: ListenerOptions,
     clock: Clock,
     warnings: list[str],
 ) -> Callable[[], OAuthBearer]:
-    """Return what makes the exchanges of a listener. Raises ConfigError."""
+    """Return what makes the exchanges of a listener. `handler` names a class of Kafka's or checks tokens itself. Raises
+    ConfigError."""
     own = [module for module in modules if module.name == LOGIN_MODULE]
     if len(own) != 1:
         raise ConfigError(f"Must supply exactly 1 non-null JAAS mechanism configuration (size was {len(own)})")
     validator: TokenValidator
-    if handler in (None, "", UNSECURED):
+    if handler is not None and not isinstance(handler, str):
+        validator = handler
+    elif handler in (None, "", UNSECURED):
         from kafka_shim.security.sasl.unsecured_tokens import UnsecuredTokens
 
         validator = UnsecuredTokens(own[0].options, clock)

@@ -52,15 +52,9 @@ class Plain:
             raise SaslAuthenticationError("Authentication failed: username not specified")
         if not password:
             raise SaslAuthenticationError("Authentication failed: password not specified")
-        expected = self._passwords.get(user)
-        # An unknown user costs the same comparison as a known one.
-        is_right = hmac.compare_digest(password.encode(), ("" if expected is None else expected).encode())
-        if expected is None or not is_right:
-            advice = f"user {user!r} has another password" if expected is not None else f"there is no user {user!r}"
-            raise SaslAuthenticationError(
-                "Authentication failed: Invalid username or password",
-                f"{advice}: compare the client's sasl.jaas.config with the option user_NAME of this listener",
-            )
+        is_right, advice = await self.is_right(user, password)
+        if not is_right:
+            raise SaslAuthenticationError("Authentication failed: Invalid username or password", advice)
         if wanted and wanted != user:
             raise SaslAuthenticationError(
                 "Authentication failed: Client requested an authorization id that is different from username"
@@ -68,3 +62,14 @@ class Plain:
         self.authorization_id = user
         self.is_complete = True
         return b""
+
+    async def is_right(self, user: str, password: str) -> tuple[bool, str]:
+        """Return whether this is the user's password, and advice for the operator if it is not."""
+        expected = self._passwords.get(user)
+        # An unknown user costs the same comparison as a known one.
+        is_equal = hmac.compare_digest(password.encode(), ("" if expected is None else expected).encode())
+        advice = f"user {user!r} has another password" if expected is not None else f"there is no user {user!r}"
+        return (
+            expected is not None and is_equal,
+            f"{advice}: compare the client's sasl.jaas.config with the option user_NAME of this listener",
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kafka_shim.config import ConfigError
 from kafka_shim.java_hash import java_string_hash
 from kafka_shim.security.sasl import plain, scram
+from kafka_shim.security.sasl.callback_handlers import HandledPlain, HandledTokens, credentials_of, make_handler
 from kafka_shim.security.sasl.jaas import login_modules
 
 TYPE_CHECKING = False
@@ -64,14 +65,20 @@ class SaslSettings:
             raise ConfigError(f"{name} {reason}; set sasl.enabled.mechanisms to PLAIN, SCRAM-SHA-512 or others")
         handler = options.own_text("sasl.server.callback.handler.class", name)
         modules = login_modules(options.listener_name, options.own_text("sasl.jaas.config", name))
+        own = make_handler(handler, name, modules, options)
         if name == OAUTHBEARER:
             from kafka_shim.security.sasl.oauthbearer import maker
 
-            return maker(handler, modules, options, clock, self.warnings)
+            return maker(handler if own is None else HandledTokens(own), modules, options, clock, self.warnings)
         if name == plain.NAME:
+            if own is not None:
+                return lambda: HandledPlain(own.authenticate)
             _check_handler(handler, PLAIN_HANDLER)
             passwords = plain.passwords_of(modules)
             return lambda: plain.Plain(passwords)
+        if own is not None:
+            asked = credentials_of(own)
+            return lambda: scram.Scram(name, asked, clock.random)
         _check_handler(handler, SCRAM_HANDLER)
         return lambda: scram.Scram(name, credentials, clock.random)
 

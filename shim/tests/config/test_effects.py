@@ -73,7 +73,6 @@ UNMARKED = {
     "sasl.oauthbearer.jwks.endpoint.url",
     "sasl.oauthbearer.scope.claim.name",
     "sasl.oauthbearer.sub.claim.name",
-    "sasl.server.callback.handler.class",
     "sasl.server.max.receive.size",
     "security.inter.broker.protocol",
     "ssl.cipher.suites",

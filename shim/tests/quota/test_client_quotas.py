@@ -25,6 +25,7 @@ from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, C
 from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kafka_shim.protocol.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
 from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kafka_shim.quota.connection_quotas import ConnectionQuotas
 from kafka_shim.tests.produced import batch, fetch_request, make_topic, produce_request
 from kafka_shim.wire_client import Connection, WireClientError
@@ -270,6 +271,26 @@ def test_older_versions_are_throttled_and_never_refused(broker: Broker, client: 
     with Connection(broker.bootstrap_servers, timeout_s=60) as other:
         told = other.request(DeleteTopicsRequest(topic_names=["b"], timeout_ms=1000), 4)
         assert (told.throttle_time_ms, told.responses[0].error_code) == (12_000, 0)
+
+
+def test_topics_on_demand_count_and_are_not_created_over_quota(broker: Broker, client: Connection):
+    """The client is told nothing, as in Kafka, whose controller refuses while the response is under way."""
+
+    def ask(name: str) -> tuple[int, int]:
+        wanted = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
+        answer = client.request(wanted, 12)
+        return answer.topics[0].error_code, answer.throttle_time_ms
+
+    alter(client, entry(ANONYMOUS, controller_mutation_rate=0.1))
+    assert ask("first") == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)
+    for _ in range(3):
+        ask("second")
+        ask("third")
+    assert ask("first") == (0, 0)
+    unknown = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)
+    assert ask("third") == unknown
+    broker.clock.advance(60_000)
+    assert (ask("third"), ask("third")) == (unknown, (0, 0))
 
 
 def test_mutations_that_are_only_validated_count_too(client: Connection):

@@ -63,7 +63,7 @@ def test_builder_is_kafkas_own_or_a_python_class():
         ("nothing", "cannot be loaded"),
         (f"{__name__}.Missing", "cannot be loaded"),
         (f"{__name__}.WithoutBuild", "has no method build"),
-        (f"{__name__}.WithArguments", "cannot be made without arguments"),
+        (f"{__name__}.WithArguments", "cannot be configured"),
         (f"{__name__}.never_called", "has no method build"),
     ],
 )
