@@ -40,6 +40,7 @@ class Workload:
     def __init__(self, client: Connection) -> None:
         self.client = client
         self._sequence = 0
+        self._session_id = self._session_epoch = 0
         requests.create_topic(client, "counted", 1, {"max.message.bytes": "2000000"})
         answer = client.request(
             requests.make("InitProducerId", transactional_id=None, transaction_timeout_ms=60_000), 4
@@ -66,6 +67,36 @@ class Workload:
         """The first record of the partition, without a session."""
         self.client.request(requests.fetch("counted", 0, 0, max_bytes=1), 12)
 
+    def fetch_few(self) -> None:
+        """An incremental fetch of 10 partitions, of which one has a new record, with the produce of it."""
+        self._fetch_session(10)
+
+    def fetch_many(self) -> None:
+        """The same of 4,000 partitions."""
+        self._fetch_session(4_000)
+
+    def _fetch_session(self, partition_count: int) -> None:
+        if not self._session_id:
+            requests.create_topic(self.client, "watched", partition_count, {})
+            self._session_id = self._fetch({number: 0 for number in range(partition_count)})
+        self.client.request(requests.produce("watched", 0, build(SMALL)), 11)
+        self._fetch({0: self._session_epoch - 1})
+
+    def _fetch(self, offsets: dict[int, int]) -> int:
+        parts = [
+            {"partition": number, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
+            for number, offset in offsets.items()
+        ]
+        session = {"session_id": self._session_id, "session_epoch": self._session_epoch}
+        topics = [{"topic": "watched", "partitions": parts}]
+        answer = self.client.request(
+            requests.make("Fetch", max_wait_ms=0, min_bytes=1, max_bytes=1 << 24, topics=topics, **session), 12
+        )
+        if answer.error_code:
+            raise SystemExit(f"a fetch was refused: error code {answer.error_code}")
+        self._session_epoch += 1
+        return answer.session_id
+
     def heartbeat(self) -> None:
         """A heartbeat of a group that does not exist: the cost of an answer from the coordinator."""
         self.client.request(requests.make("Heartbeat", group_id="g", generation_id=1, member_id="m"), 4)
@@ -84,6 +115,8 @@ KINDS: dict[str, Callable[[Workload], None]] = {
     "small produce": Workload.small_produce,
     "1 MB produce": Workload.large_produce,
     "fetch of one record": Workload.fetch,
+    "produce and incremental fetch, 10 partitions": Workload.fetch_few,
+    "produce and incremental fetch, 4,000 partitions": Workload.fetch_many,
     "heartbeat": Workload.heartbeat,
     "offset commit": Workload.offset_commit,
 }

@@ -1,17 +1,17 @@
 """A fetch that waits for records: one entry of the fetch purgatory (Kafka: DelayedFetch).
 
-It subscribes to every partition that it read, and checks all of them again when one changes. If an append marked the
-changed partitions in the fetch session, this check of all partitions would not be needed.
+A fetch of a session is woken by the session, which knows the partitions that changed. Without a session it subscribes
+to every partition that it read, and checks all of them again when one changes.
 """
 
 from __future__ import annotations
 
-from kafka_shim.api.fetch_reads import READ_UNCOMMITTED, read_again
+from kafka_shim.api.fetch_reads import READ_UNCOMMITTED, PartitionRead, read_again
 from kafka_shim.waiters import Waiter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.api.fetch_reads import FetchReads, PartitionRead
+    from kafka_shim.api.fetch_reads import FetchReads
     from kafka_shim.api.fetch_sessions import FetchContext
     from kafka_shim.context import Context
     from kafka_shim.protocol.messages.fetch_request import FetchRequest
@@ -24,7 +24,10 @@ async def wait_for_reads(context: Context, request: FetchRequest, fetch: FetchCo
     waiter = Waiter(broker.clock)
     deadline_ms = broker.clock.monotonic_ms() + request.max_wait_ms
     min_bytes = min(request.min_bytes, request.max_bytes, broker.config.fetch_max_bytes)
+    session = fetch.session
     watched = [entry.log for entry in reads.entries if entry.log is not None]
+    if session is not None:
+        session.waiters.add(waiter)
     for log in watched:
         log.subscribe(waiter.wake)
     broker.parked.add(waiter)
@@ -32,6 +35,9 @@ async def wait_for_reads(context: Context, request: FetchRequest, fetch: FetchCo
         # Check for changes first: this coroutine starts one turn of the loop after the partitions were read.
         while True:
             changed = [entry for entry in reads.entries if entry.has_changed()]
+            if session is not None:
+                read = {entry.asked for entry in reads.entries}
+                changed += [PartitionRead(asked) for asked in session.in_order() if asked not in read]
             left_ms = deadline_ms - broker.clock.monotonic_ms()
             is_over = left_ms <= 0 or broker.stopping
             if changed and (is_over or _can_fill(request, reads, changed, min_bytes)):
@@ -43,6 +49,8 @@ async def wait_for_reads(context: Context, request: FetchRequest, fetch: FetchCo
         broker.parked.discard(waiter)
         for log in watched:
             log.unsubscribe(waiter.wake)
+        if session is not None:
+            session.leave(waiter)
 
 
 def _can_fill(request: FetchRequest, reads: FetchReads, changed: list[PartitionRead], min_bytes: int) -> bool:

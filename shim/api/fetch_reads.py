@@ -1,6 +1,6 @@
 """Reads the partitions of one fetch (Kafka: ReplicaManager.readFromLog and its LogReadResults).
 
-The fetch context decides which partitions are read, and in which order: `FetchContext.partitions`.
+The fetch context decides which partitions are read, and in which order: `FetchContext.to_read`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.api.fetch_sessions import CachedPartition, FetchContext, Key
+    from kafka_shim.api.fetch_sessions import CachedPartition, FetchContext
     from kafka_shim.context import Context
     from kafka_shim.protocol.messages.fetch_request import FetchRequest
     from kafka_shim.storage.log import PartitionLog
@@ -32,10 +32,9 @@ UNKNOWN = frozenset(
 class PartitionRead:
     """One partition of a fetch: the result of the last read, and the log's offsets at that time."""
 
-    __slots__ = ("answer", "asked", "end_offset", "key", "log", "log_bytes", "size_bytes", "start_offset")
+    __slots__ = ("answer", "asked", "end_offset", "log", "log_bytes", "size_bytes", "start_offset")
 
-    def __init__(self, key: Key, asked: CachedPartition) -> None:
-        self.key = key
+    def __init__(self, asked: CachedPartition) -> None:
         self.asked = asked
         self.answer = PartitionData(partition_index=asked.partition)
         self.size_bytes = 0
@@ -55,6 +54,14 @@ class PartitionRead:
             or log.is_closed
             or log.is_offline
         )
+
+    def is_at_end(self, isolation_level: int) -> bool:
+        """Returns whether another read gives nothing until the log changes or the reader moves."""
+        answer = self.answer
+        if answer.error_code or answer.diverging_epoch.epoch >= 0 or self.has_changed():
+            return False
+        end = answer.last_stable_offset if isolation_level == READ_COMMITTED else answer.high_watermark
+        return self.asked.fetch_offset >= end
 
 
 class FetchReads:
@@ -78,20 +85,27 @@ def read_again(
         return read_partitions(context, request, fetch)
     left_bytes = _limit_bytes(context, request)
     for entry in changed:
+        if entry.log is None:  # it changed while the fetch waited
+            reads.entries.append(entry)
         entry.answer = PartitionData(partition_index=entry.asked.partition)
         _read_entry(context, request, entry, reads, left_bytes)
+    reads.entries.sort(key=_turn_of)
     return reads
 
 
 def read_partitions(context: Context, request: FetchRequest, fetch: FetchContext) -> FetchReads:
-    """Returns the current result of all partitions of the fetch, within its size limits."""
+    """Returns the current result of the partitions that may have news, within the fetch's size limits."""
     reads = FetchReads()
     left_bytes = _limit_bytes(context, request)
-    for key, asked in fetch.partitions.items():
-        entry = PartitionRead(key, asked)
+    for asked in fetch.to_read():
+        entry = PartitionRead(asked)
         reads.entries.append(entry)
         _read_entry(context, request, entry, reads, left_bytes)
     return reads
+
+
+def _turn_of(entry: PartitionRead) -> int:
+    return entry.asked.turn
 
 
 def _limit_bytes(context: Context, request: FetchRequest) -> int:

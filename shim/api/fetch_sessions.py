@@ -1,8 +1,10 @@
 """Fetch sessions (KIP-227): the broker remembers what a consumer fetches, so that requests and responses carry only
 changes.
 
-A session is a dict of partitions in the order in which they are served. A partition that returned data moves to the
-end, so that each gets its turn under `max_bytes`. Session ids are random. `max.incremental.fetch.session.cache.slots`
+A session knows which of its partitions may have news: those whose log changed, whose position the client moved, or
+which the last response did not exhaust. A fetch reads only these, so it costs what changed and not what the consumer
+has. Each has its turn: a partition that returned data gets the last one, so that all are served under `max_bytes`.
+Session ids are random. `max.incremental.fetch.session.cache.slots`
 limits the number of sessions. At the limit, a new session replaces one that was not used for two minutes, or a smaller
 one that is older than that; otherwise the client gets no session (Kafka's FetchSessionCacheShard). Sources:
 FetchManager, FetchContext, FetchSession of Kafka 4.3.1.
@@ -11,6 +13,7 @@ FetchManager, FetchContext, FetchSession of Kafka 4.3.1.
 from __future__ import annotations
 
 import logging
+from itertools import count
 
 from kafka_shim.errors import ErrorCode
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchRequest
     from kafka_shim.protocol.messages.fetch_response import PartitionData
     from kafka_shim.randomness import Randomness
+    from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.waiters import Waiter
 
     # Topic name, or topic id from Fetch v13 on, and partition index.
     Key = tuple[str | bytes, int]
@@ -36,9 +41,12 @@ MAX_SESSION_ID = 2**31 - 1
 
 
 class CachedPartition:
-    """One partition of a fetch: the reader's position and, in a session, what the last response said."""
+    """One partition of a fetch: the reader's position and, in a session, what the last response said, and the log that
+    tells the session of its changes."""
 
     __slots__ = (
+        "_log",
+        "_session",
         "current_leader_epoch",
         "fetch_offset",
         "high_watermark",
@@ -47,6 +55,7 @@ class CachedPartition:
         "max_bytes",
         "partition",
         "topic",
+        "turn",
     )
 
     def __init__(self, topic: str | bytes, asked: FetchPartition) -> None:
@@ -54,7 +63,41 @@ class CachedPartition:
         self.partition = asked.partition
         self.high_watermark = -1
         self.log_start_offset = -1
+        # Its place in the order of the session.
+        self.turn = 0
+        self._session: FetchSession | None = None
+        self._log: PartitionLog | None = None
         self.update(asked)
+
+    def join(self, session: FetchSession, turn: int) -> None:
+        """Become a partition of the session, which has to read it."""
+        self._session, self.turn = session, turn
+        session.changed[self] = None
+
+    def follow(self, log: PartitionLog) -> None:
+        """Tell the session from now on when the log changes."""
+        if log is not self._log:
+            if self._log is not None:
+                self._log.unsubscribe(self.mark_changed)
+            self._log = log
+            log.subscribe(self.mark_changed)
+
+    def leave(self) -> None:
+        """Be no longer a partition of the session."""
+        if self._log is not None:
+            self._log.unsubscribe(self.mark_changed)
+            self._log = None
+        if self._session is not None:
+            self._session.changed.pop(self, None)
+            self._session = None
+
+    def mark_changed(self) -> None:
+        """The log changed, or the client moved its position. Cheap: every append calls it."""
+        session = self._session
+        if session is not None:
+            session.changed[self] = None
+            for waiter in session.waiters:
+                waiter.wake()
 
     def update(self, asked: FetchPartition) -> None:
         """Take over the position of a newer request."""
@@ -83,9 +126,23 @@ class CachedPartition:
 
 
 class FetchSession:
-    """What one consumer fetches. `epoch` is the session epoch that its next request must have."""
+    """What one consumer fetches. `epoch` is the session epoch that its next request must have. `changed` holds the
+    partitions that a fetch has to read; of all others it is known that they have nothing to tell. `waiters` are those
+    of requests that wait in purgatory."""
 
-    __slots__ = ("by_id", "created_ms", "epoch", "partitions", "session_id", "used_ms")
+    __slots__ = (
+        "_is_closed",
+        "_reader",
+        "_turns",
+        "by_id",
+        "changed",
+        "created_ms",
+        "epoch",
+        "partitions",
+        "session_id",
+        "used_ms",
+        "waiters",
+    )
 
     def __init__(self, session_id: int, by_id: bool, partitions: dict[Key, CachedPartition], now_ms: int) -> None:
         self.session_id = session_id
@@ -94,20 +151,80 @@ class FetchSession:
         self.epoch = 1
         self.created_ms = now_ms
         self.used_ms = now_ms
+        self.changed: dict[CachedPartition, None] = {}
+        self.waiters: set[Waiter] = set()
+        self._reader: object = None
+        self._is_closed = False
+        self._turns = count()
+        for cached in partitions.values():
+            cached.join(self, next(self._turns))
 
-    def rotate(self, served: Iterable[Key]) -> None:
-        """Move partitions that returned data to the end of the order."""
-        for key in served:
-            cached = self.partitions.pop(key, None)
-            if cached is not None:
-                self.partitions[key] = cached
+    def in_order(self) -> list[CachedPartition]:
+        """Returns the partitions to read, in the order of their turns."""
+        if len(self.changed) < 2:
+            return list(self.changed)
+        return sorted(self.changed, key=_turn_of)
+
+    def read_by(self, reader: object) -> None:
+        """Note who reads: everything besides the logs and positions on which a response depends. If it is another one
+        than before, all partitions have to be read."""
+        if reader != self._reader:
+            self._reader = reader
+            self.changed.update(dict.fromkeys(self.partitions.values()))
+
+    def settle(self, reads: Iterable[PartitionRead], isolation_level: int) -> None:
+        """Note that the response tells these reads: what is at its end is not read again until it changes."""
+        for read in reads:
+            if not read.size_bytes and read.log is not None and read.is_at_end(isolation_level):
+                read.asked.follow(read.log)
+                self.changed.pop(read.asked, None)
+
+    def rotate(self, reads: Iterable[PartitionRead]) -> None:
+        """Give the last turns to the partitions that returned data."""
+        for read in reads:
+            if read.size_bytes:
+                read.asked.turn = next(self._turns)
+
+    def update(self, request: FetchRequest) -> None:
+        """Take over the partitions that a request adds, moves and forgets."""
+        partitions = self.partitions
+        for topic in request.topics:
+            name: str | bytes = topic.topic_id if self.by_id else topic.topic
+            for asked in topic.partitions:
+                known = partitions.get((name, asked.partition))
+                if known is None:
+                    known = partitions[name, asked.partition] = CachedPartition(name, asked)
+                    known.join(self, next(self._turns))
+                else:
+                    known.update(asked)
+                    self.changed[known] = None
+        for forgotten in request.forgotten_topics_data:
+            name = forgotten.topic_id if self.by_id else forgotten.topic
+            for partition in forgotten.partitions:
+                dropped = partitions.pop((name, partition), None)
+                if dropped is not None:
+                    dropped.leave()
+
+    def close(self) -> None:
+        """End the session. A request of it that waits still hears of changes until `leave`."""
+        self._is_closed = True
+        if not self.waiters:
+            for cached in self.partitions.values():
+                cached.leave()
+
+    def leave(self, waiter: Waiter) -> None:
+        """A request waits no longer."""
+        self.waiters.discard(waiter)
+        if self._is_closed:
+            self.close()
 
 
 class FetchContext:
     """What one request reads, with its session resolved. It stands for Kafka's classes SessionlessFetchContext,
     FullFetchContext (`opens_session`), IncrementalFetchContext (`session`) and SessionErrorContext (`error`).
 
-    `partitions` is everything to read, in order. For a session that is all of its partitions.
+    `partitions` is everything that is fetched. For a session that is all of its partitions, of which `to_read` has
+    those that may have news.
     """
 
     __slots__ = ("by_id", "epoch", "error", "opens_session", "partitions", "session", "session_id")
@@ -128,21 +245,24 @@ class FetchContext:
         # The session that continues, and its epoch while this request is its newest.
         self.session_id, self.epoch = (NO_SESSION, -1) if session is None else (session.session_id, session.epoch)
 
+    def to_read(self) -> Iterable[CachedPartition]:
+        """Returns the partitions to read, in order."""
+        return self.partitions.values() if self.session is None else self.session.in_order()
+
     def told(self, reads: list[PartitionRead]) -> list[PartitionRead]:
         """Returns what `update` does, and remembers nothing."""
         if self.session is None:
             return reads
         return [read for read in reads if read.asked.tells(read.answer, read.size_bytes)]
 
-    def update(self, reads: list[PartitionRead]) -> list[PartitionRead]:
+    def update(self, reads: list[PartitionRead], isolation_level: int) -> list[PartitionRead]:
         """Returns the partitions that the response contains. The session, or the one to be created, remembers them
         (Kafka: updateAndGenerateResponseData)."""
         named = [read for read in reads if read.asked.update_response(read.answer, read.size_bytes)]
-        session = self.session
-        if session is None:
+        if self.session is None:
             return reads
-        if len(session.partitions) > 1:
-            session.rotate(read.key for read in named if read.size_bytes)
+        self.session.settle(reads, isolation_level)
+        self.session.rotate(reads)
         return named
 
 
@@ -164,8 +284,9 @@ class FetchSessionCache:
         by_id = version >= FIRST_WITH_TOPIC_IDS
         epoch, session_id = request.session_epoch, request.session_id
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            if session_id != NO_SESSION:
-                self._sessions.pop(session_id, None)
+            closed = self._sessions.pop(session_id, None)
+            if closed is not None:
+                closed.close()
             opens_session = epoch == INITIAL_EPOCH and version >= FIRST_WITH_SESSIONS
             return FetchContext(_asked(request, by_id), by_id, opens_session=opens_session)
         session = self._sessions.get(session_id)
@@ -175,7 +296,7 @@ class FetchSessionCache:
             return FetchContext({}, by_id, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.by_id != by_id:
             return FetchContext({}, by_id, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        _update(session, request, by_id)
+        session.update(request)
         del self._sessions[session_id]
         if not session.partitions:
             return FetchContext(_asked(request, by_id), by_id)
@@ -184,15 +305,15 @@ class FetchSessionCache:
         session.epoch = session.epoch + 1 if session.epoch < MAX_SESSION_ID else 1
         return FetchContext(session.partitions, by_id, session)
 
-    def open(self, partitions: dict[Key, CachedPartition], by_id: bool, now_ms: int) -> int:
-        """Create a session. Returns its id, or NO_SESSION if there is no room for a session of this size."""
+    def open(self, partitions: dict[Key, CachedPartition], by_id: bool, now_ms: int) -> FetchSession | None:
+        """Create a session. Returns None if there is no room for a session of this size."""
         if len(self._sessions) >= self.slots and not self._evict(len(partitions), now_ms):
-            return NO_SESSION
+            return None
         session_id = NO_SESSION
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = self._random.integer(1, MAX_SESSION_ID)
-        self._sessions[session_id] = FetchSession(session_id, by_id, partitions, now_ms)
-        return session_id
+        session = self._sessions[session_id] = FetchSession(session_id, by_id, partitions, now_ms)
+        return session
 
     def _evict(self, size: int, now_ms: int) -> bool:
         if not self._sessions:
@@ -207,6 +328,7 @@ class FetchSessionCache:
                 return False
         logger.debug("evicting fetch session %d", oldest.session_id)
         del self._sessions[oldest.session_id]
+        oldest.close()
         return True
 
 
@@ -219,17 +341,5 @@ def _asked(request: FetchRequest, by_id: bool) -> dict[Key, CachedPartition]:
     return found
 
 
-def _update(session: FetchSession, request: FetchRequest, by_id: bool) -> None:
-    partitions = session.partitions
-    for topic in request.topics:
-        name: str | bytes = topic.topic_id if by_id else topic.topic
-        for asked in topic.partitions:
-            known = partitions.get((name, asked.partition))
-            if known is None:
-                partitions[name, asked.partition] = CachedPartition(name, asked)
-            else:
-                known.update(asked)
-    for forgotten in request.forgotten_topics_data:
-        name = forgotten.topic_id if by_id else forgotten.topic
-        for partition in forgotten.partitions:
-            partitions.pop((name, partition), None)
+def _turn_of(cached: CachedPartition) -> int:
+    return cached.turn

@@ -50,16 +50,18 @@ def handle(context: Context, request: FetchRequest) -> FetchResponse | Coroutine
         most_bytes = context.throttle.most_fetched_bytes()
         if most_bytes is not None and most_bytes < request.max_bytes:
             request.max_bytes = int(most_bytes)
+    if fetch.session is not None:
+        fetch.session.read_by(_reader(context, request))
     reads = read_partitions(context, request, fetch)
     if (
         reads.has_news
         or reads.size_bytes >= request.min_bytes
         or reads.size_bytes >= request.max_bytes
         or request.max_wait_ms <= 0
-        or not reads.entries
+        or not fetch.partitions
         or broker.stopping
     ):
-        return _answer(context, fetch, reads)
+        return _answer(context, request, fetch, reads)
     return _answer_later(context, request, fetch, reads)
 
 
@@ -68,7 +70,7 @@ async def _answer_later(
 ) -> FetchResponse:
     from kafka_shim.api.delayed_fetch import wait_for_reads
 
-    return _answer(context, fetch, await wait_for_reads(context, request, fetch, reads))
+    return _answer(context, request, fetch, await wait_for_reads(context, request, fetch, reads))
 
 
 def failed(request: FetchRequest, version: int, code: ErrorCode, message: str | None) -> FetchResponse:
@@ -94,7 +96,17 @@ def _reads_something(context: Context, fetch: FetchContext) -> bool:
     return False
 
 
-def _answer(context: Context, fetch: FetchContext, reads: FetchReads) -> FetchResponse:
+def _reader(context: Context, request: FetchRequest) -> object:
+    """Returns what a response depends on besides the logs and the reader's positions. An authorizer that does not count
+    its changes may decide otherwise at each request."""
+    authorizer = context.broker.authorizer
+    who: object = None
+    if authorizer is not None:
+        who = (context.session.principal, context.session.peer_host, getattr(authorizer, "changes", None) or object())
+    return (context.api_version, request.isolation_level, request.replica_id, request.replica_state.replica_id, who)
+
+
+def _answer(context: Context, request: FetchRequest, fetch: FetchContext, reads: FetchReads) -> FetchResponse:
     broker = context.broker
     session = fetch.session
     if session is not None and session.epoch != fetch.epoch:
@@ -106,10 +118,14 @@ def _answer(context: Context, fetch: FetchContext, reads: FetchReads) -> FetchRe
     session_id = fetch.session_id
     entries = reads.entries
     if session is not None:
-        entries = fetch.update(entries)
+        entries = fetch.update(entries, request.isolation_level)
     elif fetch.opens_session:
-        fetch.update(entries)
-        session_id = broker.fetch_sessions.open(fetch.partitions, fetch.by_id, broker.clock.monotonic_ms())
+        fetch.update(entries, request.isolation_level)
+        session = broker.fetch_sessions.open(fetch.partitions, fetch.by_id, broker.clock.monotonic_ms())
+        if session is not None:
+            session_id = session.session_id
+            session.read_by(_reader(context, request))
+            session.settle(entries, request.isolation_level)
     return _response(session_id, entries, reads.has_news)
 
 

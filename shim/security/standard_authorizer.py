@@ -42,6 +42,8 @@ class StandardAuthorizer:
     """Decides by ACLs. Owned by the broker. Event-loop thread only."""
 
     def __init__(self) -> None:
+        # How often the rules changed. A decision holds until the next change.
+        self.changes = 1
         self._super_users: frozenset[str] = frozenset()
         self._allows_everyone = False
         self.index = AclIndex()
@@ -59,6 +61,7 @@ class StandardAuthorizer:
                     f"{SUPER_USERS}: expected a string in format principalType:principalName but got {user}; "
                     f"separate several by semicolons"
                 )
+        self.changes += 1
         self._super_users = frozenset(filter(None, users))
         self._allows_everyone = options.get(ALLOW_EVERYONE, "").strip().lower() == "true"
 
@@ -66,6 +69,7 @@ class StandardAuthorizer:
 
     def change_acls(self, added: Iterable[Acl], removed: Iterable[Acl]) -> None:
         """Take over a change of the stored ACLs. The next request is decided by it."""
+        self.changes += 1
         for acl in removed:
             self.index.remove(acl)
         for acl in added:

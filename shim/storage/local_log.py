@@ -92,7 +92,7 @@ class LocalLog:
         self.unflushed_since_ms = -1
         # Cached lookup: (first unstable offset, base offset of its segment, position in that segment).
         self._lso_position: tuple[int, int, int] | None = None
-        self._readers: list[Callable[[], None]] | None = None
+        self._readers: dict[Callable[[], None], None] | None = None
         # Set by the flusher thread. It is kept because the kernel reports lost pages to only one fsync.
         self.sync_error: OSError | None = None
         # Grows with each failed fsync and each reopening. An fsync proves nothing that was requested in an older round.
@@ -223,14 +223,14 @@ class LocalLog:
         """Call `callback()` after each append, marker, raised log start offset, failure and deletion, until
         `unsubscribe`."""
         if self._readers is None:
-            self._readers = [callback]
+            self._readers = {callback: None}
         else:
-            self._readers.append(callback)
+            self._readers[callback] = None
 
     def unsubscribe(self, callback: Callable[[], None]) -> None:
         """Remove a callback added by `subscribe`. Does nothing if it is not subscribed."""
-        if self._readers is not None and callback in self._readers:
-            self._readers.remove(callback)
+        if self._readers is not None:
+            self._readers.pop(callback, None)
             if not self._readers:
                 self._readers = None
 

@@ -188,9 +188,11 @@ class PartitionLog(LocalLog):
     def _advance(
         self, base_offset: int, last_offset: int, append_time_ms: int, size_bytes: int, now_ms: int
     ) -> Appended:
-        """Complete an append: advance the log end offset, request an fsync if the configuration requires one, wake
-        waiting readers."""
+        """Complete an append: advance the log end offset, wake waiting readers, request an fsync if the configuration
+        requires one."""
         self.log_end_offset = self.producers.next_offset = last_offset + 1
+        if self._readers is not None:
+            self._wake()
         if self.unflushed_since_ms < 0:
             self.unflushed_since_ms = now_ms
             self.want_flush()
@@ -200,8 +202,6 @@ class PartitionLog(LocalLog):
         faults = self._services.faults
         if faults.armed:
             faults.reach("log.after_append", topic=self.topic, partition=self.partition)
-        if self._readers is not None:
-            self._wake()
         return Appended(base_offset, last_offset, append_time_ms, self.log_start_offset, False, size_bytes, flushed)
 
     def _owes_flush(self, last_offset: int) -> bool:

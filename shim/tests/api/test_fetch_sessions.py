@@ -11,18 +11,24 @@ def partitions(count: int) -> dict:
     return {("t", index): CachedPartition("t", FetchPartition(partition=index)) for index in range(count)}
 
 
+def opened(sessions: FetchSessionCache, count: int, now_ms: int = 0) -> int:
+    session = sessions.open(partitions(count), False, now_ms)
+    assert session is not None
+    return session.session_id
+
+
 def test_a_full_cache_gives_no_session_while_all_are_young():
     sessions = FetchSessionCache(2, Randomness(1))
-    assert sessions.open(partitions(1), False, 0) != NO_SESSION
-    assert sessions.open(partitions(1), False, 0) != NO_SESSION
-    assert sessions.open(partitions(9), False, EVICTABLE_AFTER_MS) == NO_SESSION
+    assert sessions.open(partitions(1), False, 0) is not None
+    assert sessions.open(partitions(1), False, 0) is not None
+    assert sessions.open(partitions(9), False, EVICTABLE_AFTER_MS) is None
     assert len(sessions) == 2
 
 
 def test_a_session_that_nobody_uses_gives_way():
     sessions = FetchSessionCache(1, Randomness(1))
-    old = sessions.open(partitions(5), False, 0)
-    new = sessions.open(partitions(1), False, EVICTABLE_AFTER_MS + 1)
+    old = opened(sessions, 5)
+    new = opened(sessions, 1, EVICTABLE_AFTER_MS + 1)
     assert new not in (old, NO_SESSION)
     assert (
         sessions.new_context(FetchRequest(session_id=old, session_epoch=1), 12, 0).error.name
@@ -33,20 +39,20 @@ def test_a_session_that_nobody_uses_gives_way():
 def test_a_larger_session_takes_the_slot_of_a_smaller_old_one_in_use():
     sessions = FetchSessionCache(1, Randomness(1))
     now_ms = EVICTABLE_AFTER_MS + 1
-    old = sessions.open(partitions(2), False, 0)
+    old = opened(sessions, 2)
     assert not sessions.new_context(FetchRequest(session_id=old, session_epoch=1), 12, now_ms).error
-    assert sessions.open(partitions(2), False, now_ms) == NO_SESSION
-    assert sessions.open(partitions(3), False, now_ms) != NO_SESSION
+    assert sessions.open(partitions(2), False, now_ms) is None
+    assert sessions.open(partitions(3), False, now_ms) is not None
 
 
 def test_no_slots_means_no_sessions():
     sessions = FetchSessionCache(0, Randomness(1))
-    assert sessions.open(partitions(1), False, 0) == NO_SESSION
+    assert sessions.open(partitions(1), False, 0) is None
 
 
 def test_epochs_count_up_and_wrap_to_one():
     sessions = FetchSessionCache(1, Randomness(1))
-    session_id = sessions.open(partitions(1), False, 0)
+    session_id = opened(sessions, 1)
     for epoch in range(1, 4):
         fetch = sessions.new_context(FetchRequest(session_id=session_id, session_epoch=epoch), 12, 0)
         assert fetch.session is not None
@@ -57,6 +63,4 @@ def test_epochs_count_up_and_wrap_to_one():
 
 
 def test_ids_are_seeded_for_who_wants_the_same_run_again():
-    assert FetchSessionCache(1, Randomness(5)).open(partitions(1), False, 0) == FetchSessionCache(
-        1, Randomness(5)
-    ).open(partitions(1), False, 0)
+    assert opened(FetchSessionCache(1, Randomness(5)), 1) == opened(FetchSessionCache(1, Randomness(5)), 1)
