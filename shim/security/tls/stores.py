@@ -1,7 +1,6 @@
-"""Keystores and truststores: PEM in files or options, and PKCS12 (Kafka: DefaultSslEngineFactory).
+"""Keystores and truststores: PEM in files or options, PKCS12 and JKS (Kafka: DefaultSslEngineFactory).
 
-A store of type JKS is read if its file is PKCS12, as Java does; a real JKS file is refused with the command that
-converts it.
+Whether a file is PKCS12 or JKS is seen by its first bytes, as Java does, whichever of the two types is given.
 """
 
 from __future__ import annotations
@@ -9,18 +8,23 @@ from __future__ import annotations
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_der_private_key,
+    load_pem_private_key,
+)
 from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 
 from kafka_shim.config import ConfigError
+from kafka_shim.security.tls import jks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
+    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
     from kafka_shim.config import ListenerOptions
-
-_JKS_MAGIC = bytes.fromhex("feedfeed")
 
 
 def read_keystore(options: ListenerOptions) -> bytes | None:
@@ -42,11 +46,10 @@ def read_keystore(options: ListenerOptions) -> bytes | None:
     data = _file("ssl.keystore.location", location)
     if kind == "PEM":
         return _pem("ssl.keystore.location", data, options.text("ssl.key.password"))
-    store = _pkcs12("keystore", location, kind, data, options.text("ssl.keystore.password"))
-    if store.key is None or store.cert is None:
+    private_key, certificates, _ = _store(options, "keystore", location, kind, data)
+    if private_key is None or not certificates:
         raise ConfigError(f"ssl.keystore.location: {location} has no private key with a certificate")
-    certificates = [store.cert.certificate, *(one.certificate for one in store.additional_certs)]
-    private = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    private = private_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     return private + b"".join(one.public_bytes(Encoding.PEM) for one in certificates)
 
 
@@ -65,10 +68,7 @@ def read_truststore(options: ListenerOptions) -> str | None:
     data = _file("ssl.truststore.location", location)
     if kind == "PEM":
         return _certificates("ssl.truststore.location", data)
-    store = _pkcs12("truststore", location, kind, data, options.text("ssl.truststore.password"))
-    found = [one.certificate for one in store.additional_certs]
-    if store.cert is not None:
-        found.append(store.cert.certificate)
+    _, _, found = _store(options, "truststore", location, kind, data)
     if not found:
         raise ConfigError(f"ssl.truststore.location: {location} has no certificates")
     return b"".join(one.public_bytes(Encoding.PEM) for one in found).decode()
@@ -103,16 +103,22 @@ def _certificates(option: str, data: bytes) -> str:
     return b"".join(one.public_bytes(Encoding.PEM) for one in found).decode()
 
 
-def _pkcs12(which: str, location: str, kind: str, data: bytes, password: str | None) -> PKCS12KeyAndCertificates:
-    option = f"ssl.{which}.location"
-    if data[:4] == _JKS_MAGIC:
-        raise ConfigError(
-            f"{option}: {location} is a JKS store, which cannot be read here; convert it: keytool -importkeystore "
-            f"-srckeystore {location} -destkeystore {Path(location).with_suffix('.p12')} -deststoretype PKCS12"
-        )
+def _store(
+    options: ListenerOptions, which: str, location: str, kind: str, data: bytes
+) -> tuple[PrivateKeyTypes | None, list[x509.Certificate], list[x509.Certificate]]:
+    """Return the private key, its chain, and all other certificates, in a truststore also the key's own."""
+    option, password = f"ssl.{which}.location", options.text(f"ssl.{which}.password")
     if kind not in ("PKCS12", "JKS"):
         raise ConfigError(f"ssl.{which}.type: {kind} is not PEM, PKCS12 or JKS")
     try:
-        return load_pkcs12(data, None if password is None else password.encode())
+        if data[:4] == jks.MAGIC:
+            store = jks.read(data, password, options.text("ssl.key.password") if which == "keystore" else None)
+            chain = [x509.load_der_x509_certificate(one) for one in store.chain]
+            key = None if store.key is None else load_der_private_key(store.key, None)
+            return key, chain, [x509.load_der_x509_certificate(one) for one in store.trusted]
+        found = load_pkcs12(data, None if password is None else password.encode())
     except ValueError:
         raise ConfigError(f"{option}: {location} cannot be opened; is ssl.{which}.password right?") from None
+    others = [one.certificate for one in found.additional_certs]
+    own = [] if found.cert is None else [found.cert.certificate]
+    return found.key, [*own, *others], [*others, *own]

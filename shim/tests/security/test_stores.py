@@ -52,7 +52,7 @@ def test_keystore_that_cannot_be_used_says_why(given: dict[str, str], reason: st
 @pytest.mark.parametrize(
     ("content", "kind", "reason"),
     [
-        (bytes.fromhex("feedfeed0000"), "JKS", "keytool -importkeystore"),
+        (bytes.fromhex("feedfeed0000"), "JKS", "is ssl.keystore.password right"),
         (b"nothing", "PKCS12", "is ssl.keystore.password right"),
         (b"nothing", "BCFKS", "BCFKS is not PEM, PKCS12 or JKS"),
     ],

@@ -199,21 +199,19 @@ def test_a_new_store_is_taken_over_and_a_bad_one_refused(secured: Broker, author
 
 
 @pytest.mark.java
-def test_stores_of_java_are_read_or_refused_with_what_to_do(tmp_path: Path):
+@pytest.mark.parametrize("kind", ["PKCS12", "JKS"])
+def test_stores_of_java_are_read(tmp_path: Path, kind: str):
+    path = str(tmp_path / kind)
     make = ["keytool", "-genkeypair", "-alias", "b", "-keyalg", "EC", "-dname", "CN=b", "-storepass", "secret1"]
-    for kind in ("PKCS12", "JKS"):
-        path = str(tmp_path / kind)
-        subprocess.run([*make, "-storetype", kind, "-keystore", path, "-keypass", "secret1"], check=True, timeout=60)
-        options = {"ssl.keystore.location": path, "ssl.keystore.password": "secret1"}
-        if kind == "PKCS12":
-            for given in ("PKCS12", "JKS"):  # Java reads PKCS12 as type JKS too, which is the default
-                with Broker(listen="SSL://127.0.0.1:0", **options, **{"ssl.keystore.type": given}):
-                    pass
-            with pytest.raises(ConfigError, match=r"is ssl.keystore.password right"):
-                Broker(listen="SSL://127.0.0.1:0", **options | {"ssl.keystore.password": "x"}).start()
-        else:
-            with pytest.raises(ConfigError, match=r"keytool -importkeystore -srckeystore .*JKS"):
-                Broker(listen="SSL://127.0.0.1:0", **options).start()
+    key_password = "secret1" if kind == "PKCS12" else "secret2"
+    subprocess.run([*make, "-storetype", kind, "-keystore", path, "-keypass", key_password], check=True, timeout=60)
+    options = {"ssl.keystore.location": path, "ssl.keystore.password": "secret1", "ssl.key.password": key_password}
+    for given in ("PKCS12", "JKS"):  # Java looks into the file, whichever of the two is given
+        with Broker(listen="SSL://127.0.0.1:0", **options, **{"ssl.keystore.type": given}):
+            pass
+    for wrong in ("ssl.keystore.password", "ssl.key.password")[: 1 if kind == "PKCS12" else 2]:
+        with pytest.raises(ConfigError, match=r"is ssl.keystore.password right"):
+            Broker(listen="SSL://127.0.0.1:0", **options | {wrong: "x"}).start()
 
 
 @pytest.mark.parametrize(
