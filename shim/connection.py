@@ -16,7 +16,6 @@ import asyncio
 import logging
 from struct import Struct
 
-from kafka_shim.config import ConfigError
 from kafka_shim.errors import DisconnectError
 from kafka_shim.memory_pool import LARGE_BYTES, uncounted
 from kafka_shim.network_send import NetworkSend, shows_files
@@ -133,14 +132,11 @@ class Connection(asyncio.BufferedProtocol):
         """The TLS handshake is complete."""
         security = self._listener.security
         assert security is not None
-        try:
-            self._meet(security, tls.getpeercert(binary_form=True))
-        except ConfigError as error:
-            self.close(str(error))
+        self._meet(security, tls.getpeercert(binary_form=True))
 
     def _meet(self, security: ListenerSecurity, certificate: bytes | None = None) -> None:
-        """A client on a listener with security: it has proved who it is by its certificate, or has to by SASL. Raises
-        ConfigError if its certificate makes no principal."""
+        """A client on a listener with security: it has proved who it is by its certificate, or has to by SASL, or its
+        principal needs no proof. It is closed where that makes no principal."""
         from kafka_shim.security.principals import AuthenticationContext, subject_of
         from kafka_shim.security.sasl.authenticator import Authenticator
 
@@ -151,7 +147,12 @@ class Connection(asyncio.BufferedProtocol):
             self._listener.name, security.protocol, session.peer_host, certificate=certificate, certificate_name=name
         )
         if not security.uses_sasl:
-            self._authenticated(security.principal_of(context))
+            try:
+                principal = security.principal_of(context)
+            except Exception as error:  # whatever a class of the operator raises
+                self.close(f"{security.protocol} makes no principal: {type(error).__name__}: {error}")
+            else:
+                self._authenticated(principal)
             return
         session.authenticator = authenticator = Authenticator(security, context, broker.clock)
         authenticator.on_complete = self._authenticated

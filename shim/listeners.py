@@ -99,8 +99,13 @@ def _check_inter_broker(config: BrokerConfig, advertised: list[str]) -> None:
 
 
 def secure_listeners(listeners: list[Listener], config: BrokerConfig, metadata: MetadataStore, clock: Clock) -> None:
-    """Prepare the security of the listeners whose protocol is not PLAINTEXT. Raises ConfigError."""
-    secured = [listener for listener in listeners if listener.security_protocol != "PLAINTEXT"]
+    """Prepare the security of the listeners whose protocol is not PLAINTEXT, or whose principals a class of the
+    user's makes: Kafka asks it for a client that proves nothing, too. Raises ConfigError."""
+    secured = [
+        listener
+        for listener in listeners
+        if listener.security_protocol != "PLAINTEXT" or _has_own_principals(config, listener)
+    ]
     _warn_of_strange_prefixes(listeners, config)
     if not secured:
         return
@@ -120,6 +125,15 @@ def secure_listeners(listeners: list[Listener], config: BrokerConfig, metadata: 
                 listener.security.check(ListenerOptions(config, listener.name, dynamic))
 
     metadata.check_broker_options.append(check)
+
+
+def _has_own_principals(config: BrokerConfig, listener: Listener) -> bool:
+    if not any(name.endswith("principal.builder.class") for name in config.given):
+        return False
+    from kafka_shim.config import ListenerOptions
+    from kafka_shim.security.principals import DEFAULT_CLASS
+
+    return ListenerOptions(config, listener.name).text("principal.builder.class") not in (None, "", DEFAULT_CLASS)
 
 
 def reload_listeners(listeners: list[Listener], config: BrokerConfig) -> None:

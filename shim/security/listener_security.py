@@ -24,7 +24,8 @@ logger = logging.getLogger("kafka_shim.security")
 
 
 class ListenerSecurity:
-    """The security of one listener whose protocol is not PLAINTEXT. Event-loop thread only."""
+    """The security of one listener whose protocol is not PLAINTEXT, or which has a principal builder of its own.
+    Event-loop thread only."""
 
     def __init__(self, protocol: str, options: ListenerOptions, credentials: Credentials, clock: Clock) -> None:
         """Raises ConfigError."""

@@ -7,6 +7,8 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from kafka_shim.config import ConfigError, usable
+from kafka_shim.embedded import Broker
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 from kafka_shim.security.principals import (
     DEFAULT_CLASS,
     AuthenticationContext,
@@ -16,8 +18,18 @@ from kafka_shim.security.principals import (
 )
 from kafka_shim.security.tls.authority import CertificateAuthority
 from kafka_shim.security.tls.distinguished_name import java_name
+from kafka_shim.wire_client import Connection, WireClientError
 
 NOBODY = AuthenticationContext("L", "SSL", "127.0.0.1")
+
+
+class OfListener:
+    """A builder that goes by the listener, on which nothing is proved."""
+
+    def build(self, context: AuthenticationContext) -> str:
+        if context.listener_name == "NOBODY":
+            raise ValueError("nobody is let in here")
+        return f"User:{context.security_protocol} {context.listener_name}"
 
 
 class Upper:
@@ -115,3 +127,29 @@ def test_every_attribute_of_a_name_is_written_as_java_does():
         "1.2.840.113549.1.9.1=#160f626f62406578616d706c652e6f7267,"
         r"ST=BY,L=\ \ M\=ünchen,STREET=\#x S\#t\ \ ,OU=a,O=Ex\, \"Org\" \;\=\<\>\+\\\ ,DC=example,C=DE"
     )
+
+
+def test_a_class_makes_the_principals_of_a_plaintext_listener():
+    """Kafka asks it there too. A client for whom it raises is closed, and the log says why."""
+    with Broker(
+        listen="BROKER://127.0.0.1:0,NOBODY://127.0.0.1:0,OWN://127.0.0.1:0",
+        **{
+            "listener.security.protocol.map": "BROKER:PLAINTEXT,NOBODY:PLAINTEXT,OWN:PLAINTEXT",
+            "inter.broker.listener.name": "BROKER",
+            "principal.builder.class": f"{__name__}.OfListener",
+            "listener.name.own.principal.builder.class": DEFAULT_CLASS,
+        },
+    ) as broker:
+
+        def connect(listener: str) -> Connection:
+            (port,) = (one.rpartition(":")[2] for one in broker._word(1).split(",") if one.startswith(listener))
+            return Connection(f"127.0.0.1:{port}")
+
+        with connect("BROKER") as client, connect("OWN") as other:
+            assert client.request(MetadataRequest(topics=[]), 12).brokers
+            assert other.request(MetadataRequest(topics=[]), 12).brokers
+            principals = broker.call(lambda: {one.session.principal for one in broker._server._registry.connections})
+            assert principals == {"User:PLAINTEXT BROKER", "User:ANONYMOUS"}
+        with connect("NOBODY") as client, pytest.raises(WireClientError):
+            client.request(MetadataRequest(topics=[]), 12)
+        assert broker.state.metrics.errors_unexpected == 0
