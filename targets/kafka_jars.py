@@ -7,6 +7,7 @@ coordinates from their configured repositories.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import shutil
@@ -41,12 +42,24 @@ TEST_ARTIFACTS = tuple(
         "kafka-server-common",
         "kafka-share-coordinator",
         "kafka-storage",
+        "kafka-storage-api",
         "kafka-test-common-internal-api",
         "kafka-test-common-runtime",
         "kafka-tools",
         "kafka-transaction-coordinator",
         "kafka_2.13",
     )
+)
+# The KDC that Kafka's tests start.
+_DIRECTORY_SERVER = (
+    "core-api",
+    "interceptor-kerberos",
+    "protocol-shared",
+    "protocol-kerberos",
+    "protocol-ldap",
+    "ldif-partition",
+    "mavibot-partition",
+    "jdbm-partition",
 )
 TEST_NEEDS = (
     *ARTIFACTS,
@@ -58,10 +71,17 @@ TEST_NEEDS = (
     ("org.mockito", "mockito-junit-jupiter", "5.20.0"),
     ("org.hamcrest", "hamcrest", "3.0"),
     ("org.bouncycastle", "bcpkix-jdk18on", "1.80"),
+    ("org.apache.kafka", "kafka-streams", KAFKA_VERSION),
+    ("no.nav.security", "mock-oauth2-server", "2.2.1"),
+    *(("org.apache.directory.server", f"apacheds-{name}", "2.0.0-M24") for name in _DIRECTORY_SERVER),
 )
+# What these bring along and what is older than, or in the way of, the jars above.
+UNWANTED = ("bcprov-jdk15on-", "logback-classic-", "logback-core-")
 ROOT = Path(__file__).resolve().parent.parent
 LIBS = ROOT / ".cache" / f"kafka-{KAFKA_VERSION}" / "libs"
-TEST_LIBS = ROOT / ".cache" / f"kafka-{KAFKA_VERSION}-tests" / "libs"
+# A folder for each content of the two tables: one more dependency is fetched where an older folder stands.
+_TESTS_KEY = hashlib.sha256(repr((TEST_ARTIFACTS, TEST_NEEDS)).encode()).hexdigest()[:8]
+TEST_LIBS = ROOT / ".cache" / f"kafka-{KAFKA_VERSION}-tests-{_TESTS_KEY}" / "libs"
 
 
 def kafka_libs() -> Path:
@@ -93,6 +113,9 @@ def _fetched(libs: Path, artifacts: Sequence[tuple[str, ...]]) -> Path:
             _with_maven(Path(scratch), partial, artifacts)
         else:
             _with_ivy(Path(scratch), partial, artifacts)
+        for jar in list(partial.iterdir()):
+            if jar.name.startswith(UNWANTED):
+                jar.unlink()
         if not (partial / f"kafka-clients-{KAFKA_VERSION}.jar").is_file():
             raise RuntimeError("the fetch ended without kafka-clients")
         try:

@@ -14,7 +14,6 @@ import kafka.raft.KafkaRaftManager;
 import kafka.server.KafkaConfig;
 import kafka.server.ReplicaManager;
 
-import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
@@ -210,8 +209,8 @@ final class Metadata {
         }
 
         private long offset(OffsetSpec spec) {
-            try (Admin admin = Admin.create(Map.of("bootstrap.servers", node.bootstrapServers()))) {
-                return admin.listOffsets(Map.of(partition, spec)).partitionResult(partition).get().offset();
+            try {
+                return node.admin().listOffsets(Map.of(partition, spec)).partitionResult(partition).get().offset();
             } catch (InterruptedException | ExecutionException error) {
                 throw new IllegalStateException(error);
             }

@@ -1,5 +1,6 @@
 package kafkashim;
 
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
@@ -18,11 +19,16 @@ import kafka.server.SharedServer;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.internals.Plugin;
+import org.apache.kafka.image.ConfigurationsImage;
 import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
+import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
 import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
 import org.apache.kafka.metadata.properties.MetaPropertiesEnsemble;
 import org.apache.kafka.server.BrokerFeatures;
+import org.apache.kafka.server.authorizer.Authorizer;
 import org.apache.kafka.server.common.KRaftVersion;
 
 import scala.None$;
@@ -88,6 +94,13 @@ public final class Replacement {
                 node = new ShimNode(config);
             }
             return node;
+        }
+
+        synchronized Authorizer acls() {
+            if (node == null) {
+                throw new NotApplicable("a controller without a broker");
+            }
+            return new Acls(node);
         }
 
         synchronized MetadataLog metadata() {
@@ -185,8 +198,29 @@ public final class Replacement {
             return shared;
         }
 
+        /** With what was set dynamically; as given while that is not valid. */
         public KafkaConfig config() {
-            return config;
+            ConfigurationsImage set = cluster.metadata().image().configs();
+            Properties dynamic = new Properties();
+            for (String name : List.of("", String.valueOf(config.nodeId()))) {
+                dynamic.putAll(set.configProperties(new ConfigResource(ConfigResource.Type.BROKER, name)));
+            }
+            if (dynamic.isEmpty()) {
+                return config;
+            }
+            Map<Object, Object> all = new HashMap<>(config.originals());
+            all.putAll(dynamic);
+            try {
+                return KafkaConfig.fromProps(properties(all), false);
+            } catch (RuntimeException invalid) {
+                return config;
+            }
+        }
+
+        private static Properties properties(Map<?, ?> values) {
+            Properties properties = new Properties();
+            properties.putAll(values);
+            return properties;
         }
 
         public Time time() {
@@ -272,16 +306,19 @@ public final class Replacement {
         }
 
         public Option<?> authorizerPlugin() {
-            return authorizer(config);
+            return authorizer(config, cluster);
         }
     }
 
-    static Option<?> authorizer(KafkaConfig config) {
+    static Option<?> authorizer(KafkaConfig config, Cluster cluster) {
         Object name = config.originals().get("authorizer.class.name");
         if (name == null || name.toString().isEmpty()) {
             return None$.MODULE$;
         }
-        throw new NotApplicable("authorizerPlugin");
+        if (!name.toString().equals(StandardAuthorizer.class.getName())) {
+            throw new NotApplicable("authorizerPlugin of a test's own class");
+        }
+        return Option.apply(Plugin.wrapInstance(cluster.acls(), null, "authorizer.class.name"));
     }
 
     public static final class Ports {
@@ -305,6 +342,10 @@ public final class Replacement {
 
         public BrokerState state() {
             return broker.brokerState();
+        }
+
+        public CompletableFuture<Void> initialUnfenceFuture() {
+            return CompletableFuture.completedFuture(null);
         }
 
         public long brokerEpoch() {
@@ -409,7 +450,7 @@ public final class Replacement {
         }
 
         public Option<?> authorizerPlugin() {
-            return authorizer(shared.controllerConfig());
+            return authorizer(shared.controllerConfig(), cluster);
         }
 
         public KRaftMetadataCache metadataCache() {

@@ -5,9 +5,11 @@ import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -18,12 +20,17 @@ import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.common.config.internals.BrokerSecurityConfigs;
 import org.apache.kafka.common.config.types.Password;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
+import org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder;
 
 import org.apache.kafka.metadata.bootstrap.BootstrapDirectory;
 import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
+import org.apache.kafka.server.metrics.KafkaMetricsGroup;
 
 import kafka.server.KafkaConfig;
 
@@ -33,6 +40,15 @@ import scala.jdk.javaapi.CollectionConverters;
 final class ShimNode {
     private static final Pattern READY = Pattern.compile("ready (\\S+) node=\\d+ cluster=\\S+ data=.*");
     private static final long STOP_MS = 20_000;
+    private static final KafkaMetricsGroup METRICS = new KafkaMetricsGroup("kafka.network", "SocketServer");
+    private static final String EXPIRED = "ExpiredConnectionsKilledCount";
+    /** What tests set for the broker in their JVM. */
+    private static final List<String> PROPERTIES = List.of(
+        "java.security.auth.login.config", BrokerSecurityConfigs.ALLOWED_SASL_OAUTHBEARER_URLS_CONFIG,
+        "java.security.krb5.conf");
+    /** The listener of `admin`. */
+    private static final String HARNESS = "HARNESS";
+    private static final String LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required";
     /** Every process that was started and not stopped yet. */
     private static final List<ShimNode> RUNNING = new ArrayList<>();
 
@@ -43,11 +59,12 @@ final class ShimNode {
     private final Map<String, Integer> ports = new HashMap<>();
     private final File log;
     private Process process;
+    private PluginServer plugins;
+    private Admin admin;
 
     ShimNode(KafkaConfig config) {
         this.config = config;
-        String wanted = config.metadataLogDir();
-        this.metadataDirectory = config.logDirs().contains(wanted) ? wanted : config.logDirs().get(0);
+        this.metadataDirectory = config.metadataLogDir();
         this.metadata = new MetadataLog(new File(metadataDirectory));
         try {
             this.log = File.createTempFile("shim-", ".log", new File(System.getProperty("kafkashim.logs")));
@@ -68,14 +85,34 @@ final class ShimNode {
         return process != null && process.isAlive();
     }
 
-    /** An address for a client of ours. Not applicable where the broker has no listener without security. */
-    String bootstrapServers() {
+    /** A client of ours that may do everything, open until the process ends. */
+    synchronized Admin admin() {
+        if (admin == null) {
+            Map<String, Object> options = new HashMap<>();
+            options.put("bootstrap.servers", "localhost:" + port(hasOwnListener() ? HARNESS : plaintextListener()));
+            if (hasOwnListener()) {
+                options.put("security.protocol", "SASL_PLAINTEXT");
+                options.put("sasl.mechanism", "PLAIN");
+                options.put("sasl.jaas.config", LOGIN + " username=\"harness\" password=\"harness\";");
+            }
+            admin = Admin.create(options);
+        }
+        return admin;
+    }
+
+    /** Null where each listener has security. */
+    private String plaintextListener() {
         for (org.apache.kafka.common.Endpoint endpoint : CollectionConverters.asJava(config.listeners())) {
-            if (endpoint.securityProtocol() == SecurityProtocol.PLAINTEXT && port(endpoint.listener()) > 0) {
-                return "localhost:" + port(endpoint.listener());
+            if (endpoint.securityProtocol() == SecurityProtocol.PLAINTEXT) {
+                return endpoint.listener();
             }
         }
-        throw new NotApplicable("a log of a broker without a plaintext listener");
+        return null;
+    }
+
+    /** Whether the broker has a listener for `admin` beside the test's own. */
+    private boolean hasOwnListener() {
+        return plaintextListener() == null || config.originals().containsKey("authorizer.class.name");
     }
 
     int port(String listener) {
@@ -100,10 +137,15 @@ final class ShimNode {
             command.addAll(List.of("--config", file.toString()));
             ProcessBuilder builder = new ProcessBuilder(command);
             builder.environment().put("KAFKA_SHIM_STOP_WITH_STDIN", "1");
-            String jaas = System.getProperty("java.security.auth.login.config");
-            if (jaas != null) {
-                builder.environment().put("KAFKA_OPTS", "-Djava.security.auth.login.config=" + jaas);
+            plugins = new PluginServer(config);
+            builder.environment().put("KAFKA_SHIM_TEST_PLUGINS", String.valueOf(plugins.port()));
+            List<String> options = new ArrayList<>();
+            for (String name : PROPERTIES) {
+                if (System.getProperty(name) != null) {
+                    options.add("-D" + name + "=" + System.getProperty(name));
+                }
             }
+            builder.environment().put("KAFKA_OPTS", String.join(" ", options));
             builder.redirectError(ProcessBuilder.Redirect.appendTo(log));
             process = builder.start();
             synchronized (RUNNING) {
@@ -111,6 +153,7 @@ final class ShimNode {
             }
             BufferedReader out = new BufferedReader(
                 new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
+            METRICS.newGauge(EXPIRED, () -> (double) count("has expired and its client did not authenticate again"));
             String line = out.readLine();
             Matcher ready = READY.matcher(line == null ? "" : line);
             if (!ready.matches()) {
@@ -138,35 +181,42 @@ final class ShimNode {
         properties.setProperty("process.roles", "broker,controller");
         properties.setProperty("controller.quorum.voters", nodeId + "@localhost:9093");
         properties.remove("controller.quorum.bootstrap.servers");
-        properties.remove("metadata.log.dir");
-        properties.setProperty("listeners", withPorts(properties.getProperty("listeners"), true));
-        if (properties.containsKey("advertised.listeners")) {
-            String advertised = withPorts(properties.getProperty("advertised.listeners"), false);
-            if (advertised.isEmpty()) {
-                properties.remove("advertised.listeners");
-            } else {
-                properties.setProperty("advertised.listeners", advertised);
+        for (String name : List.of("listeners", "advertised.listeners")) {
+            properties.computeIfPresent(name, (key, listeners) -> withPorts((String) listeners));
+        }
+        for (String name : properties.stringPropertyNames()) {
+            if (name.endsWith(PluginServer.PRINCIPAL_BUILDER)) {
+                properties.setProperty(name, "kafka_shim.compat.upstream.apache_kafka.plugins.PrincipalBuilder");
             }
+        }
+        if (hasOwnListener()) {
+            addOwnListener(properties);
         }
         return properties;
     }
 
-    /**
-     * Puts the ports of the first start in the place of 0. At the first start a bound listener takes a free one, and an
-     * advertised one is left out, so that clients are told the address that they dialled.
-     */
-    private String withPorts(String listeners, boolean isBound) {
+    private void addOwnListener(Properties properties) {
+        String prefix = "listener.name." + HARNESS.toLowerCase(Locale.ROOT) + ".";
+        String own = HARNESS + "://localhost:" + port(HARNESS);
+        for (String name : List.of("listeners", "advertised.listeners")) {
+            properties.computeIfPresent(name, (key, listeners) -> listeners + "," + own);
+        }
+        properties.merge("listener.security.protocol.map", HARNESS + ":SASL_PLAINTEXT", (known, more) ->
+            known + "," + more);
+        properties.merge("super.users", "User:harness", (known, more) ->
+            known.toString().isEmpty() ? more : known + ";" + more);
+        properties.setProperty(prefix + "sasl.enabled.mechanisms", "PLAIN");
+        properties.setProperty(prefix + "plain.sasl.jaas.config", LOGIN + " user_harness=\"harness\";");
+        properties.setProperty(prefix + PluginServer.PRINCIPAL_BUILDER, DefaultKafkaPrincipalBuilder.class.getName());
+    }
+
+    /** Puts the ports of the first start in the place of 0. */
+    private String withPorts(String listeners) {
         List<String> entries = new ArrayList<>();
         for (String entry : listeners.split(",")) {
             String trimmed = entry.trim();
             int port = port(trimmed.split("://")[0]);
-            if (!trimmed.endsWith(":0")) {
-                entries.add(trimmed);
-            } else if (port > 0) {
-                entries.add(trimmed.substring(0, trimmed.length() - 1) + port);
-            } else if (isBound) {
-                entries.add(trimmed);
-            }
+            entries.add(trimmed.endsWith(":0") ? trimmed.substring(0, trimmed.length() - 1) + port : trimmed);
         }
         return String.join(",", entries);
     }
@@ -205,6 +255,16 @@ final class ShimNode {
             Thread.currentThread().interrupt();
         }
         process = null;
+        METRICS.removeMetric(EXPIRED);
+        if (admin != null) {
+            admin.close(Duration.ZERO);
+            admin = null;
+        }
+        try {
+            plugins.close();
+        } catch (IOException error) {
+            throw new IllegalStateException(error);
+        }
         synchronized (RUNNING) {
             RUNNING.remove(this);
         }
@@ -217,6 +277,15 @@ final class ShimNode {
             left = new ArrayList<>(RUNNING);
         }
         left.forEach(node -> node.stop(true));
+    }
+
+    /** How often the broker logged this since its first start. */
+    private long count(String words) {
+        try (Stream<String> lines = Files.lines(log.toPath())) {
+            return lines.filter(line -> line.contains(words)).count();
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
     }
 
     private String tail(int lines) throws IOException {

@@ -1,0 +1,113 @@
+package kafkashim;
+
+import java.io.BufferedReader;
+import java.io.ByteArrayInputStream;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.security.cert.CertificateFactory;
+import java.security.cert.X509Certificate;
+import java.util.Base64;
+import java.util.Locale;
+import java.util.Optional;
+
+import javax.net.ssl.SSLSession;
+import javax.security.sasl.SaslServer;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+
+import org.apache.kafka.common.security.auth.AuthenticationContext;
+import org.apache.kafka.common.security.auth.KafkaPrincipalBuilder;
+import org.apache.kafka.common.security.auth.PlaintextAuthenticationContext;
+import org.apache.kafka.common.security.auth.SaslAuthenticationContext;
+import org.apache.kafka.common.security.auth.SecurityProtocol;
+import org.apache.kafka.common.security.auth.SslAuthenticationContext;
+
+import org.mockito.Mockito;
+
+import kafka.server.KafkaConfig;
+
+/**
+ * Runs the plug-in classes of tests in this JVM for a shim, whose Python plug-ins ask over a socket: a line of JSON with
+ * what the plug-in is given, answered by a line of JSON. So a plug-in sees the state that its test keeps for it.
+ */
+final class PluginServer implements AutoCloseable {
+    static final String PRINCIPAL_BUILDER = "principal.builder.class";
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private final KafkaConfig config;
+    private final ServerSocket server;
+
+    PluginServer(KafkaConfig config) throws IOException {
+        this.config = config;
+        this.server = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+        Thread thread = new Thread(this::serve, "kafkashim-plugins");
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    int port() {
+        return server.getLocalPort();
+    }
+
+    private void serve() {
+        while (!server.isClosed()) {
+            try (Socket client = server.accept();
+                 PrintStream out = new PrintStream(client.getOutputStream(), true, StandardCharsets.UTF_8);
+                 BufferedReader in = new BufferedReader(
+                     new InputStreamReader(client.getInputStream(), StandardCharsets.UTF_8))) {
+                out.println(JSON.writeValueAsString(answer(JSON.readTree(in.readLine()))));
+            } catch (Exception error) {
+                // The shim sees a connection without an answer, and refuses its client.
+                if (!server.isClosed()) {
+                    error.printStackTrace();
+                }
+            }
+        }
+    }
+
+    private Object answer(JsonNode asked) throws Exception {
+        String listener = asked.get("listener").asText();
+        Object name = config.originals().get(
+            "listener.name." + listener.toLowerCase(Locale.ROOT) + "." + PRINCIPAL_BUILDER);
+        if (name == null) {
+            name = config.originals().get(PRINCIPAL_BUILDER);
+        }
+        Class<?> type = name instanceof Class<?> known ? known : Class.forName(name.toString());
+        KafkaPrincipalBuilder builder = (KafkaPrincipalBuilder) type.getDeclaredConstructor().newInstance();
+        return builder.build(context(asked)).toString();
+    }
+
+    private static AuthenticationContext context(JsonNode asked) throws Exception {
+        String listener = asked.get("listener").asText();
+        InetAddress address = InetAddress.getByName(asked.get("address").asText());
+        SecurityProtocol protocol = SecurityProtocol.forName(asked.get("protocol").asText());
+        Optional<SSLSession> session = Optional.empty();
+        if (asked.hasNonNull("certificate")) {
+            byte[] bytes = Base64.getDecoder().decode(asked.get("certificate").asText());
+            X509Certificate certificate = (X509Certificate) CertificateFactory.getInstance("X.509")
+                .generateCertificate(new ByteArrayInputStream(bytes));
+            SSLSession made = Mockito.mock(SSLSession.class, Mockito.withSettings().stubOnly());
+            Mockito.when(made.getPeerPrincipal()).thenReturn(certificate.getSubjectX500Principal());
+            session = Optional.of(made);
+        }
+        if (asked.hasNonNull("mechanism")) {
+            SaslServer sasl = Mockito.mock(SaslServer.class, Mockito.withSettings().stubOnly());
+            Mockito.when(sasl.getMechanismName()).thenReturn(asked.get("mechanism").asText());
+            Mockito.when(sasl.getAuthorizationID()).thenReturn(asked.get("authorization_id").asText());
+            return new SaslAuthenticationContext(sasl, protocol, address, listener, session);
+        }
+        return session.isPresent() ? new SslAuthenticationContext(session.get(), address, listener)
+            : new PlaintextAuthenticationContext(address, listener);
+    }
+
+    @Override
+    public void close() throws IOException {
+        server.close();
+    }
+}
