@@ -15,9 +15,19 @@ from kafka_shim.protocol.headers import encode_request_frame, parse_response_hea
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Protocol
 
     from kafka_shim.protocol.message import Message
+
+    class Security(Protocol):
+        """How a connection is made to a listener that is not PLAINTEXT (`kafka_shim.client_security`)."""
+
+        def wrap(self, plain: socket.socket, host: str) -> socket.socket:
+            """Return the socket to speak through. Raises WireClientError."""
+
+        def log_in(self, connection: Connection) -> None:
+            """Authenticate before the first request. Raises WireClientError."""
+
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 MAX_FRAME_BYTES = 1 << 30
@@ -59,8 +69,14 @@ class Connection:
     """One connection to one broker; a context manager. Not thread-safe."""
 
     def __init__(
-        self, bootstrap: str = DEFAULT_BOOTSTRAP, *, client_id: str = "kafka-shim-cli", timeout_s: float = 30.0
+        self,
+        bootstrap: str = DEFAULT_BOOTSTRAP,
+        *,
+        client_id: str = "kafka-shim-cli",
+        timeout_s: float = 30.0,
+        security: Security | None = None,
     ) -> None:
+        """`security`: how to reach a listener with TLS or SASL. Raises WireClientError."""
         host, port = parse_address(bootstrap)
         self._client_id = client_id
         self._next_id = 0
@@ -71,6 +87,13 @@ class Connection:
         except OSError as err:
             raise WireClientError(f"cannot connect to {host}:{port}: {err}") from err
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if security is not None:
+            try:
+                self._socket = security.wrap(self._socket, host)
+                security.log_in(self)
+            except BaseException:
+                self._socket.close()
+                raise
 
     def __enter__(self) -> Connection:
         return self

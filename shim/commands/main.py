@@ -18,16 +18,19 @@ if TYPE_CHECKING:
 # Noun -> module. A new subcommand is a line here and a file.
 NOUNS = {
     "acls": "kafka_shim.commands.acls",
+    "certs": "kafka_shim.commands.certs",
     "configs": "kafka_shim.commands.configs",
     "diff": "kafka_shim.commands.diff",
     "dump-log": "kafka_shim.commands.dump_log",
     "groups": "kafka_shim.commands.groups",
+    "quotas": "kafka_shim.commands.quotas",
     "record": "kafka_shim.commands.record",
     "replay": "kafka_shim.commands.replay",
     "serve": "kafka_shim.commands.serve",
     "storage": "kafka_shim.commands.storage",
     "topics": "kafka_shim.commands.topics",
     "transactions": "kafka_shim.commands.transactions",
+    "users": "kafka_shim.commands.users",
 }
 
 

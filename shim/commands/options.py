@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from kafka_shim.wire_client import DEFAULT_BOOTSTRAP, Connection, WireClientError
+from kafka_shim.wire_client import DEFAULT_BOOTSTRAP, Connection, RequestError, WireClientError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,22 +16,61 @@ if TYPE_CHECKING:
 _F = TypeVar("_F", bound="Callable[..., Any]")
 
 
+_SECURITY = "kafka_shim.security"
+
+
 def bootstrap_option(command: _F) -> _F:
-    """Adds `--bootstrap-server HOST:PORT` to a command that connects to a broker."""
-    return click.option(
-        "--bootstrap-server", default=DEFAULT_BOOTSTRAP, show_default=True, metavar="HOST:PORT", help="the broker"
-    )(command)
+    """Adds `--bootstrap-server HOST:PORT` and `--command-config FILE` to a command that connects to a broker. The file
+    is for `connected`."""
+    for option in (
+        click.option(
+            "--command-config",
+            metavar="FILE",
+            expose_value=False,
+            callback=_read_security,
+            help="properties of a Kafka client, for listeners with TLS or SASL",
+        ),
+        click.option(
+            "--bootstrap-server", default=DEFAULT_BOOTSTRAP, show_default=True, metavar="HOST:PORT", help="the broker"
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _read_security(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
+    if path is None:
+        return
+    from kafka_shim.client_security import read_client_security
+    from kafka_shim.config import ConfigError
+
+    try:
+        context.meta[_SECURITY] = read_client_security(path)
+    except ConfigError as err:
+        raise click.BadParameter(str(err), param=parameter) from None
 
 
 @contextmanager
 def connected(bootstrap_server: str) -> Iterator[Connection]:
     """Opens a connection. An error on it ends the command with one line on stderr and exit status 1."""
+    context = click.get_current_context(silent=True)
+    security = None if context is None else context.meta.get(_SECURITY)
     try:
-        with Connection(bootstrap_server) as connection:
+        with Connection(bootstrap_server, security=security) as connection:
             yield connection
     except WireClientError as err:
-        click.echo(f"error: {err}", err=True)
+        click.echo(f"error: {err}{_advice(err, security)}", err=True)
         raise click.exceptions.Exit(1) from None
+
+
+def _advice(err: WireClientError, security: object) -> str:
+    """What to do about errors that the broker does not explain."""
+    if isinstance(err, RequestError):
+        denied = err.code.name.endswith("AUTHORIZATION_FAILED")
+        return " (the user needs an ACL: kafka-shim acls add)" if denied else ""
+    if security is None and "closed the connection" in str(err):
+        return " (if the listener has TLS or SASL, give the client's properties with --command-config FILE)"
+    return ""
 
 
 def parse_pairs(pairs: tuple[str, ...], option: str) -> dict[str, str]:

@@ -37,6 +37,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "serve",
         "memory_dir",
         "embedded",
+        "client_security",
         "embedded_security",
         "plugins",
         "pytest_plugin",

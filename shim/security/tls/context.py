@@ -29,8 +29,8 @@ def make_context(options: ListenerOptions, *, uses_sasl: bool) -> ssl.SSLContext
         raise ConfigError("TLS needs a certificate: set ssl.keystore.location, or ssl.keystore.certificate.chain")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
-    _set_versions_and_suites(context, options)
-    with _private_file(keystore) as path:
+    set_versions_and_suites(context, options)
+    with private_file(keystore) as path:
         try:
             context.load_cert_chain(path)
         except (ssl.SSLError, OSError):
@@ -49,7 +49,8 @@ def make_context(options: ListenerOptions, *, uses_sasl: bool) -> ssl.SSLContext
     return context
 
 
-def _set_versions_and_suites(context: ssl.SSLContext, options: ListenerOptions) -> None:
+def set_versions_and_suites(context: ssl.SSLContext, options: ListenerOptions) -> None:
+    """Set the protocols and cipher suites that the options name. Raises ConfigError."""
     names: tuple[str, ...] = options.get("ssl.enabled.protocols") or (options.text("ssl.protocol") or "",)
     strange = [name for name in names if name not in _VERSIONS]
     if strange:
@@ -89,7 +90,7 @@ def openssl_name(suite: str) -> str:
 
 
 @contextmanager
-def _private_file(data: bytes) -> Iterator[str]:
+def private_file(data: bytes) -> Iterator[str]:
     """A file that only this process can read, for the one call that wants a path. On Linux it is on no disk."""
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("keystore", os.MFD_CLOEXEC)

@@ -1,0 +1,173 @@
+"""How the command line and `wire_client` connect to a listener with TLS or SASL: by the properties of Kafka's clients,
+as its tools take them with `--command-config` (Kafka: SslFactory, SaslClientAuthenticator).
+
+`security.protocol`, `ssl.*` and, for PLAIN, SCRAM and OAUTHBEARER with an unsecured token, `sasl.mechanism` and
+`sasl.jaas.config` mean what they mean in Kafka; other properties are ignored.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import ssl
+
+from kafka_shim.config import BrokerConfig, ConfigError, ListenerOptions, read_properties
+from kafka_shim.embedded_security import unsecured_token
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kafka_shim.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+from kafka_shim.randomness import Randomness
+from kafka_shim.security.sasl.jaas import parse_jaas
+from kafka_shim.security.sasl.scram import MECHANISMS, keys_of, salted_password
+from kafka_shim.security.tls.context import private_file, set_versions_and_suites
+from kafka_shim.security.tls.stores import read_keystore, read_truststore
+from kafka_shim.wire_client import WireClientError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Mapping
+    from typing import Any
+
+    from kafka_shim.wire_client import Connection
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+HANDSHAKE_VERSION, AUTHENTICATE_VERSION = 1, 2
+
+
+def read_client_security(path: str) -> ClientSecurity:
+    """Return what the properties file of a client says. Raises ConfigError, with the file's name."""
+    try:
+        return ClientSecurity(read_properties(path))
+    except (OSError, UnicodeDecodeError) as err:
+        raise ConfigError(f"cannot read {path}: {err}") from None
+    except ConfigError as err:
+        raise ConfigError(f"{path}: {err}") from None
+
+
+class ClientSecurity:
+    """The security of connections to one cluster. May be shared by connections of several threads."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        """Raises ConfigError, whose message has no secret."""
+        protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
+        if protocol not in PROTOCOLS:
+            raise ConfigError(f"security.protocol: {protocol} is none of {', '.join(PROTOCOLS)}")
+        self.protocol = protocol
+        self._context = _tls_context(properties) if protocol.endswith("SSL") else None
+        self._mechanism = ""
+        self._login: dict[str, str] = {}
+        if protocol.startswith("SASL_"):
+            self._mechanism = properties.get("sasl.mechanism", "GSSAPI").strip()
+            self._login = _login_of(self._mechanism, properties.get("sasl.jaas.config"))
+
+    # --- what Connection asks for
+
+    def wrap(self, plain: socket.socket, host: str) -> socket.socket:
+        """Return the socket to speak through, after the handshake of TLS. Raises WireClientError."""
+        if self._context is None:
+            return plain
+        try:
+            return self._context.wrap_socket(plain, server_hostname=host)
+        except ssl.SSLCertVerificationError as err:
+            raise WireClientError(
+                f"the certificate of {host} is not accepted: {err.verify_message}; check ssl.truststore.location and "
+                "the name that you connect to"
+            ) from err
+        except (ssl.SSLError, OSError) as err:
+            reason = getattr(err, "reason", None) or err
+            raise WireClientError(
+                f"no TLS with {host}: {reason}; check security.protocol, the port, and whether the listener wants a "
+                "certificate (ssl.keystore.location)"
+            ) from err
+
+    def log_in(self, connection: Connection) -> None:
+        """Authenticate with SASL where the protocol has it. Raises WireClientError."""
+        if not self._mechanism:
+            return
+        handshake = SaslHandshakeRequest(mechanism=self._mechanism)
+        answer = connection.request(handshake, HANDSHAKE_VERSION)
+        if answer.error_code:
+            enabled = ", ".join(answer.mechanisms)
+            raise WireClientError(f"the listener has no {self._mechanism}, it has {enabled}: set sasl.mechanism")
+        if self._mechanism == "PLAIN":
+            self._send(connection, f"\0{self._login['username']}\0{self._login['password']}".encode())
+        elif self._mechanism == "OAUTHBEARER":
+            token = unsecured_token(self._login["unsecuredLoginStringClaim_sub"])
+            told = self._send(connection, f"n,,\x01auth=Bearer {token}\x01\x01".encode())
+            if told:
+                self._send(connection, b"\x01")
+        else:
+            self._scram(connection)
+
+    def _scram(self, connection: Connection) -> None:
+        """RFC 5802. Raises WireClientError, also if the broker does not prove that it knows the credential."""
+        digest = MECHANISMS[self._mechanism][1]
+        name = self._login["username"].replace("=", "=3D").replace(",", "=2C")
+        nonce = base64.b64encode(Randomness().bytes_of(18)).decode()
+        extension = ",tokenauth=true" if self._login.get("tokenauth", "").lower() == "true" else ""
+        bare = f"n={name},r={nonce}{extension}"
+        server_first = self._send(connection, f"n,,{bare}".encode()).decode()
+        fields = dict(part.partition("=")[::2] for part in server_first.split(","))
+        try:
+            salt, iterations = base64.b64decode(fields["s"], validate=True), int(fields["i"])
+            is_fresh = fields["r"].startswith(nonce) and len(fields["r"]) > len(nonce)
+        except (KeyError, ValueError):
+            is_fresh = False
+        if not is_fresh or iterations < 1:
+            raise WireClientError(f"the broker's answer is not one of {self._mechanism}")
+        salted = salted_password(self._mechanism, self._login["password"], salt, iterations)
+        stored_key, server_key = keys_of(self._mechanism, salted)
+        unsigned = f"c=biws,r={fields['r']}"
+        signed = f"{bare},{server_first},{unsigned}".encode()
+        client_key = hmac.digest(salted, b"Client Key", digest)
+        assert hashlib.new(digest, client_key).digest() == stored_key
+        signature = hmac.digest(stored_key, signed, digest)
+        proof = base64.b64encode(bytes(one ^ two for one, two in zip(client_key, signature, strict=True))).decode()
+        final = self._send(connection, f"{unsigned},p={proof}".encode())
+        expected = f"v={base64.b64encode(hmac.digest(server_key, signed, digest)).decode()}"
+        if not hmac.compare_digest(final, expected.encode()):
+            raise WireClientError("the broker does not know the password: it may be another broker than it says")
+
+    def _send(self, connection: Connection, token: bytes) -> bytes:
+        answer: Any = connection.request(SaslAuthenticateRequest(auth_bytes=token), AUTHENTICATE_VERSION)
+        if answer.error_code:
+            name = ErrorCode(answer.error_code).name
+            raise WireClientError(f"{name}: {answer.error_message}; check username and password in sasl.jaas.config")
+        return bytes(answer.auth_bytes)
+
+
+def _login_of(mechanism: str, jaas: str | None) -> dict[str, str]:
+    if mechanism not in ("PLAIN", "OAUTHBEARER", *MECHANISMS):
+        raise ConfigError(
+            f"sasl.mechanism: this command has PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, not {mechanism}"
+        )
+    if jaas is None:
+        raise ConfigError('sasl.jaas.config is missing: LoginModule required username="NAME" password="WORD";')
+    options = dict(parse_jaas(jaas).options)
+    wanted = ("unsecuredLoginStringClaim_sub",) if mechanism == "OAUTHBEARER" else ("username", "password")
+    missing = [name for name in wanted if name not in options]
+    if missing:
+        raise ConfigError(f"sasl.jaas.config has no {' and no '.join(missing)}")
+    return options
+
+
+def _tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
+    config = BrokerConfig()
+    config.given = dict(properties)
+    options = ListenerOptions(config, "")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    algorithm = properties.get("ssl.endpoint.identification.algorithm", "https").strip().lower()
+    context.check_hostname = algorithm == "https"
+    set_versions_and_suites(context, options)
+    truststore = read_truststore(options)
+    if truststore is None:
+        context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+    else:
+        context.load_verify_locations(cadata=truststore)
+    keystore = read_keystore(options)
+    if keystore is not None:
+        with private_file(keystore) as path:
+            context.load_cert_chain(path)
+    return context

@@ -1,0 +1,167 @@
+"""Connections to listeners with TLS and SASL, by the properties of Kafka's clients."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_shim.client_security import ClientSecurity, read_client_security
+from kafka_shim.config import ConfigError
+from kafka_shim.embedded import Broker
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest
+from kafka_shim.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from kafka_shim.security.tls.authority import CertificateAuthority
+from kafka_shim.wire_client import Connection, WireClientError
+
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+USERS = {"alice": 'sec"ret', "b=o,b": "other"}
+OF_PLAIN = {"alice": 'sec"ret', "bob": "other"}
+PLAIN_LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="{}";'
+
+
+def asks(broker: Broker, properties: dict[str, Any]) -> str:
+    """Returns the principal of a connection that can ask."""
+    with Connection(broker.bootstrap_servers, security=ClientSecurity(properties)) as connection:
+        assert connection.request(MetadataRequest(topics=[]), 12).cluster_id == broker.cluster_id
+        (principal,) = broker.call(lambda: {one.session.principal for one in broker._server._registry.connections})
+        return str(principal)
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_the_settings_of_java_clients_connect(mechanism: str, tls: bool):
+    users = OF_PLAIN if mechanism == "PLAIN" else USERS
+    with Broker(tls=tls, sasl=mechanism, users=None if mechanism == "OAUTHBEARER" else users) as broker:
+        for user in users:
+            assert asks(broker, broker.client_config("java", user)) == f"User:{user}"
+
+
+@pytest.fixture(scope="module")
+def secured() -> Iterator[Broker]:
+    with Broker(tls=True, sasl="SCRAM-SHA-256", users=USERS) as broker:
+        yield broker
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"sasl.jaas.config": PLAIN_LOGIN.format("wrong")}, "SASL_AUTHENTICATION_FAILED: .*; check username"),
+        ({"sasl.mechanism": "SCRAM-SHA-512"}, "has no SCRAM-SHA-512, it has SCRAM-SHA-256: set sasl.mechanism"),
+        ({"ssl.truststore.certificates": CertificateAuthority().certificate}, "is not accepted: .*ssl.truststore"),
+        ({"security.protocol": "SASL_PLAINTEXT"}, "the connection broke|closed the connection"),
+    ],
+)
+def test_what_is_wrong_is_said(secured: Broker, changes: dict[str, str], reason: str):
+    properties = {**secured.client_config("java", "alice"), **changes}
+    with pytest.raises(WireClientError, match=reason) as caught:
+        Connection(secured.bootstrap_servers, security=ClientSecurity(properties), timeout_s=20)
+    assert "wrong" not in str(caught.value)
+
+
+def test_name_in_the_certificate_is_compared_unless_told_not_to(secured: Broker):
+    name = secured.bootstrap_servers.replace("127.0.0.1", "127.0.0.2")
+    properties = secured.client_config("java", "alice")
+    with pytest.raises(WireClientError, match=r"127\.0\.0\.2|cannot connect"):
+        Connection(name, security=ClientSecurity(properties))
+    lax = ClientSecurity({**properties, "ssl.endpoint.identification.algorithm": ""})
+    assert lax._context is not None
+    assert not lax._context.check_hostname
+
+
+def test_client_certificate_is_shown(tmp_path: Path):
+    authority = CertificateAuthority()
+    key, chain = authority.issue("localhost")
+    with Broker(
+        listen="SSL://127.0.0.1:0",
+        ssl_keystore_type="PEM",
+        ssl_keystore_key=key,
+        ssl_keystore_certificate_chain=chain,
+        ssl_truststore_type="PEM",
+        ssl_truststore_certificates=authority.certificate,
+        ssl_client_auth="required",
+    ) as broker:
+        own = tmp_path / "bob.pem"
+        own.write_text("".join(authority.issue("bob")))
+        trusted = {
+            "security.protocol": "SSL",
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.certificates": authority.certificate,
+        }
+        assert asks(broker, {**trusted, "ssl.keystore.type": "PEM", "ssl.keystore.location": str(own)}) == "User:CN=bob"
+        with (
+            pytest.raises(WireClientError),
+            Connection(broker.bootstrap_servers, security=ClientSecurity(trusted)) as connection,
+        ):
+            connection.request(MetadataRequest(topics=[]), 12)
+
+
+@pytest.mark.parametrize(
+    ("properties", "reason"),
+    [
+        ({"security.protocol": "TLS"}, "security.protocol: TLS is none of"),
+        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism: .*not GSSAPI"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, "sasl.jaas.config is missing"),
+        (
+            {
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanism": "PLAIN",
+                "sasl.jaas.config": 'A required password="x";',
+            },
+            "has no username",
+        ),
+        ({"security.protocol": "SSL", "ssl.truststore.location": "/no/such"}, "ssl.truststore.location: cannot read"),
+        ({"security.protocol": "SSL", "ssl.enabled.protocols": "TLSv1"}, "older ones are not safe"),
+    ],
+)
+def test_properties_that_cannot_work_are_refused(tmp_path: Path, properties: dict[str, str], reason: str):
+    file = tmp_path / "client.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+    with pytest.raises(ConfigError, match=reason) as caught:
+        read_client_security(str(file))
+    assert str(file) in str(caught.value)
+
+
+def test_file_that_is_not_there_is_named(tmp_path: Path):
+    with pytest.raises(ConfigError, match=r"cannot read .*nothing\.properties"):
+        read_client_security(str(tmp_path / "nothing.properties"))
+
+
+class Impostor:
+    """Answers as a broker that does not know the password."""
+
+    def __init__(self, *answers: bytes) -> None:
+        self._answers = list(answers)
+        self.nonce = ""
+
+    def request(self, message: Any, version: int) -> Any:
+        if not hasattr(message, "auth_bytes"):
+            return SaslAuthenticateResponse()
+        self.nonce = self.nonce or message.auth_bytes.decode().rpartition("r=")[2]
+        answer = self._answers.pop(0).replace(b"NONCE", self.nonce.encode())
+        return SaslAuthenticateResponse(auth_bytes=answer)
+
+
+SALT = base64.b64encode(b"salt").decode().encode()
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ((b"r=NONCEmore,s=" + SALT + b",i=4096", b"v=" + base64.b64encode(bytes(32))), "does not know the password"),
+        ((b"r=another,s=" + SALT + b",i=4096",), "is not one of SCRAM-SHA-256"),
+        ((b"r=NONCEmore,i=4096",), "is not one of SCRAM-SHA-256"),
+        ((b"e=other-error",), "is not one of SCRAM-SHA-256"),
+    ],
+)
+def test_broker_must_prove_that_it_knows_the_credential(answers: tuple[bytes, ...], reason: str):
+    properties = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.jaas.config": 'ScramLoginModule required username="alice" password="secret";',
+    }
+    with pytest.raises(WireClientError, match=reason):
+        ClientSecurity(properties).log_in(Impostor(*answers))  # type: ignore[arg-type]
