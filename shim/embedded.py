@@ -288,7 +288,7 @@ class Broker:
         self._loop = asyncio.get_running_loop()
         self._asked = asked = asyncio.Event()
         try:
-            self._store_acls(server)
+            await self._store_acls(server)
         except BaseException:
             await server.stop()
             raise
@@ -297,7 +297,7 @@ class Broker:
         await asked.wait()
         await server.stop()
 
-    def _store_acls(self, server: Server) -> None:
+    async def _store_acls(self, server: Server) -> None:
         if not self._acls:
             return
         from kafka_shim.config import ConfigError
@@ -306,7 +306,7 @@ class Broker:
         stored = server.broker.acls
         if stored is None:
             raise TypeError("acls need an authorizer that decides by them")
-        for error in stored.create([parse_acl(one) for one in self._acls]):
+        for error in await stored.create([parse_acl(one) for one in self._acls]):
             if error is not None:
                 raise ConfigError(str(error))
 

@@ -23,7 +23,7 @@ KEY, MIN, MAX = 29, 1, 3
 REQUEST, RESPONSE = DescribeAclsRequest, DescribeAclsResponse
 
 
-def handle(context: Context, request: DescribeAclsRequest) -> DescribeAclsResponse:
+async def handle(context: Context, request: DescribeAclsRequest) -> DescribeAclsResponse:
     require_known(
         "describe_acls",
         request.resource_type_filter,
@@ -33,7 +33,7 @@ def handle(context: Context, request: DescribeAclsRequest) -> DescribeAclsRespon
     )
     acls = stored_acls(context.broker, "No Authorizer is configured on the broker")
     resources: dict[tuple[int, str, int], DescribeAclsResource] = {}
-    for acl in acls.find(AclFilter(request)):
+    for acl in await acls.find(AclFilter(request)):
         key = (acl.resource_type, acl.resource_name, acl.pattern_type)
         resource = resources.get(key)
         if resource is None:

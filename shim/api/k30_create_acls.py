@@ -25,19 +25,17 @@ async def handle(context: Context, request: CreateAclsRequest) -> CreateAclsResp
     for one in request.creations:
         require_known("create_acls", one.resource_type, one.resource_pattern_type, one.operation, one.permission_type)
     broker = context.broker
-    errors = stored_acls(broker, "No Authorizer is configured.").create(
-        [
-            Acl(
-                one.resource_type,
-                one.resource_name,
-                one.resource_pattern_type,
-                one.principal,
-                one.host,
-                one.operation,
-                one.permission_type,
-            )
-            for one in request.creations
-        ]
+    errors = await stored_acls(broker, "No Authorizer is configured.").create(
+        Acl(
+            one.resource_type,
+            one.resource_name,
+            one.resource_pattern_type,
+            one.principal,
+            one.host,
+            one.operation,
+            one.permission_type,
+        )
+        for one in request.creations
     )
     await broker.metadata.flushed()
     results = [

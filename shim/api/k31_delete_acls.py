@@ -33,7 +33,7 @@ async def handle(context: Context, request: DeleteAclsRequest) -> DeleteAclsResp
         )
     broker = context.broker
     acls = stored_acls(broker, "No Authorizer is configured.")
-    results = acls.delete([AclFilter(one) for one in request.filters])
+    results = await acls.delete([AclFilter(one) for one in request.filters])
     await broker.metadata.flushed()
     return DeleteAclsResponse(filter_results=[_result(one) for one in results])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.records.access_control_entry_record import AccessControlEntryRecord
 from kafka_shim.protocol.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
@@ -10,7 +12,7 @@ from kafka_shim.security.acl_binding import acl_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import AsyncIterator, Iterable
     from typing import Any, Protocol
 
     from kafka_shim.clock import Clock
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 # QuorumController.MAX_RECORDS_PER_USER_OP
 MAX_RECORDS = 10_000
+# How many ACLs are looked at before other connections are served: about two milliseconds.
+SLICE = 500
 
 
 class AclControl:
@@ -39,17 +43,22 @@ class AclControl:
         self._ids: dict[Acl, bytes] = {acl_of(record): key for key, record in metadata.image.acls.items()}
         listener.change_acls(self._ids, ())
 
-    def create(self, acls: Sequence[Acl]) -> list[KafkaError | None]:
+    async def create(self, acls: Iterable[Acl]) -> list[KafkaError | None]:
         """Store those that are valid and new, in one commit. Returns the error of each, or None. An ACL that exists is
-        no error.
+        no error. Other connections are served between slices of the checks.
 
         Raises KafkaError POLICY_VIOLATION for too many at once, and UNKNOWN_SERVER_ERROR if one has a code that is for
         filters alone, as Kafka does; then none is stored."""
-        for acl in acls:
+        results: list[KafkaError | None] = []
+        wanted: dict[Acl, bytes] = {}
+        async for acl in _in_slices(acls):
             _require_binding(acl)
-        results = [_error_of(acl) for acl in acls]
-        new = [acl for acl, error in zip(acls, results, strict=True) if error is None and acl not in self._ids]
-        ids = {acl: self._new_id() for acl in dict.fromkeys(new)}
+            error = _error_of(acl)
+            results.append(error)
+            if error is None and acl not in self._ids and acl not in wanted:
+                wanted[acl] = self._new_id()
+        # Another request may have stored some of them between two slices.
+        ids = {acl: acl_id for acl, acl_id in wanted.items() if acl not in self._ids}
         if len(ids) > MAX_RECORDS:
             raise KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
         if ids:
@@ -58,9 +67,9 @@ class AclControl:
             self._listener.change_acls(ids, ())
         return results
 
-    def delete(self, filters: Sequence[AclFilter]) -> list[list[Acl] | KafkaError]:
+    async def delete(self, filters: Iterable[AclFilter]) -> list[list[Acl] | KafkaError]:
         """Delete what the filters match, in one commit. Returns for each filter its ACLs, or its error. An ACL that two
-        filters match is in both results.
+        filters match is in both results. Other connections are served while the filters look.
 
         Raises KafkaError INVALID_REQUEST if they match too many, and then deletes none."""
         results: list[list[Acl] | KafkaError] = []
@@ -70,12 +79,14 @@ class AclControl:
             if error is not None:
                 results.append(error)
                 continue
-            found = self.find(one)
+            found = [acl async for acl in _in_slices(list(self._ids)) if one.matches(acl)]
             results.append(found)
-            deleted.update((acl, self._ids[acl]) for acl in found)
+            # Not those that another request deleted between two slices.
+            deleted.update((acl, self._ids[acl]) for acl in found if acl in self._ids)
             if len(deleted) > MAX_RECORDS:
                 reason = f"Cannot remove more than {MAX_RECORDS} acls in a single delete operation."
                 raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
+        deleted = {acl: acl_id for acl, acl_id in deleted.items() if self._ids.get(acl) == acl_id}
         if deleted:
             self._metadata.commit([RemoveAccessControlEntryRecord(id=acl_id) for acl_id in deleted.values()])
             for acl in deleted:
@@ -83,15 +94,23 @@ class AclControl:
             self._listener.change_acls((), deleted)
         return results
 
-    def find(self, wanted: AclFilter) -> list[Acl]:
-        """Returns the ACLs that the filter matches."""
-        return [acl for acl in self._ids if wanted.matches(acl)]
+    async def find(self, wanted: AclFilter) -> list[Acl]:
+        """Returns the ACLs that the filter matches. Other connections are served meanwhile."""
+        return [acl async for acl in _in_slices(list(self._ids)) if wanted.matches(acl)]
 
     def _new_id(self) -> bytes:
         acl_id = self._clock.random.uuid()
         while acl_id in self._metadata.image.acls:
             acl_id = self._clock.random.uuid()
         return acl_id
+
+
+async def _in_slices(acls: Iterable[Acl]) -> AsyncIterator[Acl]:
+    """Yields each ACL, and lets the event loop run after each slice."""
+    for number, acl in enumerate(acls, 1):
+        yield acl
+        if not number % SLICE:
+            await asyncio.sleep(0)
 
 
 def _record(acl_id: bytes, acl: Acl) -> Any:
@@ -109,14 +128,17 @@ def _record(acl_id: bytes, acl: Acl) -> Any:
 
 def _require_binding(acl: Acl) -> None:
     """Kafka cannot make an AclBinding of codes that are for filters alone, and fails the whole request."""
-    for kind, code in (
-        ("resourceType", acl.resource_type),
-        ("patternType", acl.pattern_type),
-        ("operation", acl.operation),
-        ("permissionType", acl.permission_type),
-    ):
-        if code.name in ("ANY", "MATCH"):
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{kind} must not be {code.name}")
+    if acl.resource_type is ResourceType.ANY:
+        kind, code = "resourceType", "ANY"
+    elif acl.pattern_type in (PatternType.ANY, PatternType.MATCH):
+        kind, code = "patternType", acl.pattern_type.name
+    elif acl.operation is AclOperation.ANY:
+        kind, code = "operation", "ANY"
+    elif acl.permission_type is PermissionType.ANY:
+        kind, code = "permissionType", "ANY"
+    else:
+        return
+    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{kind} must not be {code}")
 
 
 def _error_of(acl: Acl) -> KafkaError | None:

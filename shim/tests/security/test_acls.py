@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from kafka_shim.protocol.messages.describe_acls_request import DescribeAclsReque
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kafka_shim.security import acl_control
 from kafka_shim.security.acl import AclOperation, PatternType, PermissionType, ResourceType
+from kafka_shim.security.acl_binding import Acl, AclFilter
+from kafka_shim.security.acl_control import SLICE
 from kafka_shim.tests.produced import batch, make_topic, produce
 from kafka_shim.wire_client import Connection, WireClientError
 
@@ -353,3 +356,59 @@ def test_authorized_operations_are_those_that_the_acls_allow(secured: Broker, ad
         "t": 1 << Op.WRITE | 1 << Op.DESCRIBE,
         "u": sum(1 << operation for operation in everything),
     }
+
+
+def test_many_acls_let_other_requests_through() -> None:
+    """A request that creates, finds or deletes thousands lets the loop run between slices, and changes all at once."""
+    with Broker(authorizer_class_name=AUTHORIZER, super_users=ANONYMOUS) as broker:
+        stored = broker.state.acls
+        assert stored is not None
+        acls = [Acl(2, f"t{number}", 3, "User:a", "*", 3, 3) for number in range(4 * SLICE)]
+        everything = AclFilter(DescribeAclsRequest(**ANY, **NAMED))
+
+        async def turns_during(work: Awaitable[Any]) -> tuple[int, set[int], Any]:
+            """How often something else ran, what it saw, and the result."""
+            task = asyncio.ensure_future(work)
+            turns, seen = 0, set()
+            while not task.done():
+                await asyncio.sleep(0)
+                turns += 1
+                seen.add(len(stored._ids))
+            return turns, seen, task.result()
+
+        def run(work: Callable[[], Awaitable[Any]]) -> tuple[int, set[int], Any]:
+            async def on_loop() -> tuple[int, set[int], Any]:
+                return await turns_during(work())
+
+            assert broker._loop is not None
+            return asyncio.run_coroutine_threadsafe(on_loop(), broker._loop).result(timeout=60)
+
+        turns, seen, results = run(lambda: stored.create(acls))
+        assert (seen <= {0, len(acls)}, results) == (True, [None] * len(acls))
+        assert turns >= 4
+        turns, seen, found = run(lambda: stored.find(everything))
+        assert (seen, len(found)) == ({len(acls)}, len(acls))
+        assert turns >= 4
+        turns, seen, ((*deleted,),) = run(lambda: stored.delete([everything]))
+        assert (seen <= {0, len(acls)}, len(deleted)) == (True, len(acls))
+        assert turns >= 4
+
+
+def test_two_requests_at_once_store_and_delete_an_acl_once() -> None:
+    with Broker(authorizer_class_name=AUTHORIZER, super_users=ANONYMOUS) as broker:
+        stored = broker.state.acls
+        assert stored is not None
+        acls = [Acl(2, f"t{number}", 3, "User:a", "*", 3, 3) for number in range(2 * SLICE)]
+        everything = AclFilter(DescribeAclsRequest(**ANY, **NAMED))
+
+        def run(*works: Callable[[], Awaitable[Any]]) -> None:
+            async def on_loop() -> None:
+                await asyncio.gather(*(work() for work in works))
+
+            assert broker._loop is not None
+            asyncio.run_coroutine_threadsafe(on_loop(), broker._loop).result(timeout=60)
+
+        run(lambda: stored.create(acls), lambda: stored.create(acls))
+        assert broker.call(lambda: len(broker.state.metadata.image.acls)) == len(acls)
+        run(lambda: stored.delete([everything]), lambda: stored.delete([everything]))
+        assert broker.call(lambda: len(broker.state.metadata.image.acls)) == 0
