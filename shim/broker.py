@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kafka_shim.security.acl_control import AclControl
     from kafka_shim.security.audit_log import AuditLog
     from kafka_shim.session import Listener
+    from kafka_shim.share.persister import ShareStatePersister
     from kafka_shim.storage.logs import Logs
     from kafka_shim.txn.coordinator import TransactionCoordinator
     from kafka_shim.txn.producer_ids import ProducerIds
@@ -50,6 +51,7 @@ class Broker:
         "quotas",
         "receive_memory",
         "send_memory",
+        "share_state",
         "stopping",
         "transactions",
     )
@@ -62,6 +64,7 @@ class Broker:
     metadata: MetadataStore
     groups: GroupCoordinator
     transactions: TransactionCoordinator
+    share_state: ShareStatePersister
     producer_ids: ProducerIds
     fetch_sessions: FetchSessionCache
     receive_memory: ReceiveMemory

@@ -51,6 +51,8 @@ POINTS = {
     "txn.before_complete": "all markers are out, Complete* is not appended",
     "txn.after_complete": "Complete* is appended, the answer has not left",
     "txn.answered": "EndTxn's answer has left, a marker or Complete* is about to be appended; armed alone",
+    "share.before_append": "a share partition's state is decided, not appended",
+    "share.after_append": "a share partition's state is appended, not applied",
     "produce.verified": "a transactional batch passed verification, it is not appended",
     "request.received": "a request is decoded, not handled (facts: api_key, client_id); may hold",
     "response.ready": "an answer is made, not sent (facts: api_key, client_id); an error closes the connection",

@@ -24,6 +24,7 @@ from kafka_shim.metadata.store import MetadataStore
 from kafka_shim.metrics import Metrics
 from kafka_shim.network_send import SendMemory
 from kafka_shim.registry import Registry
+from kafka_shim.share.persister import ShareStatePersister
 from kafka_shim.storage.logs import Logs
 from kafka_shim.storage.open_files import raise_limit
 from kafka_shim.txn.coordinator import TransactionCoordinator
@@ -158,6 +159,15 @@ class Server:
             metadata=broker.metadata,
             faults=broker.faults,
         )
+        broker.share_state = ShareStatePersister(
+            clock=broker.clock,
+            config=broker.config,
+            logs=broker.logs,
+            metadata=broker.metadata,
+            faults=broker.faults,
+        )
+        broker.share_state.start()
+        undo.append(broker.share_state.stop)
         broker.groups.count_errors(broker.metrics.error_unexpected)
         broker.groups.start()
         undo.append(broker.groups.stop)
@@ -242,6 +252,7 @@ class Server:
             waiter.wake()
         broker.transactions.stop()
         broker.groups.stop()
+        broker.share_state.stop()
         await self._drain()
         broker.metadata.stop()
         if broker.metadata.policies is not None:

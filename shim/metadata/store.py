@@ -352,8 +352,8 @@ class MetadataStore:
         return topic
 
     def ensure_internal_topic(self, name: str) -> Topic:
-        """Return `__consumer_offsets` or `__transaction_state`. Its first use creates it with Kafka's options (50
-        partitions by default, compacted). The directories are created as those of `auto_create_topic`."""
+        """Return `__consumer_offsets`, `__transaction_state` or `__share_group_state`. Its first use creates it with
+        Kafka's options (50 partitions by default). The directories are created as those of `auto_create_topic`."""
         return self.image.topics.get(name) or self.auto_create_topic(name)
 
     def create_partitions(

@@ -8,7 +8,7 @@ Error messages are those that Kafka's clients see.
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.internal_topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from kafka_shim.internal_topics import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from kafka_shim.protocol.records.partition_record import PartitionRecord
 from kafka_shim.protocol.records.topic_record import TopicRecord
 
@@ -228,7 +228,8 @@ UNKNOWN_TOPIC_ID_MESSAGE = "This server does not host this topic ID."
 def internal_options(config: BrokerConfig, name: str) -> tuple[int, dict[str, str]]:
     """Return the partition count and the options of an internal topic. Raises KafkaError INVALID_TOPIC_EXCEPTION for
     another name."""
-    # GroupCoordinatorService.groupMetadataTopicConfigs, TransactionCoordinator.transactionStateTopicConfigs.
+    # GroupCoordinatorService.groupMetadataTopicConfigs, TransactionCoordinator.transactionStateTopicConfigs,
+    # ShareCoordinatorService.shareGroupStateTopicConfigs.
     if name == GROUP_METADATA_TOPIC:
         return config.offsets_topic_num_partitions, {
             "cleanup.policy": "compact",
@@ -242,5 +243,13 @@ def internal_options(config: BrokerConfig, name: str) -> tuple[int, dict[str, st
             "cleanup.policy": "compact",
             "min.insync.replicas": "1",
             "segment.bytes": str(config.transaction_state_log_segment_bytes),
+        }
+    if name == SHARE_GROUP_STATE_TOPIC:
+        return config.share_coordinator_state_topic_num_partitions, {
+            "cleanup.policy": "delete",
+            "compression.type": "producer",
+            "min.insync.replicas": "1",
+            "retention.ms": "-1",
+            "segment.bytes": str(config.share_coordinator_state_topic_segment_bytes),
         }
     raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is not an internal topic of this broker")

@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("protocol",),
     ("storage",),
     ("metadata",),
-    ("group", "txn", "security", "quota"),
+    ("group", "share", "txn", "security", "quota"),
     ("session",),
     ("broker",),
     ("context",),

@@ -1,0 +1,135 @@
+"""The persisted state of a share partition, and how batches of delivery states are merged.
+
+Sources: org.apache.kafka.coordinator.share.ShareGroupOffset, PersisterStateBatchCombiner of 4.3.1.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# A start offset that was never initialised, or that an update does not change.
+UNINITIALIZED_START_OFFSET = -1
+UNINITIALIZED_DELIVERY_COMPLETE_COUNT = -1
+NO_LEADER_EPOCH = -1
+NO_STATE_EPOCH = -1
+
+
+class StateBatch:
+    """The delivery state (0 available, 2 acknowledged, 4 archived) and delivery count of the offsets from
+    `first_offset` to `last_offset`."""
+
+    __slots__ = ("delivery_count", "delivery_state", "first_offset", "last_offset")
+
+    def __init__(self, first_offset: int, last_offset: int, delivery_state: int, delivery_count: int) -> None:
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.delivery_state = delivery_state
+        self.delivery_count = delivery_count
+
+    @property
+    def priority(self) -> tuple[int, int]:
+        """Of two overlapping batches the one with the higher priority counts."""
+        return self.delivery_count, self.delivery_state
+
+    @property
+    def _order(self) -> tuple[int, int, int, int]:
+        return self.first_offset, self.last_offset, self.delivery_count, self.delivery_state
+
+    def part(self, first_offset: int, last_offset: int) -> StateBatch:
+        """Returns a part of the batch."""
+        return StateBatch(first_offset, last_offset, self.delivery_state, self.delivery_count)
+
+    def __lt__(self, other: StateBatch) -> bool:
+        return self._order < other._order
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StateBatch) and self._order == other._order
+
+    def __hash__(self) -> int:
+        return hash(self._order)
+
+    def __repr__(self) -> str:
+        return f"StateBatch({self.first_offset}, {self.last_offset}, {self.delivery_state}, {self.delivery_count})"
+
+
+class ShareGroupOffset:
+    """What is stored of one share partition. The value does not change; a record makes a new one."""
+
+    __slots__ = (
+        "create_timestamp_ms",
+        "delivery_complete_count",
+        "leader_epoch",
+        "snapshot_epoch",
+        "start_offset",
+        "state_batches",
+        "state_epoch",
+        "write_timestamp_ms",
+    )
+
+    def __init__(
+        self,
+        snapshot_epoch: int,
+        state_epoch: int,
+        leader_epoch: int,
+        start_offset: int,
+        delivery_complete_count: int,
+        state_batches: Sequence[StateBatch],
+        create_timestamp_ms: int = 0,
+        write_timestamp_ms: int = 0,
+    ) -> None:
+        self.snapshot_epoch = snapshot_epoch
+        self.state_epoch = state_epoch
+        self.leader_epoch = leader_epoch
+        self.start_offset = start_offset
+        self.delivery_complete_count = delivery_complete_count
+        self.state_batches = state_batches
+        self.create_timestamp_ms = create_timestamp_ms
+        self.write_timestamp_ms = write_timestamp_ms
+
+
+def combine(so_far: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: int) -> list[StateBatch]:
+    """Returns the batches of both lists from `start_offset` on (-1: all), merged so that none overlap."""
+    batches = [*so_far, *new]
+    if start_offset != UNINITIALIZED_START_OFFSET:
+        batches = [
+            batch if batch.first_offset >= start_offset else batch.part(start_offset, batch.last_offset)
+            for batch in batches
+            if batch.last_offset >= start_offset
+        ]
+    if len(batches) < 2:
+        return batches
+    heapq.heapify(batches)
+    merged: list[StateBatch] = []
+    before = heapq.heappop(batches)
+    while batches:
+        after = heapq.heappop(batches)
+        is_same = before.priority == after.priority
+        if after.first_offset <= before.last_offset or (is_same and before.last_offset + 1 == after.first_offset):
+            for batch in _merge(before, after, is_same):
+                heapq.heappush(batches, batch)
+            before = heapq.heappop(batches)
+        else:
+            merged.append(before)
+            before = after
+    merged.append(before)
+    return merged
+
+
+def _merge(before: StateBatch, after: StateBatch, is_same: bool) -> list[StateBatch]:
+    """Returns what two batches become that overlap, or that touch and have the same state. `before` is the lesser."""
+    if is_same:
+        return [before.part(before.first_offset, max(before.last_offset, after.last_offset))]
+    if after.priority < before.priority:
+        if after.last_offset > before.last_offset:
+            return [before, after.part(before.last_offset + 1, after.last_offset)]
+        return [before]
+    parts = [after]
+    if after.first_offset > before.first_offset:
+        parts.append(before.part(before.first_offset, after.first_offset - 1))
+    if after.last_offset < before.last_offset:
+        parts.append(before.part(after.last_offset + 1, before.last_offset))
+    return parts

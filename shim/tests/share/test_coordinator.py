@@ -1,0 +1,288 @@
+"""The share coordinator: state of share partitions, fencing, records, replay, pruning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import unpack_from
+
+import pytest
+
+from kafka_shim.cext import records as cext_records
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.internal_topics import SHARE_GROUP_STATE_TOPIC
+from kafka_shim.share.records import RecordError, ShareRecord, decode
+from kafka_shim.share.state import ShareGroupOffset, StateBatch, combine
+from kafka_shim.storage.log import PartitionLog
+from kafka_shim.tests.share.harness import Node
+
+SNAPSHOT, UPDATE = 0, 1
+G = "g"
+
+
+def types(log: PartitionLog) -> list[int]:
+    """The types of the stored records from the log's start; -1 for a tombstone."""
+    return [
+        unpack_from(">h", record.key)[0] if record.value is not None else -1
+        for buffer, _ in log.batches()
+        for record in cext_records.iterate(buffer)
+        if record.offset >= log.log_start_offset and record.key is not None
+    ]
+
+
+def begun(node: Node, start_offset: int = 0) -> bytes:
+    topic_id = node.topic("t")
+    node.state.initialize_state(G, topic_id, 0, 1, start_offset)
+    node.state.read_state(G, topic_id, 0, 0)
+    return topic_id
+
+
+def write(node: Node, topic_id: bytes, *batches: tuple[int, int, int, int], start: int = -1, epoch: int = 1) -> None:
+    node.state.write_state(G, topic_id, 0, epoch, 0, start, 0, [StateBatch(*batch) for batch in batches])
+
+
+def test_written_batches_are_merged_and_survive_a_crash(node: Node) -> None:
+    topic_id = begun(node)
+    write(node, topic_id, (0, 9, 0, 1), (20, 29, 2, 1))
+    write(node, topic_id, (5, 14, 2, 2))
+    expected = (1, 0, 0, [StateBatch(0, 4, 0, 1), StateBatch(5, 14, 2, 2), StateBatch(20, 29, 2, 1)])
+    assert node.state.read_state(G, topic_id, 0, 0) == expected
+    node.crash()
+    assert node.state.read_state(G, topic_id, 0, 0) == expected
+    write(node, topic_id, start=12)
+    assert node.state.read_state(G, topic_id, 0, 0) == (1, 12, 0, [StateBatch(12, 14, 2, 2), StateBatch(20, 29, 2, 1)])
+
+
+def test_reads_and_writes_need_an_initialised_partition_of_a_known_topic(node: Node) -> None:
+    topic_id = node.topic("t")
+    for call in (
+        lambda: node.state.read_state(G, topic_id, 0, 0),
+        lambda: write(node, topic_id, (0, 1, 2, 1)),
+        lambda: node.state.initialize_state(G, topic_id, -1, 1, 0),
+    ):
+        with pytest.raises(KafkaError) as caught:
+            call()
+        assert caught.value.code is ErrorCode.INVALID_REQUEST
+    for unknown_id, partition in ((b"x" * 16, 0), (topic_id, 2)):
+        with pytest.raises(KafkaError) as caught:
+            node.state.initialize_state(G, unknown_id, partition, 1, 0)
+        assert caught.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert node.state.read_summary(G, topic_id, 0) == (-1, -1, -1, -1)
+
+
+def test_older_epochs_are_fenced(node: Node) -> None:
+    topic_id = begun(node)
+    node.state.read_state(G, topic_id, 0, 3)
+    with pytest.raises(KafkaError) as caught:
+        node.state.read_state(G, topic_id, 0, 2)
+    assert caught.value.code is ErrorCode.FENCED_LEADER_EPOCH
+    with pytest.raises(KafkaError) as caught:
+        write(node, topic_id, (0, 1, 2, 1))
+    assert caught.value.code is ErrorCode.FENCED_LEADER_EPOCH
+    node.state.initialize_state(G, topic_id, 0, 2, 7)
+    with pytest.raises(KafkaError) as caught:
+        node.state.write_state(G, topic_id, 0, 1, 3, -1, 0, [])
+    assert caught.value.code is ErrorCode.FENCED_STATE_EPOCH
+    with pytest.raises(KafkaError) as caught:
+        node.state.initialize_state(G, topic_id, 0, 1, 0)
+    assert caught.value.code is ErrorCode.FENCED_STATE_EPOCH
+    assert node.state.read_summary(G, topic_id, 0) == (2, 0, 7, 0)
+    # The leader epoch fences on after a restart only as far as a record says it.
+    node.crash()
+    with pytest.raises(KafkaError) as caught:
+        node.state.read_state(G, topic_id, 0, 2)
+    assert caught.value.code is ErrorCode.FENCED_LEADER_EPOCH
+
+
+@pytest.mark.option("share.coordinator.snapshot.update.records.per.snapshot")
+def test_a_snapshot_follows_so_many_updates(make_node: Callable[..., Node]) -> None:
+    node = make_node(share_coordinator_snapshot_update_records_per_snapshot=2)
+    topic_id = node.topic("t")
+    node.state.initialize_state(G, topic_id, 0, 1, 0)
+    for offset in range(6):
+        write(node, topic_id, (offset, offset, 2, 1))
+    log = node.state_log(G, topic_id, 0)
+    assert types(log) == [SNAPSHOT, UPDATE, UPDATE, SNAPSHOT, UPDATE, UPDATE, SNAPSHOT]
+    assert node.state.read_state(G, topic_id, 0, 0)[3] == [StateBatch(0, 5, 2, 1)]
+
+
+@pytest.mark.option("share.coordinator.state.topic.prune.interval.ms")
+def test_records_before_the_oldest_snapshot_are_pruned(make_node: Callable[..., Node]) -> None:
+    node = make_node(
+        share_coordinator_snapshot_update_records_per_snapshot=1,
+        share_coordinator_state_topic_prune_interval_ms=1000,
+        share_coordinator_state_topic_num_partitions=1,
+    )
+    topic_id = begun(node)
+    node.state.initialize_state("other", topic_id, 1, 1, 5)
+    for offset in range(4):
+        write(node, topic_id, (offset, offset, 2, 1))
+    log = node.state_log(G, topic_id, 0)
+    node.clock.advance(1000)
+    kept = log.log_start_offset
+    assert kept > 0
+    node.crash()
+    assert node.state.read_state(G, topic_id, 0, 0)[3] == [StateBatch(0, 3, 2, 1)]
+    assert node.state.read_summary("other", topic_id, 1) == (1, 0, 5, 0)
+    # The record that `other` needs keeps all after it, until it gets a snapshot of its own.
+    for offset in range(4, 8):
+        write(node, topic_id, (offset, offset, 2, 1))
+    node.clock.advance(1000)
+    assert node.state_log(G, topic_id, 0).log_start_offset == kept
+
+
+@pytest.mark.option("share.coordinator.cold.partition.snapshot.interval.ms")
+def test_a_cold_partition_gets_a_snapshot(make_node: Callable[..., Node]) -> None:
+    node = make_node(share_coordinator_cold_partition_snapshot_interval_ms=5000)
+    topic_id = begun(node)
+    write(node, topic_id, (0, 3, 2, 1))
+    log = node.state_log(G, topic_id, 0)
+    before = types(log)
+    node.clock.advance(5000)
+    assert types(log) == [*before, SNAPSHOT]
+    assert node.state.read_state(G, topic_id, 0, 0)[3] == [StateBatch(0, 3, 2, 1)]
+    # When all snapshots are such ones, nothing is written any more.
+    node.clock.advance(50_000)
+    assert types(log) == [*before, SNAPSHOT]
+
+
+@pytest.mark.option("share.coordinator.state.topic.num.partitions", "share.coordinator.state.topic.segment.bytes")
+def test_the_topic_is_made_as_kafka_makes_it(make_node: Callable[..., Node]) -> None:
+    node = make_node(
+        share_coordinator_state_topic_num_partitions=3, share_coordinator_state_topic_segment_bytes=1 << 20
+    )
+    assert len(node.metadata.image.topics[SHARE_GROUP_STATE_TOPIC].partitions) == 3
+    assert node.metadata.topic_config(SHARE_GROUP_STATE_TOPIC).segment_bytes == 1 << 20
+    assert node.metadata.topic_config(SHARE_GROUP_STATE_TOPIC).retention_ms == -1
+
+
+@pytest.mark.option("share.coordinator.state.topic.compression.codec")
+def test_batches_have_the_codec(make_node: Callable[..., Node]) -> None:
+    node = make_node(share_coordinator_state_topic_compression_codec=1)
+    topic_id = begun(node)
+    assert {batch.compression for _, batch in node.state_log(G, topic_id, 0).batches()} == {1}
+
+
+def test_a_deleted_state_and_a_deleted_topic_leave_tombstones(node: Node) -> None:
+    topic_id = begun(node)
+    node.state.initialize_state("other", topic_id, 1, 1, 5)
+    node.state.delete_state(G, topic_id, 0)
+    node.state.delete_state(G, topic_id, 0)
+    assert types(node.state_log(G, topic_id, 0))[-1] == -1
+    assert node.state.read_summary(G, topic_id, 0) == (-1, -1, -1, -1)
+    log = node.state_log("other", topic_id, 1)
+    node.metadata.delete_topic("t")
+    assert types(log)[-1] == -1
+
+
+def test_a_topic_deleted_before_its_state_was_read_leaves_tombstones_too(node: Node) -> None:
+    topic_id = begun(node)
+    log = node.state_log(G, topic_id, 0)
+    number = log.partition
+    node.restart()
+    node.metadata.delete_topic("t")
+    node.clock.advance(1000)
+    assert types(node.logs.get(SHARE_GROUP_STATE_TOPIC, number))[-1] == -1
+
+
+def test_a_failed_append_changes_nothing(node: Node) -> None:
+    topic_id = begun(node)
+    before = node.state.read_state(G, topic_id, 0, 0)
+    node.faults.arm("share.before_append", "error", "NOT_ENOUGH_REPLICAS")
+    with pytest.raises(KafkaError) as caught:
+        write(node, topic_id, (0, 1, 2, 1))
+    assert caught.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    node.faults.disarm()
+    assert node.state.read_state(G, topic_id, 0, 0) == before
+
+
+def test_a_record_survives_its_encoding() -> None:
+    state = ShareGroupOffset(3, 2, 1, 40, 7, [StateBatch(41, 42, 2, 3)], 1000, 2000)
+    for is_update in (False, True):
+        found = decode(*ShareRecord((G, b"i" * 16, 4), state, is_update).encode())
+        assert found.key == (G, b"i" * 16, 4)
+        assert found.is_update is is_update
+        assert found.state is not None
+        assert found.state.state_batches == state.state_batches
+        assert (found.state.start_offset, found.state.delivery_complete_count) == (40, 7)
+        assert found.state.state_epoch == (0 if is_update else 2)
+    for key, value in ((b"", None), (b"\0\x09", None), (b"\0\0", b"")):
+        with pytest.raises(RecordError):
+            decode(key, value)
+
+
+@pytest.mark.parametrize(
+    ("so_far", "new", "start", "expected"),
+    [
+        ([(0, 9, 0, 1)], [(10, 19, 0, 1)], -1, [(0, 19, 0, 1)]),
+        ([(0, 9, 0, 1)], [(10, 19, 0, 2)], -1, [(0, 9, 0, 1), (10, 19, 0, 2)]),
+        ([(0, 9, 0, 1)], [(0, 9, 2, 1)], -1, [(0, 9, 2, 1)]),
+        ([(0, 9, 2, 1)], [(0, 9, 0, 1)], -1, [(0, 9, 2, 1)]),
+        ([(0, 9, 0, 2)], [(3, 5, 2, 1)], -1, [(0, 9, 0, 2)]),
+        ([(0, 9, 0, 2)], [(5, 15, 2, 1)], -1, [(0, 9, 0, 2), (10, 15, 2, 1)]),
+        ([(0, 9, 0, 1)], [(3, 5, 2, 2)], 4, [(4, 5, 2, 2), (6, 9, 0, 1)]),
+        ([(0, 3, 0, 1)], [], 4, []),
+    ],
+)
+def test_batches_are_combined_as_kafka_combines_them(
+    so_far: list[tuple[int, int, int, int]],
+    new: list[tuple[int, int, int, int]],
+    start: int,
+    expected: list[tuple[int, int, int, int]],
+) -> None:
+    found = combine([StateBatch(*one) for one in so_far], [StateBatch(*one) for one in new], start)
+    assert found == [StateBatch(*one) for one in expected]
+
+
+@pytest.mark.parametrize("level", ["broker", "group"])
+@pytest.mark.option(
+    "group.share.record.lock.duration.ms",
+    "group.share.delivery.count.limit",
+    "group.share.partition.max.record.locks",
+)
+def test_numbers_of_a_share_group(level: str, make_node: Callable[..., Node]) -> None:
+    node = make_node(
+        group_share_record_lock_duration_ms=20_000,
+        group_share_delivery_count_limit=3,
+        group_share_partition_max_record_locks=200,
+    )
+    state = node.state
+    assert (state.record_lock_duration_ms(G), state.delivery_count_limit(G)) == (20_000, 3)
+    assert state.partition_max_record_locks(G) == 200
+
+
+@pytest.mark.option(
+    "group:share.record.lock.duration.ms",
+    "group:share.delivery.count.limit",
+    "group:share.partition.max.record.locks",
+)
+def test_numbers_that_a_share_group_sets_stay_within_the_bounds_of_the_broker(node: Node) -> None:
+    for name, value in (
+        ("share.record.lock.duration.ms", "50000"),
+        ("share.delivery.count.limit", "25"),
+        ("share.partition.max.record.locks", "10"),
+    ):
+        node.set_group_option(G, name, value)
+    state = node.state
+    assert state.record_lock_duration_ms(G) == 50_000
+    assert state.delivery_count_limit(G) == 10
+    assert state.partition_max_record_locks(G) == 100
+
+
+@pytest.mark.option("group:share.isolation.level", "group:share.renew.acknowledge.enable")
+def test_choices_of_a_share_group(node: Node) -> None:
+    assert (node.state.is_read_committed(G), node.state.may_renew(G)) == (False, True)
+    node.set_group_option(G, "share.isolation.level", "read_committed")
+    node.set_group_option(G, "share.renew.acknowledge.enable", "FALSE")
+    assert (node.state.is_read_committed(G), node.state.may_renew(G)) == (True, False)
+
+
+@pytest.mark.option("group:share.auto.offset.reset")
+def test_where_a_share_group_begins(node: Node) -> None:
+    assert node.state.auto_offset_reset(G) == "latest"
+    for text, expected in (
+        ("earliest", "earliest"),
+        ("by_duration:P1DT2H3M4.5S", 93_784_500),
+        ("by_duration:PT0.25S", 250),
+    ):
+        node.set_group_option(G, "share.auto.offset.reset", text)
+        assert node.state.auto_offset_reset(G) == expected
