@@ -134,7 +134,7 @@ IDLE = {
     "topic": ("preallocate", "true"),
     "broker": ("num.io.threads", "3"),
     "all-brokers": ("leader.replication.throttled.rate", "7"),
-    "group": ("share.isolation.level", "read_committed"),
+    "group": ("streams.num.standby.replicas", "1"),
     "client-metrics": ("interval.ms", "5000"),
 }
 
