@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 OFFSET_COMMIT, OFFSET_FETCH, END_TXN, TXN_OFFSET_COMMIT = 8, 9, 26, 28
 
+# What OffsetFetch returns where nothing was committed.
+NOTHING = -1
+
 # Group id, topic name or id, partition.
 Committed = tuple[str, str | bytes, int]
 
@@ -37,8 +40,8 @@ def offset_fetches_in_order(
         for where, offset in _returned(fetch, names):
             known = [(end, value) for end, value in ends.get(where, ()) if end.sent < fetch.answered]
             seen = max((at for at, (_, value) in enumerate(known) if value == offset), default=-1)
-            # Without a transaction that wrote it, or where others commit too, the offset says only what was in flight.
-            is_certain = seen >= 0 and where not in written_plainly
+            # An offset that no transaction wrote, or that others may have committed, says only what was in flight.
+            is_certain = (seen >= 0 or offset == NOTHING) and where not in written_plainly
             for at, (end, _) in enumerate(known[: seen + 2]):
                 if entries[end.sent].connection == entries[fetch.sent].connection:
                     continue

@@ -225,12 +225,19 @@ def test_an_offset_that_was_read_during_the_end_of_a_transaction(version: int, o
     assert told.order == order
 
 
-def test_an_offset_that_was_read_before_kafka_s_late_marker() -> None:
+@pytest.mark.parametrize(
+    ("offset", "order"),
+    [
+        pytest.param(1, [0, 1, 2, 3, 4, 5, 8, 9, 6, 7], id="the offset before"),
+        pytest.param(-1, [0, 1, 8, 9, 2, 3, 4, 5, 6, 7], id="nothing before"),
+    ],
+)
+def test_an_offset_that_was_read_before_kafka_s_late_marker(offset: int, order: list[int]) -> None:
     told = Told()
     told.answer(1, transaction(told, 1), EndTxnResponse())
     told.answer(1, transaction(told, 2), EndTxnResponse())
-    told.answer(2, told.ask(2, OffsetFetchRequest(), 9), returned(1, 9))
-    assert told.order == [0, 1, 2, 3, 4, 5, 8, 9, 6, 7]
+    told.answer(2, told.ask(2, OffsetFetchRequest(), 9), returned(offset, 9))
+    assert told.order == order
 
 
 def test_an_offset_that_another_commit_may_have_brought_back_moves_nothing() -> None:
