@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kafka_shim.security.acl import Authorizer
     from kafka_shim.security.acl_control import AclControl
     from kafka_shim.security.audit_log import AuditLog
+    from kafka_shim.security.delegation_tokens import DelegationTokens
     from kafka_shim.session import Listener
     from kafka_shim.share.persister import ShareStatePersister
     from kafka_shim.storage.logs import Logs
@@ -53,6 +54,7 @@ class Broker:
         "send_memory",
         "share_state",
         "stopping",
+        "tokens",
         "transactions",
     )
 
@@ -79,6 +81,8 @@ class Broker:
         # The log of the authorizer's decisions, and the stored ACLs if the authorizer decides by them.
         self.audit_log: AuditLog | None = None
         self.acls: AclControl | None = None
+        # The delegation tokens; None without `delegation.token.secret.key`.
+        self.tokens: DelegationTokens | None = None
         # True once a clean stop has begun: requests in purgatory are then completed at once.
         self.stopping = False
         # The client quotas; None until there is one.

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
     from kafka_shim.metadata.store import MetadataStore
+    from kafka_shim.security.delegation_tokens import DelegationTokens
 
 logger = logging.getLogger("kafka_shim.server")
 
@@ -98,7 +99,13 @@ def _check_inter_broker(config: BrokerConfig, advertised: list[str]) -> None:
         )
 
 
-def secure_listeners(listeners: list[Listener], config: BrokerConfig, metadata: MetadataStore, clock: Clock) -> None:
+def secure_listeners(
+    listeners: list[Listener],
+    config: BrokerConfig,
+    metadata: MetadataStore,
+    tokens: DelegationTokens | None,
+    clock: Clock,
+) -> None:
     """Prepare the security of the listeners whose protocol is not PLAINTEXT, or whose principals a class of the
     user's makes: Kafka asks it for a client that proves nothing, too. Raises ConfigError."""
     secured = [
@@ -111,13 +118,15 @@ def secure_listeners(listeners: list[Listener], config: BrokerConfig, metadata: 
         return
     from kafka_shim.config import ListenerOptions
     from kafka_shim.security.listener_security import ListenerSecurity
+    from kafka_shim.security.sasl.scram import Credentials
 
-    def credential(user: str, mechanism: int) -> Any:
+    def of_user(user: str, mechanism: int) -> Any:
         return metadata.image.scram.get((user, mechanism))
 
+    credentials = Credentials(of_user, None if tokens is None else tokens.credential)
     for listener in secured:
         options = ListenerOptions(config, listener.name)
-        listener.security = ListenerSecurity(listener.security_protocol, options, credential, clock)
+        listener.security = ListenerSecurity(listener.security_protocol, options, credentials, clock)
 
     def check(dynamic: Mapping[str, str]) -> None:
         for listener in secured:

@@ -83,6 +83,7 @@ class Server:
             metadata.start()
             undo.append(metadata.stop)
             self._secure(undo)
+            self._issue_tokens(undo)
             self._limit_clients()
             self._secure_listeners()
             logs.start(metadata.lookup)
@@ -129,6 +130,16 @@ class Server:
             if hasattr(authorizer, "change_acls"):
                 broker.acls = AclControl(broker.metadata, broker.clock, authorizer)
 
+    def _issue_tokens(self, undo: list[Callable[[], None]]) -> None:
+        """Serve delegation tokens, if there is a key for them. A start without one imports nothing for it."""
+        broker = self.broker
+        if broker.config.delegation_token_secret_key:
+            from kafka_shim.security.delegation_tokens import DelegationTokens
+
+            broker.tokens = DelegationTokens(broker.metadata, broker.config, broker.clock)
+            broker.tokens.run_periodically()
+            undo.append(broker.tokens.stop)
+
     def _limit_clients(self) -> None:
         """Take over the stored client quotas. A start without any imports nothing for them."""
         broker = self.broker
@@ -140,7 +151,7 @@ class Server:
     def _secure_listeners(self) -> None:
         """Prepare the security of the listeners. It follows the options stored by AlterConfigs. Raises ConfigError."""
         broker = self.broker
-        secure_listeners(broker.listeners, broker.config, broker.metadata, broker.clock)
+        secure_listeners(broker.listeners, broker.config, broker.metadata, broker.tokens, broker.clock)
         self._registry.reconfigure()
         broker.metadata.on_config_changed.append(self._config_changed)
 
@@ -254,6 +265,8 @@ class Server:
         broker.groups.stop()
         broker.share_state.stop()
         await self._drain()
+        if broker.tokens is not None:
+            broker.tokens.stop()
         broker.metadata.stop()
         if broker.metadata.policies is not None:
             broker.metadata.policies.close()

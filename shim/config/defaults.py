@@ -42,6 +42,10 @@ class BrokerDefaults:
     authorizer_class_name: str = ""
     create_topic_policy_class_name: str | None = None
     alter_config_policy_class_name: str | None = None
+    delegation_token_secret_key: str | None = None
+    delegation_token_max_lifetime_ms: int = 604800000
+    delegation_token_expiry_time_ms: int = 86400000
+    delegation_token_expiry_check_interval_ms: int = 3600000
 
     # --- data directories
     log_dirs: tuple[str, ...] = ("./kafka-shim-data",)

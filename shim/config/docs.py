@@ -59,6 +59,10 @@ DOCS = {
     "alter.config.policy.class.name": "Python class that may forbid changes of options (docs/plugins.md).",
     "create.topic.policy.class.name": "Python class that may forbid new topics (docs/plugins.md).",
     "authorizer.class.name": "Decides who may do what: Kafka's StandardAuthorizer or a Python class; none: all may.",
+    "delegation.token.secret.key": "The key of the HMACs of delegation tokens; without one there are no tokens.",
+    "delegation.token.max.lifetime.ms": "How long a delegation token can be renewed.",
+    "delegation.token.expiry.time.ms": "How long a delegation token is valid without being renewed.",
+    "delegation.token.expiry.check.interval.ms": "How often expired delegation tokens are removed.",
     "unstable.feature.versions.enable": "Allow feature levels of Kafka that are not released yet.",
     # --- data directories
     "log.dir": "The data directory, where log.dirs is not set.",

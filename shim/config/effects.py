@@ -15,7 +15,6 @@ NO_TIERS = "tiered storage is not implemented"
 NO_SHARE = "share groups are not implemented"
 NO_STREAMS = "streams groups are not implemented"
 NO_SECURITY = "it belongs to Kerberos, to clients inside a broker, or to Java's TLS, none of which is here"
-NO_TOKENS = "delegation tokens are not implemented"
 NO_TELEMETRY = "clients' metrics are not implemented"
 NO_REPORTERS = "there are no reporters and no samples of metrics"
 NO_UNSTABLE = "unstable versions of APIs are not implemented"
@@ -174,11 +173,6 @@ BROKER_IDLE: dict[str, tuple[str, ...]] = {
         "group.streams.initial.rebalance.delay.ms",
         "group.streams.max.size",
         "group.streams.num.standby.replicas",
-    ),
-    NO_TOKENS: (
-        "delegation.token.expiry.check.interval.ms",
-        "delegation.token.expiry.time.ms",
-        "delegation.token.max.lifetime.ms",
     ),
     NO_SECURITY: (
         "sasl.client.callback.handler.class",

@@ -59,7 +59,6 @@ JAVA_CLASS = "a Java class cannot be loaded here"
 # Options that promise something that is not built -> why. A value other than the default prevents the start.
 MISSING = {
     "client.quota.callback.class": JAVA_CLASS,
-    "delegation.token.secret.key": "delegation tokens are not implemented",
     "security.providers": JAVA_CLASS,
     "ssl.engine.factory.class": JAVA_CLASS,
 }

@@ -318,6 +318,18 @@ CASES: dict[tuple[int, int], tuple[Callable[[], Any], set[tuple[str, str, str]]]
         ),
         {("ALTER", "TOPIC", TOPIC)},
     ),
+    # Without authentication nothing is asked (what is asked with it: tests/security/test_delegation_tokens.py).
+    (38, 3): (
+        lambda: new(
+            "create_delegation_token_request.CreateDelegationTokenRequest",
+            owner_principal_type="User",
+            owner_principal_name="bob",
+        ),
+        set(),
+    ),
+    (39, 2): (lambda: new("renew_delegation_token_request.RenewDelegationTokenRequest"), set()),
+    (40, 2): (lambda: new("expire_delegation_token_request.ExpireDelegationTokenRequest"), set()),
+    (41, 3): (lambda: new("describe_delegation_token_request.DescribeDelegationTokenRequest", owners=None), set()),
     (42, 2): (lambda: new("delete_groups_request.DeleteGroupsRequest", groups_names=[GROUP]), {DELETE_GROUP}),
     (43, 2): (
         lambda: new("elect_leaders_request.ElectLeadersRequest", topic_partitions=None),
@@ -438,7 +450,7 @@ INSTEAD = {
     (27, 1): {cluster("CLUSTER_ACTION")},
 }
 # Of these no answer names what is hidden, or nothing is asked.
-SILENT = {(3, 8), (16, 5), (60, 1), (60, 2), (66, 2), (17, 1), (18, 3), (36, 2)}
+SILENT = {(3, 8), (16, 5), (60, 1), (60, 2), (66, 2), (17, 1), (18, 3), (36, 2), (38, 3), (39, 2), (40, 2), (41, 3)}
 
 
 class Recorder:

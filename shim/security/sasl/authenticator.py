@@ -52,6 +52,7 @@ class Authenticator:
         "_mechanism",
         "_security",
         "_settings",
+        "by_token",
         "expires_at_ms",
         "is_refused",
         "mechanism_name",
@@ -77,6 +78,7 @@ class Authenticator:
         # Of the session: its principal, when it ends by the monotonic clock, when a handshake last began again.
         self.principal: str | None = None
         self.expires_at_ms: float | None = None
+        self.by_token = False
         self._handshake_at_ms: float | None = None
         # The connection is closed once the answer to the failure is sent.
         self.is_refused = False
@@ -217,6 +219,7 @@ class Authenticator:
             lifetime_ms = max(0, min(left_ms, max_reauth_ms) if max_reauth_ms > 0 else left_ms)
             self.expires_at_ms = self._clock.monotonic_ms() + lifetime_ms
         self.principal = principal
+        self.by_token = mechanism.by_token
         self._mechanism = None
         self.state = State.COMPLETE
         logger.debug("%s authenticated with %s as %s", self._who, self.mechanism_name, printable(principal, MAX_NAME))

@@ -73,6 +73,7 @@ class OAuthBearer:
         self._reason = ""
         self.authorization_id = ""
         self.is_complete = False
+        self.by_token = False
         self.expires_at_ms: int | None = None
 
     async def evaluate(self, token: bytes) -> bytes:

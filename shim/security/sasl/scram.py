@@ -10,6 +10,7 @@ import base64
 import hashlib
 import hmac
 import re
+from dataclasses import dataclass
 
 from kafka_shim.security.sasl.mechanism import SaslAuthenticationError, SaslError, SaslSilentError
 
@@ -28,8 +29,24 @@ if TYPE_CHECKING:
         server_key: bytes
         iterations: int
 
-    # (user, code of the mechanism) -> credential, or None
-    Credentials = Callable[[str, int], Credential | None]
+
+@dataclass(frozen=True, slots=True)
+class TokenCredential:
+    """What a client that authenticates by a delegation token must prove, and what it then is."""
+
+    credential: Credential
+    owner_name: str
+    expires_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Where credentials are found, by (user or token id, code of the mechanism). `of_token` is None if there are no
+    delegation tokens."""
+
+    of_user: Callable[[str, int], Credential | None]
+    of_token: Callable[[str, int], TokenCredential | None] | None = None
+
 
 # name -> (code in requests and records, hash)
 MECHANISMS = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
@@ -71,12 +88,14 @@ class Scram:
         self._random = random
         self.authorization_id = ""
         self.is_complete = False
+        self.by_token = False
         self.expires_at_ms: int | None = None
         # Between the two messages.
         self._credential: Credential | None = None
         self._first_bare = ""
         self._server_first = ""
         self._nonce = ""
+        self._user = ""
         self._is_failed = False
 
     async def evaluate(self, token: bytes) -> bytes:
@@ -94,14 +113,13 @@ class Scram:
             raise SaslError(f"the client's first message is not one of {self._mechanism}")
         user = found["name"].replace("=2C", ",").replace("=3D", "=")
         extensions = dict(part.split("=", 1) for part in found["extensions"].split(",")[1:])
+        owner_name = user
         if extensions.get("tokenauth", "").lower() == "true":
-            raise SaslError("the client uses a delegation token, which is not implemented yet")
-        credential = self._credentials(user, self._code)
-        if credential is None:
-            raise SaslError(
-                f"user {user!r} has no {self._mechanism} credential: add it with kafka-configs --alter --entity-type "
-                "users"
-            )
+            token = self._token(user)
+            credential, owner_name = token.credential, token.owner_name
+            self.by_token, self.expires_at_ms = True, token.expires_at_ms
+        else:
+            credential = self._credential_of(user)
         if found["authzid"] and found["authzid"] != user:
             raise SaslAuthenticationError(
                 "Authentication failed: Client requested an authorization id that is different from username"
@@ -109,12 +127,33 @@ class Scram:
         if credential.iterations < MIN_ITERATIONS:
             raise SaslError(f"the credential of user {user!r} has fewer than {MIN_ITERATIONS} iterations: set it anew")
         self._credential = credential
-        self.authorization_id = user
+        self._user = user
+        self.authorization_id = owner_name
         self._first_bare = found["bare"]
         self._nonce = found["nonce"] + base64.urlsafe_b64encode(self._random.bytes_of(24)).decode()
         salt = base64.b64encode(credential.salt).decode()
         self._server_first = f"r={self._nonce},s={salt},i={credential.iterations}"
         return self._server_first
+
+    def _credential_of(self, user: str) -> Credential:
+        credential = self._credentials.of_user(user, self._code)
+        if credential is None:
+            raise SaslError(
+                f"user {user!r} has no {self._mechanism} credential: add it with kafka-configs --alter --entity-type "
+                "users"
+            )
+        return credential
+
+    def _token(self, token_id: str) -> TokenCredential:
+        of_token = self._credentials.of_token
+        if of_token is None:
+            raise SaslError(
+                "the client uses a delegation token, and there are none: set delegation.token.secret.key to serve them"
+            )
+        token = of_token(token_id, self._code)
+        if token is None:
+            raise SaslError(f"there is no delegation token {token_id!r}, or no longer: create another")
+        return token
 
     def _final(self, message: str) -> str:
         credential = self._credential
@@ -131,7 +170,7 @@ class Scram:
         stored_key = hashlib.new(self._digest, client_key).digest()
         is_right = hmac.compare_digest(stored_key, credential.stored_key)
         if len(proof) != len(signature) or not is_right:
-            raise SaslError(f"user {self.authorization_id!r} has another password for {self._mechanism}")
+            raise SaslError(f"user {self._user!r} has another password for {self._mechanism}")
         self.is_complete = True
         server_signature = hmac.digest(credential.server_key, signed, self._digest)
         return f"v={base64.b64encode(server_signature).decode()}"

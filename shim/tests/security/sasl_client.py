@@ -51,12 +51,12 @@ def log_in_plain(connection: Connection, user: str, password: str) -> Any:
     return send_token(connection, plain_token(user, password))
 
 
-def log_in_scram(connection: Connection, mechanism: str, user: str, password: str) -> Any:
+def log_in_scram(connection: Connection, mechanism: str, user: str, password: str, extensions: str = "") -> Any:
     """Returns the last response; if it is one of success, the server has proved that it has the credential."""
     assert handshake(connection, mechanism).error_code == 0
     digest = MECHANISMS[mechanism][1]
     nonce = base64.b64encode(os.urandom(18)).decode()
-    bare = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={nonce}"
+    bare = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={nonce}{extensions}"
     first = send_token(connection, f"n,,{bare}".encode())
     if first.error_code:
         return first
@@ -76,6 +76,11 @@ def log_in_scram(connection: Connection, mechanism: str, user: str, password: st
         expected = base64.b64encode(hmac.digest(server_key, signed, digest)).decode()
         assert bytes(final.auth_bytes).decode() == f"v={expected}"
     return final
+
+
+def log_in_by_token(connection: Connection, mechanism: str, token_id: str, secret: bytes) -> Any:
+    password = base64.b64encode(secret).decode()
+    return log_in_scram(connection, mechanism, token_id, password, ",tokenauth=true")
 
 
 def unsecured_token(**claims: object) -> str:
