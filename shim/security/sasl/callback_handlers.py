@@ -11,7 +11,7 @@ from inspect import isawaitable
 from kafka_shim.randomness import Randomness
 from kafka_shim.security.plugins import make_plugin
 from kafka_shim.security.sasl.plain import Plain
-from kafka_shim.security.sasl.scram import MECHANISMS, MIN_ITERATIONS, keys_of, salted_password
+from kafka_shim.security.sasl.scram import MECHANISMS, MIN_ITERATIONS, Credentials, keys_of, salted_password
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.config import ListenerOptions
     from kafka_shim.security.sasl.jaas import LoginModule
-    from kafka_shim.security.sasl.scram import Credential, Credentials
+    from kafka_shim.security.sasl.scram import Credential
 
 OPTION = "sasl.server.callback.handler.class"
 KAFKAS_OWN = "org.apache.kafka."
@@ -58,13 +58,13 @@ def make_handler(
 
 
 def credentials_of(handler: Any) -> Credentials:
-    """Return the look-up of SCRAM credentials that asks the handler."""
+    """Return the look-up of SCRAM credentials that asks the handler. As in Kafka it knows no delegation tokens."""
 
     def look_up(user: str, code: int) -> Credential | None:
         found: Credential | None = handler.credential(user)
         return found
 
-    return look_up
+    return Credentials(look_up)
 
 
 class HandledPlain(Plain):
