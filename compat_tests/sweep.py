@@ -47,8 +47,6 @@ FACTS = {
     "ApiVersions": {"api_keys"},
     "DescribeQuorum": {
         *("high_watermark", "log_end_offset", "last_fetch_timestamp", "last_caught_up_timestamp"),
-        # The shim's controller has no listener of its own: docs/differences.md.
-        "nodes",
     },
 }
 WHO: dict[str, Any] = {"transactional_id": TXN, "producer_id": 123_456_789, "producer_epoch": 3}
@@ -72,6 +70,8 @@ def _indexed(name: str = "name", number: str = "partition_index", **fields: Any)
 COMMIT = _indexed(committed_offset=1, committed_metadata="m")
 COMMIT_BY_ID = [COMMIT[0], {**COMMIT[1], "topic_id": BAD_ID}]
 MEMBER = {"group_id": GROUP, "generation_id": 1, "member_id": "stranger"}
+
+VOTER = [{"name": "CONTROLLER", "host": "localhost", "port": 19093}]
 
 # A batch of one record.
 ONE_RECORD = bytes(build([(b"k", b"v", 1, ())]))
@@ -292,7 +292,28 @@ CASES: dict[str, list[dict[str, Any]]] = {
             ]
         }
     ],
-    "DescribeCluster": [{"endpoint_type": 1}, {"endpoint_type": 9}],
+    "DescribeCluster": [{"endpoint_type": kind} for kind in (1, 2, 9)],
+    "UnregisterBroker": [{"broker_id": 77}, {"broker_id": -1}],
+    # A static quorum, of which no voter can be added or removed.
+    "AddRaftVoter": [
+        {"cluster_id": cluster, "voter_id": voter, "voter_directory_id": directory, "listeners": listeners}
+        for cluster, voter, directory, listeners in (
+            ("another", 77, BAD_ID, VOTER),
+            (None, -1, BAD_ID, VOTER),
+            (None, 77, bytes(16), VOTER),
+            (None, 77, BAD_ID, []),
+            (None, 77, BAD_ID, VOTER),
+        )
+    ],
+    "RemoveRaftVoter": [
+        {"cluster_id": cluster, "voter_id": voter, "voter_directory_id": directory}
+        for cluster, voter, directory in (
+            ("another", 77, BAD_ID),
+            (None, -1, BAD_ID),
+            (None, 77, bytes(16)),
+            (None, 77, BAD_ID),
+        )
+    ],
 }
 
 
@@ -330,10 +351,10 @@ def _has(versions: str, version: int) -> bool:
     return int(first) <= version <= int(last or (version if versions.endswith("+") else first))
 
 
-def requests_of(api: str, version: int) -> Iterator[tuple[int, Message]]:
-    """Yields the cases of an API that can be expressed in a version."""
+def requests_of(api: str, version: int, cases: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, Message]]:
+    """Yields those of the cases of an API that can be expressed in a version."""
     known = fields_of(request_class(NAMES[api]), version)
-    for number, case in enumerate(CASES[api]):
+    for number, case in enumerate(cases):
         said = {name: value for name, value in case.items() if name in known}
         # Without the flag, Metadata creates the topic.
         makes_topics = api == "Metadata" and case.keys() - said.keys()
@@ -369,18 +390,23 @@ class Side:
         self.connection.close()
 
 
-def sweep(ours: str, theirs: str) -> Sweep:
+def sweep(
+    ours: str,
+    theirs: str,
+    cases: Mapping[str, list[dict[str, Any]]] = CASES,
+    facts: Mapping[str, set[str]] = FACTS,
+) -> Sweep:
     """Compares the broker at `ours` with the one at `theirs`, over the versions that both advertise."""
     found: list[Disparity] = []
     asked = 0
     one, two = Side(ours), Side(theirs)
     shared = {key: span for key, span in one.ranges().items() if key in two.ranges()}
-    apis = [api for api in CASES if api not in LEFT_OUT and NAMES[api] in shared]
+    apis = [api for api in cases if api not in LEFT_OUT and NAMES[api] in shared]
     for api in apis:
         first, last = shared[NAMES[api]]
         # Produce is advertised from 0 and has messages from 3.
         for version in range(max(first, request_class(NAMES[api]).MIN_VERSION), last + 1):
-            for number, message in requests_of(api, version):
+            for number, message in requests_of(api, version, cases[api]):
                 asked += 1
                 both = [side.ask(message, version) for side in (one, two)]
                 if isinstance(both[0], str) or isinstance(both[1], str):
@@ -388,9 +414,9 @@ def sweep(ours: str, theirs: str) -> Sweep:
                 else:
                     codes = [sorted(error_codes(each)) for each in both]
                     for answer in both:
-                        _blank(answer, FACTS.get(api, set()))
+                        _blank(answer, facts.get(api, set()))
                     lines = differences(both[1], both[0], Pairs())
-                    if api == "Fetch":
+                    if api == "Fetch" and facts is FACTS:
                         lines += _other_sizes(both[1], both[0])
                     if codes[0] != codes[1]:
                         lines = [f"errors {codes[0]} where Kafka has {codes[1]}", *lines]

@@ -38,6 +38,7 @@ class Broker:
         "clock",
         "cluster_id",
         "config",
+        "controller_listeners",
         "described_topics",
         "faults",
         "fetch_sessions",
@@ -76,6 +77,8 @@ class Broker:
         self.node_id = 1
         self.cluster_id = ""
         self.listeners: list[Listener] = []
+        # Those of `controller.listener.names`; the first is the one that members of the quorum use.
+        self.controller_listeners: list[Listener] = []
         # The authorizer (`authorizer.class.name`); None: every operation is allowed.
         self.authorizer: Authorizer | None = None
         # The log of the authorizer's decisions, and the stored ACLs if the authorizer decides by them.

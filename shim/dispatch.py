@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 import re
 
-from kafka_shim.api import TABLE, Api, ThrottleClass
+from kafka_shim.api import Api, ThrottleClass
 from kafka_shim.api.authentication import hold_back_failure
 from kafka_shim.authorization import require_on_cluster
 from kafka_shim.cext.headers import RequestHeaderParser
@@ -29,7 +29,7 @@ from kafka_shim.protocol.api_keys import API_KEYS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Mapping
     from typing import Any
 
     from kafka_shim.broker import Broker
@@ -74,12 +74,13 @@ class Reply:
 
 
 class Dispatcher:
-    """All connections of a broker share one."""
+    """All connections of a broker share one, those of its controller another. `table` has their APIs by key."""
 
-    __slots__ = ("broker",)
+    __slots__ = ("_table", "broker")
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, table: Mapping[int, Api]) -> None:
         self.broker = broker
+        self._table = table
 
     def handle(self, session: Session, frame: memoryview) -> Reply | None:
         """Serve one request. `frame` is what follows its length prefix, and may be reused as soon as this returns.
@@ -95,7 +96,7 @@ class Dispatcher:
             api_key, version, correlation_id, client_id, at = _parse_header(frame)
         except ValueError as error:
             raise DisconnectError(f"cannot read the header of a request: {error}") from error
-        api = TABLE.get(api_key)
+        api = self._table.get(api_key)
         if api is None:
             raise DisconnectError(f"{API_KEYS[api_key][0]} (key {api_key}) is not served")
         is_admitted = authenticator is None or authenticator.admit(api_key)
@@ -231,7 +232,7 @@ class Dispatcher:
 
     def _encode(self, context: Context, response: Any) -> Parts:
         if context.throttle is not None:
-            _charge(context, TABLE[context.api_key], response)
+            _charge(context, self._table[context.api_key], response)
         if self.broker.faults.armed:
             self.broker.faults.reach("response.ready", api_key=context.api_key, client_id=context.client_id)
         return encode_response_frame(context.correlation_id, response, context.api_version)

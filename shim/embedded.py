@@ -179,6 +179,14 @@ class Broker:
         """HOST:PORT of the first listener, for a client's `bootstrap.servers`."""
         return self._word(1).split(",")[0].partition("://")[2]
 
+    @property
+    def bootstrap_controllers(self) -> str:
+        """HOST:PORT of the controller's first listener, for `--bootstrap-controller`; empty without one. It is one of
+        `listen` that `controller_listener_names` names."""
+        names = self._config().controller_listener_names
+        entries = [entry.partition("://") for entry in self._word(1).split(",")]
+        return next((address for name, _, address in entries if name in names), "")
+
     def client_config(self, library: str, user: str | None = None) -> dict[str, Any]:
         """Returns what a client needs to connect: the settings of "confluent-kafka", "kafka-python", "aiokafka", "java"
         or "spark", with the password of `user` (the first of `users` if it is None). Raises ValueError, KeyError."""

@@ -11,7 +11,7 @@ from kafka_shim.session import Listener
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from kafka_shim.clock import Clock
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.server")
 
+# The security protocols that a listener's name may be, besides PLAINTEXT.
+SECURED = frozenset(SECURITY_PROTOCOLS) - {"PLAINTEXT"}
 # Hosts that bind every interface, and that no client can connect to.
 EVERYWHERE = ("", "0.0.0.0", "::")
 
@@ -44,43 +46,56 @@ def parse_endpoints(text: str, option: str) -> list[tuple[str, str, int]]:
     return endpoints
 
 
-def listeners_of(config: BrokerConfig) -> list[Listener]:
-    """Returns the listeners to bind, with the configured ports. Raises ConfigError."""
-    protocols = {}
-    for entry in config.listener_security_protocol_map.split(","):
-        name, _, protocol = entry.strip().partition(":")
-        protocols[name.upper()] = protocol.upper()
-    found = []
+def listeners_of(config: BrokerConfig) -> tuple[list[Listener], list[Listener]]:
+    """Returns the listeners to bind, with the configured ports: those for clients, and the controller's in the order of
+    `controller.listener.names`. Raises ConfigError."""
+    protocols = _protocols(config)
+    found: list[Listener] = []
+    controllers: list[Listener] = []
     for name, host, port in parse_endpoints(config.listeners, "listeners"):
-        if name in config.controller_listener_names:
-            config.warnings.append(f"listener {name}: this broker is its own controller and opens no port for it")
-            continue
         if name not in protocols:
             raise ConfigError(f"listeners: {name} is not in listener.security.protocol.map")
         protocol = protocols[name]
         if protocol not in SECURITY_PROTOCOLS:
             raise ConfigError(f"listener.security.protocol.map: {protocol} of {name} is no security protocol")
-        listener = Listener(name, host, port, protocol)
+        is_controller = name in config.controller_listener_names
+        listener = Listener(name, host, port, protocol, is_controller)
         if host not in EVERYWHERE:
             listener.advertised_host = host
-        found.append(listener)
+        (controllers if is_controller else found).append(listener)
     if not found:
         raise ConfigError("listeners: there is none for clients")
     advertised = [listener.name for listener in found]
     if config.advertised_listeners is not None:
-        by_name = {listener.name: listener for listener in found}
+        by_name = {listener.name: listener for listener in (*found, *controllers)}
         advertised = []
         for name, host, port in parse_endpoints(config.advertised_listeners, "advertised.listeners"):
-            if name in config.controller_listener_names:
-                continue
             if name not in by_name:
+                if name in config.controller_listener_names:
+                    continue
                 raise ConfigError(f"advertised.listeners: there is no listener {name}")
             if host in EVERYWHERE:
                 raise ConfigError("advertised.listeners: clients cannot connect to every address; name one")
-            advertised.append(name)
+            if not by_name[name].is_controller:
+                advertised.append(name)
             by_name[name].advertised_host, by_name[name].advertised_port = host, port
     _check_inter_broker(config, advertised)
-    return found
+    controllers.sort(key=lambda listener: config.controller_listener_names.index(listener.name))
+    return found, controllers
+
+
+def _protocols(config: BrokerConfig) -> dict[str, str]:
+    """Returns the security protocol of each listener name. Without `listener.security.protocol.map`, a controller's
+    listener whose name is no protocol is PLAINTEXT, unless some listener is named after SSL or SASL."""
+    protocols = {}
+    for entry in config.listener_security_protocol_map.split(","):
+        name, _, protocol = entry.strip().partition(":")
+        protocols[name.upper()] = protocol.upper()
+    if "listener.security.protocol.map" not in config.given:
+        names = [name for name, _, _ in parse_endpoints(config.listeners, "listeners")]
+        if not any(name in SECURED for name in (*names, *config.controller_listener_names)):
+            protocols.update(dict.fromkeys(config.controller_listener_names, "PLAINTEXT"))
+    return protocols
 
 
 def _check_inter_broker(config: BrokerConfig, advertised: list[str]) -> None:
@@ -100,7 +115,7 @@ def _check_inter_broker(config: BrokerConfig, advertised: list[str]) -> None:
 
 
 def secure_listeners(
-    listeners: list[Listener],
+    listeners: Sequence[Listener],
     config: BrokerConfig,
     metadata: MetadataStore,
     tokens: DelegationTokens | None,
@@ -145,7 +160,7 @@ def _has_own_principals(config: BrokerConfig, listener: Listener) -> bool:
     return ListenerOptions(config, listener.name).text("principal.builder.class") not in (None, "", DEFAULT_CLASS)
 
 
-def reload_listeners(listeners: list[Listener], config: BrokerConfig) -> None:
+def reload_listeners(listeners: Sequence[Listener], config: BrokerConfig) -> None:
     """Take over changed options. A listener whose new options are bad keeps the old ones; one line says so."""
     for listener in listeners:
         if listener.security is not None:
@@ -157,7 +172,7 @@ def reload_listeners(listeners: list[Listener], config: BrokerConfig) -> None:
                 logger.warning("listener %s keeps its security as it was: %s", listener.name, err)
 
 
-def _warn_of_strange_prefixes(listeners: list[Listener], config: BrokerConfig) -> None:
+def _warn_of_strange_prefixes(listeners: Sequence[Listener], config: BrokerConfig) -> None:
     prefixes = {f"listener.name.{listener.name.lower()}." for listener in listeners}
     prefixes |= {f"listener.name.{name.lower()}." for name in config.controller_listener_names}
     strange = [
@@ -213,6 +228,19 @@ def _bind_everywhere(port: int) -> socket.socket:
     if socket.has_dualstack_ipv6():
         return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
     return socket.create_server(("", port))
+
+
+def endpoints_of(listeners: Sequence[Listener]) -> list[tuple[str, str, int, int]]:
+    """Returns the endpoint of each bound listener as it is registered: name, host, port, security protocol."""
+    return [
+        (
+            one.name,
+            one.advertised_host or one.host,
+            one.advertised_port or one.port,
+            SECURITY_PROTOCOLS[one.security_protocol],
+        )
+        for one in listeners
+    ]
 
 
 def printable(listener: Listener) -> str:

@@ -9,6 +9,7 @@ import logging
 import time
 
 from kafka_shim.acceptor import Acceptor, ConnectionBudget, budget_line
+from kafka_shim.api import TABLE
 from kafka_shim.api.fetch_sessions import FetchSessionCache
 from kafka_shim.broker import Broker
 from kafka_shim.clock import RealClock
@@ -16,10 +17,9 @@ from kafka_shim.connection import Connection
 from kafka_shim.dispatch import Dispatcher
 from kafka_shim.faults import Faults
 from kafka_shim.group.coordinator import GroupCoordinator
-from kafka_shim.listeners import bind, listeners_of, printable, reload_listeners, secure_listeners
+from kafka_shim.listeners import bind, endpoints_of, listeners_of, printable, reload_listeners, secure_listeners
 from kafka_shim.memory_pool import ReceiveMemory
 from kafka_shim.metadata.image import RESOURCE_BROKER
-from kafka_shim.metadata.registration import SECURITY_PROTOCOLS
 from kafka_shim.metadata.store import MetadataStore
 from kafka_shim.metrics import Metrics
 from kafka_shim.network_send import SendMemory
@@ -57,7 +57,7 @@ class Server:
         broker.metrics = Metrics()
         broker.node_id = config.node_id
         broker.fetch_sessions = FetchSessionCache(config.max_incremental_fetch_session_cache_slots, broker.clock.random)
-        self._dispatcher = Dispatcher(broker)
+        self._dispatcher = Dispatcher(broker, TABLE)
         broker.receive_memory = ReceiveMemory(config.queued_max_request_bytes)
         broker.send_memory = SendMemory()
         self._registry = Registry(broker)
@@ -71,7 +71,7 @@ class Server:
         started_ns = time.monotonic_ns()
         broker = self.broker
         config = broker.config
-        broker.listeners = listeners_of(config)
+        broker.listeners, broker.controller_listeners = listeners_of(config)
         raise_limit()
         for warning in config.warnings:
             logger.warning("%s", warning)
@@ -106,7 +106,7 @@ class Server:
         """Build the policies and the authorizer, and warn of what is open by mistake. A start without options imports
         nothing for them."""
         broker = self.broker
-        protocols = {listener.security_protocol for listener in broker.listeners}
+        protocols = {listener.security_protocol for listener in self._listeners}
         acl_count = len(broker.metadata.image.acls)
         if not (broker.config.given or acl_count):
             return
@@ -151,14 +151,14 @@ class Server:
     def _secure_listeners(self) -> None:
         """Prepare the security of the listeners. It follows the options stored by AlterConfigs. Raises ConfigError."""
         broker = self.broker
-        secure_listeners(broker.listeners, broker.config, broker.metadata, broker.tokens, broker.clock)
+        secure_listeners(self._listeners, broker.config, broker.metadata, broker.tokens, broker.clock)
         self._registry.reconfigure()
         broker.metadata.on_config_changed.append(self._config_changed)
 
     def _config_changed(self, resource_type: int, name: str) -> None:
         if resource_type == RESOURCE_BROKER:
             self._registry.reconfigure()
-            reload_listeners(self.broker.listeners, self.broker.config)
+            reload_listeners(self._listeners, self.broker.config)
 
     def _start_coordinators(self, undo: list[Callable[[], None]]) -> None:
         """Start the group coordinator first: the markers of a resumed transaction commit or abort pending offsets."""
@@ -202,22 +202,12 @@ class Server:
         logger.info("%s", budget_line(files, budget))
         sockets = []
         try:
-            for listener in broker.listeners:
+            for listener in self._listeners:
                 sockets.append(bind(listener, config))  # noqa: PERF401 closed one by one below
             # Clients may connect as soon as the sockets listen, but nothing is read from them before the registration
             # is recorded.
-            broker.metadata.register(
-                [
-                    (
-                        one.name,
-                        one.advertised_host or one.host,
-                        one.advertised_port or one.port,
-                        SECURITY_PROTOCOLS[one.security_protocol],
-                    )
-                    for one in broker.listeners
-                ]
-            )
-            for listener, sock in zip(broker.listeners, sockets, strict=True):
+            broker.metadata.register(endpoints_of(broker.listeners), endpoints_of(broker.controller_listeners))
+            for listener, sock in zip(self._listeners, sockets, strict=True):
                 connect = self._factory(listener)
                 self._acceptors.append(Acceptor(listener, sock, connect, budget, self._registry, broker.clock))
             for acceptor in self._acceptors:
@@ -230,9 +220,14 @@ class Server:
     def _factory(self, listener: Listener) -> Callable[[], Connection | TlsTransport]:
         broker = self.broker
         security = listener.security
+        dispatcher = self._dispatcher
+        if listener.is_controller:
+            from kafka_shim.api.controller import CONTROLLER_TABLE
+
+            dispatcher = Dispatcher(broker, CONTROLLER_TABLE)
 
         def connect() -> Connection:
-            return Connection(self._dispatcher, listener, broker.receive_memory, self._registry)
+            return Connection(dispatcher, listener, broker.receive_memory, self._registry)
 
         if security is None or not security.uses_tls:
             return connect
@@ -241,10 +236,14 @@ class Server:
         return lambda: TlsTransport(connect(), security.tls_context())
 
     @property
+    def _listeners(self) -> list[Listener]:
+        return [*self.broker.listeners, *self.broker.controller_listeners]
+
+    @property
     def ready_line(self) -> str:
-        """The line that `serve` prints once connections are accepted."""
+        """The line that `serve` prints once connections are accepted. The controller's listeners come last."""
         broker = self.broker
-        addresses = ",".join(printable(listener) for listener in broker.listeners)
+        addresses = ",".join(printable(listener) for listener in self._listeners)
         directories = ",".join(directory.path for directory in broker.logs.dirs)
         return f"ready {addresses} node={broker.node_id} cluster={broker.cluster_id} data={directories}"
 

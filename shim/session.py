@@ -11,15 +11,27 @@ if TYPE_CHECKING:
 class Listener:
     """One bound listener. `advertised_host` is None if neither `advertised.listeners` nor `listeners` names a host.
     Clients then get the address that they dialled, as the broker's end of the connection shows it. `security` is None
-    on a PLAINTEXT listener."""
+    on a PLAINTEXT listener. `is_controller`: one of `controller.listener.names`, with the controller's APIs."""
 
-    __slots__ = ("advertised_host", "advertised_port", "host", "name", "port", "security", "security_protocol")
+    __slots__ = (
+        "advertised_host",
+        "advertised_port",
+        "host",
+        "is_controller",
+        "name",
+        "port",
+        "security",
+        "security_protocol",
+    )
 
-    def __init__(self, name: str, host: str, port: int, security_protocol: str = "PLAINTEXT") -> None:
+    def __init__(
+        self, name: str, host: str, port: int, security_protocol: str = "PLAINTEXT", is_controller: bool = False
+    ) -> None:
         self.name = name
         self.host = host
         self.port = port
         self.security_protocol = security_protocol
+        self.is_controller = is_controller
         self.advertised_host: str | None = None
         # 0: the bound port.
         self.advertised_port = 0

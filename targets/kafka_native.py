@@ -46,6 +46,11 @@ class KafkaNative(ProcessTarget):
             **self.settings,
         }
 
+    @property
+    def controller(self) -> str:
+        """The address of the controller's listener."""
+        return f"127.0.0.1:{self.controller_port}"
+
     def prepare_for_measuring(self) -> None:
         self.jvm_options = AS_SHIPPED
 

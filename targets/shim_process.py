@@ -28,6 +28,8 @@ class ShimProcess(ProcessTarget):
         super().__init__(settings, data_dir)
         self.environment: dict[str, str] = {}
         self.python = sys.executable
+        # The address of the controller, if the last one of its listeners is the controller's.
+        self.controller = ""
 
     def command(self) -> list[str]:
         """Returns the command line. A restart uses the same address again."""
@@ -54,5 +56,6 @@ class ShimProcess(ProcessTarget):
             tail = self.tail()
             self._reap()
             raise TargetError(f"the shim did not get ready; it printed {line!r}:\n{tail}")
-        self.bootstrap = found["listeners"].split(",")[0].partition("://")[2]
+        addresses = [entry.partition("://")[2] for entry in found["listeners"].split(",")]
+        self.bootstrap, self.controller = addresses[0], addresses[-1]
         return self

@@ -108,12 +108,15 @@ ROWS: tuple[tuple[int, str, int, int, int, ThrottleClass, tuple[AclOperation, ..
     (57, "update_features", 0, 2, 0, T.REQUEST, (Op.ALTER,), LATER),
     (60, "describe_cluster", 0, 2, 0, T.REQUEST, (), LATER),
     (61, "describe_producers", 0, 0, 0, T.REQUEST, (), LATER),
+    (64, "unregister_broker", 0, 0, 0, T.REQUEST, (Op.ALTER,), LATER),
     (65, "describe_transactions", 0, 0, 0, T.REQUEST, (), LATER),
     (66, "list_transactions", 0, 2, 0, T.REQUEST, (), LATER),
     (68, "consumer_group_heartbeat", 0, 1, 0, T.REQUEST, (), LATER),
     (69, "consumer_group_describe", 0, 1, 0, T.REQUEST, (), LATER),
     (74, "list_config_resources", 0, 1, 0, T.REQUEST, (Op.DESCRIBE_CONFIGS,), LATER),
     (75, "describe_topic_partitions", 0, 0, 0, T.REQUEST, (), LATER),
+    (80, "add_raft_voter", 0, 1, 0, T.REQUEST, (Op.ALTER,), LATER),
+    (81, "remove_raft_voter", 0, 0, 0, T.REQUEST, (Op.ALTER,), LATER),
 )
 
 
@@ -129,6 +132,7 @@ class Api:
         "is_abandonable",
         "key",
         "last",
+        "module_name",
         "name",
         "request",
         "response",
@@ -149,9 +153,11 @@ class Api:
         throttle: ThrottleClass,
         cluster_operations: tuple[AclOperation, ...],
         before_authentication: bool,
+        package: str = __name__,
     ) -> None:
         self.key = key
         self.name = name
+        self.module_name = f"{package}.k{key:02d}_{name}"
         self.advertised_min = advertised_min
         self.last = last
         self.first = first
@@ -161,10 +167,6 @@ class Api:
         # Set by `load`, which also sets the request class.
         self.handle = _not_loaded
         self.is_abandonable = False
-
-    @property
-    def module_name(self) -> str:
-        return f"kafka_shim.api.k{self.key:02d}_{self.name}"
 
     def load(self) -> None:
         """Import the handler and set `handle`, `request`, `response` and `is_abandonable`."""

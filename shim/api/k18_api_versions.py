@@ -1,14 +1,16 @@
 """ApiVersions (key 18), versions 0-4.
 
-Returns the version ranges of the list in `shim/api/__init__.py`, and the features: those that this broker supports, and
-those that the metadata log has finalised, with the log's end as their epoch (B22, B26). The response to an unknown
-version has version 0, UNSUPPORTED_VERSION and the row of ApiVersions itself, so that any client can retry with a known
-version (KIP-511). v1 throttle time. v3 is flexible and carries the client's name and version; a name that is not in
-Kafka's format is INVALID_REQUEST. Below v4 a feature whose lowest level is 0 is left out of the supported ones, because
-older clients cannot read it (KAFKA-17492).
+Returns the version ranges of the list in `shim/api/__init__.py`, or `shim/api/controller/__init__.py`, and the
+features: those that this broker supports, and those that the metadata log has finalised, with the log's end as their
+epoch (B22, B26). The response to an unknown version has version 0, UNSUPPORTED_VERSION and the row of ApiVersions
+itself, so that any client can retry with a known version (KIP-511). v1 throttle time. v3 is flexible and carries the
+client's name and version; a name that is not in Kafka's format is INVALID_REQUEST. Below v4 a feature whose lowest
+level is 0 is left out of the supported ones, because older clients cannot read it (KAFKA-17492).
 """
 
 from __future__ import annotations
+
+from functools import cache
 
 from kafka_shim.api import APIS, TABLE
 from kafka_shim.errors import ErrorCode
@@ -23,12 +25,27 @@ from kafka_shim.protocol.messages.api_versions_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kafka_shim.api import Api
     from kafka_shim.context import Context
 
 KEY, MIN, MAX = 18, 0, 4
 REQUEST, RESPONSE = ApiVersionsRequest, ApiVersionsResponse
 
-_RANGES = [ApiVersion(api_key=api.key, min_version=api.advertised_min, max_version=api.last) for api in APIS]
+
+def _ranges(apis: Iterable[Api]) -> list[ApiVersion]:
+    return [ApiVersion(api_key=api.key, min_version=api.advertised_min, max_version=api.last) for api in apis]
+
+
+_RANGES = _ranges(APIS)
+
+
+@cache
+def _controller_ranges() -> list[ApiVersion]:
+    from kafka_shim.api.controller import CONTROLLER_APIS
+
+    return _ranges(CONTROLLER_APIS)
 
 
 def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
@@ -47,7 +64,7 @@ def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse
     if metadata.kraft_version > 0:
         finalised[KRAFT_VERSION] = metadata.kraft_version
     return ApiVersionsResponse(
-        api_keys=_RANGES,
+        api_keys=_controller_ranges() if context.listener.is_controller else _RANGES,
         supported_features=[
             SupportedFeatureKey(name=feature, min_version=lowest, max_version=highest)
             for feature, (lowest, highest) in metadata.supported.items()

@@ -68,9 +68,17 @@ def handle(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumRe
     )
     response.topics = [TopicData(topic_name=CLUSTER_METADATA_TOPIC, partitions=[partition])]
     if context.api_version >= FIRST_WITH_NODES:
-        # The listeners of controllers. Here one socket serves brokers and controllers.
-        host, port = context.session.advertised()
-        listener = Listener(name=context.listener.name, host=host, port=port)
+        listener = Listener()
+        listener.name, listener.host, listener.port = _address(context)
         response.nodes = [Node(node_id=context.node_id, listeners=[listener])]
         voter.replica_directory_id = metadata.voter_directory_id
     return response
+
+
+def _address(context: Context) -> tuple[str, str, int]:
+    """Returns the controller's listener: its name, host and port. Without one, the listener that the client dialled."""
+    listeners = context.broker.controller_listeners
+    if not listeners or context.listener is listeners[0]:
+        return (context.listener.name, *context.session.advertised())
+    first = listeners[0]
+    return first.name, first.advertised_host or context.session.local_host, first.advertised_port or first.port

@@ -6,7 +6,13 @@ from __future__ import annotations
 
 from kafka_shim.authorization import authorized_operations, may_on_cluster, require, require_on_cluster
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.metadata.image import RESOURCE_GROUP, RESOURCE_TOPIC
+from kafka_shim.metadata.image import (
+    RESOURCE_BROKER,
+    RESOURCE_BROKER_LOGGER,
+    RESOURCE_CLIENT_METRICS,
+    RESOURCE_GROUP,
+    RESOURCE_TOPIC,
+)
 from kafka_shim.protocol.message import ZERO_UUID
 from kafka_shim.security.acl import CLUSTER_NAME, AclOperation, ResourceType
 
@@ -17,6 +23,9 @@ if TYPE_CHECKING:
     from kafka_shim.metadata.image import Partition, Topic
     from kafka_shim.storage.log import PartitionLog
 
+RESOURCE_KINDS = frozenset(
+    {RESOURCE_TOPIC, RESOURCE_BROKER, RESOURCE_BROKER_LOGGER, RESOURCE_CLIENT_METRICS, RESOURCE_GROUP}
+)
 NO_OPERATIONS = -2147483648
 
 
@@ -56,7 +65,14 @@ def cluster_operations(context: Context) -> int:
 
 
 def require_alter_configs(context: Context, kind: int, name: str) -> None:
-    """Raises ..._AUTHORIZATION_FAILED if the client may not alter the options of this resource."""
+    """Raises ..._AUTHORIZATION_FAILED if the client may not alter the options of this resource. On the controller's
+    listener an unknown kind of resource is UNSUPPORTED_VERSION, and levels of loggers need CLUSTER_ACTION."""
+    if context.listener.is_controller:
+        if kind not in RESOURCE_KINDS:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {kind}.")
+        if kind == RESOURCE_BROKER_LOGGER:
+            require_on_cluster(context, AclOperation.CLUSTER_ACTION)
+            return
     if kind == RESOURCE_TOPIC:
         require(context, AclOperation.ALTER_CONFIGS, ResourceType.TOPIC, name)
     elif kind == RESOURCE_GROUP:

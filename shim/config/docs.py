@@ -10,7 +10,7 @@ DOCS = {
     "listeners": "Addresses to bind, NAME://HOST:PORT each; no host binds all interfaces, port 0 takes a free one.",
     "advertised.listeners": "Addresses that clients are told; unset, the host in listeners, else the one dialled.",
     "listener.security.protocol.map": "The protocol of each listener: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.",
-    "controller.listener.names": "Listeners that no client uses. This broker is its own controller and opens none.",
+    "controller.listener.names": "Those of listeners with the controller's APIs, for --bootstrap-controller.",
     "socket.request.max.bytes": "The longest request that is read; a longer one closes its connection.",
     "socket.send.buffer.bytes": "SO_SNDBUF of client sockets; applied when it is set.",
     "socket.receive.buffer.bytes": "SO_RCVBUF of client sockets; applied when it is set.",

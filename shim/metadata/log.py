@@ -73,6 +73,20 @@ class MetadataLog:
         return self._log.path
 
     @property
+    def partition_log(self) -> PartitionLog:
+        """The log itself. Only to be read."""
+        return self._log
+
+    def newest_snapshot(self) -> tuple[int, int] | None:
+        """Return (end offset, epoch) of the newest snapshot, or None."""
+        found = max(_snapshots(self.directory), default=None)
+        return None if found is None else found[:2]
+
+    def snapshot_path(self, end_offset: int, epoch: int) -> Path:
+        """Return where the file of this snapshot is, if there is one."""
+        return self.directory / f"{end_offset:020d}-{epoch:010d}{SNAPSHOT_SUFFIX}"
+
+    @property
     def next_offset(self) -> int:
         return self._log.log_end_offset
 
@@ -231,8 +245,7 @@ class MetadataLog:
 
     def write_snapshot(self, end_offset: int, epoch: int, content: bytes) -> None:
         """Write and fsync a snapshot file atomically. May be called from any thread. Raises OSError."""
-        path = f"{self.directory}/{end_offset:020d}-{epoch:010d}{SNAPSHOT_SUFFIX}"
-        replace_file(path, content, sync=True)
+        replace_file(os.fspath(self.snapshot_path(end_offset, epoch)), content, sync=True)
 
     def prune(self, retention_bytes: int, retention_ms: int, now_ms: int) -> None:
         """Delete old snapshots and the segments that a newer snapshot covers, oldest first. Continues while log and

@@ -37,6 +37,7 @@ def registration_records(
     image: Image,
     node_id: int,
     endpoints: Sequence[tuple[str, str, int, int]],
+    controller_endpoints: Sequence[tuple[str, str, int, int]],
     directory_ids: Sequence[bytes],
     rack: str | None,
     next_offset: int,
@@ -57,7 +58,7 @@ def registration_records(
                 incarnation_id=random.bytes_of(16),
                 end_points=[
                     ControllerEndpoint(name=name, host=host, port=port, security_protocol=protocol)
-                    for name, host, port, protocol in endpoints
+                    for name, host, port, protocol in controller_endpoints
                 ],
                 features=[
                     ControllerFeature(name=name, min_supported_version=lowest, max_supported_version=highest)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from kafka_shim.faults import Faults
     from kafka_shim.metadata.policies import Policies
     from kafka_shim.outcome import Flush
+    from kafka_shim.storage.log import PartitionLog
     from kafka_shim.storage.logs import Logs
 
 logger = logging.getLogger(__name__)
@@ -134,14 +135,19 @@ class MetadataStore:
         """Create the logs of partitions that have none (see `PartitionLogs.create_missing`). Raises StorageError."""
         self._partition_logs.create_missing()
 
-    def register(self, endpoints: Sequence[tuple[str, str, int, int]]) -> None:
-        """Register this node with its endpoints (listener, host, port, security protocol). Call it after they are
-        bound."""
-        self._endpoints = endpoints
+    def register(
+        self,
+        endpoints: Sequence[tuple[str, str, int, int]],
+        controller_endpoints: Sequence[tuple[str, str, int, int]] = (),
+    ) -> None:
+        """Register this node with its endpoints as broker and as controller (listener, host, port, security protocol).
+        Call it after they are bound. Without a listener of the controller, its endpoints are the broker's."""
+        self._endpoints = controller_endpoints or endpoints
         records, self.broker_epoch = registration_records(
             self.image,
             self.node_id,
             endpoints,
+            self._endpoints,
             self._partition_logs.registered_ids(),
             self.config.broker_rack,
             self._log.next_offset,
@@ -165,6 +171,21 @@ class MetadataStore:
     def _depart(self) -> None:
         if self.broker_epoch >= 0:
             self.commit(departure_records(self.node_id, self.broker_epoch))
+
+    # --- the log, for observers of the quorum
+
+    @property
+    def partition_log(self) -> PartitionLog:
+        """The log of `__cluster_metadata-0`. Only to be read."""
+        return self._log.partition_log
+
+    def newest_snapshot(self) -> tuple[int, int] | None:
+        """Return (end offset, epoch) of the newest snapshot, or None."""
+        return self._log.newest_snapshot()
+
+    def snapshot_path(self, end_offset: int, epoch: int) -> Path:
+        """Return where the file of this snapshot is, if there is one."""
+        return self._log.snapshot_path(end_offset, epoch)
 
     # --- commit
 
@@ -198,7 +219,7 @@ class MetadataStore:
         lowest, highest = self.supported[KRAFT_VERSION]
         voter = Voter(
             voter_id=self.node_id,
-            voter_directory_id=urlsafe_b64decode(self._logs.metadata_dir.directory_id + "=="),
+            voter_directory_id=self.directory_id,
             endpoints=[Endpoint(name=name, host=host, port=port) for name, host, port, _ in self._endpoints],
             kraft_version_feature=KRaftVersionFeature(min_supported_version=lowest, max_supported_version=highest),
         )
@@ -238,6 +259,16 @@ class MetadataStore:
         """The kraft.version. 0: a static quorum (`controller.quorum.voters`); 1: a dynamic quorum, stored in the log
         (KIP-853)."""
         return self._log.kraft_version
+
+    @property
+    def directory_id(self) -> bytes:
+        """The id of the directory with the metadata log."""
+        return urlsafe_b64decode(self._logs.metadata_dir.directory_id + "==")
+
+    def has_endpoints(self, listeners: Sequence[Any]) -> bool:
+        """Return whether these are the registered endpoints of this controller."""
+        own = {(name, host, port) for name, host, port, _ in self._endpoints}
+        return own == {(one.name.upper(), one.host, one.port) for one in listeners}
 
     @property
     def voter_directory_id(self) -> bytes:

@@ -402,6 +402,9 @@ CASES: dict[tuple[int, int], tuple[Callable[[], Any], set[tuple[str, str, str]]]
         ),
         {READ_TOPIC},
     ),
+    (64, 0): (lambda: new("unregister_broker_request.UnregisterBrokerRequest", broker_id=77), {cluster("ALTER")}),
+    (80, 1): (lambda: new("add_raft_voter_request.AddRaftVoterRequest", voter_id=77), {cluster("ALTER")}),
+    (81, 0): (lambda: new("remove_raft_voter_request.RemoveRaftVoterRequest", voter_id=77), {cluster("ALTER")}),
     (65, 0): (
         lambda: new("describe_transactions_request.DescribeTransactionsRequest", transactional_ids=[ID]),
         {DESCRIBE_ID, DESCRIBE_TOPIC},

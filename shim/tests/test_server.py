@@ -119,8 +119,9 @@ def test_a_properties_file_of_kafka_starts_the_broker(tmp_path: Path):
     with served("--config", str(path), "-o", "num.partitions=5") as (ready, child):
         assert ready["node"] == "7"
         assert ready["data"] == f"{tmp_path}/a,{tmp_path}/b"
-        assert "CONTROLLER" not in ready["listeners"]
-        with Connection(ready["listeners"].removeprefix("PLAINTEXT://")) as client:
+        client_listener, controller_listener = ready["listeners"].split(",")
+        assert controller_listener.startswith("CONTROLLER://")
+        with Connection(client_listener.removeprefix("PLAINTEXT://")) as client:
             metadata(client, "t")  # makes it
             response = metadata(client, "t")
         assert len(response.topics[0].partitions) == 5

@@ -138,13 +138,6 @@ def test_broker_loggers(each) -> None:
     assert {"root", "kafka.server.KafkaApis"} <= ours & theirs
 
 
-def test_the_controllers_listener(each) -> None:
-    wanted = [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
-    request = ask.make("DescribeQuorum", topics=wanted)
-    names = each(lambda one: [node.listeners[0].name for node in one.request(request, 2).nodes])
-    assert names == [["PLAINTEXT"], ["CONTROLLER"]]
-
-
 def test_files_of_an_idle_partition(each, brokers: tuple[Target, Target]) -> None:
     def create(connection: Connection) -> None:
         ask.create_topic(connection, "idle")

@@ -25,7 +25,7 @@ def bound(**options: str) -> socket.socket:
     """The first listening socket of a broker with these options."""
     given = {name.replace("_", "."): value for name, value in options.items()}
     config = BrokerConfig.parse({"listeners": "PLAINTEXT://127.0.0.1:0", **given})
-    return bind(listeners_of(config)[0], config)
+    return bind(listeners_of(config)[0][0], config)
 
 
 @pytest.mark.option("socket.send.buffer.bytes", "socket.receive.buffer.bytes")
@@ -46,7 +46,7 @@ def test_as_many_connections_wait_as_may() -> None:
 
 
 @pytest.mark.option("listeners", "listener.security.protocol.map", "controller.listener.names")
-def test_listeners_are_opened_by_name_and_the_controllers_are_not() -> None:
+def test_listeners_are_opened_by_name_the_controllers_apart() -> None:
     config = BrokerConfig.parse(
         {
             "listeners": "INSIDE://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
@@ -54,7 +54,9 @@ def test_listeners_are_opened_by_name_and_the_controllers_are_not() -> None:
             "controller.listener.names": "CONTROLLER",
         }
     )
-    assert [one.name for one in listeners_of(config)] == ["INSIDE"]
+    brokers, controllers = listeners_of(config)
+    assert [one.name for one in brokers] == ["INSIDE"]
+    assert [one.name for one in controllers] == ["CONTROLLER"]
 
 
 @pytest.mark.option("advertised.listeners")

@@ -12,6 +12,7 @@ from kafka_shim.randomness import Randomness
 
 TOPIC_ID = b"t" * 16
 ENDPOINTS = [("PLAINTEXT", "localhost", 9092, 0)]
+CONTROLLER_ENDPOINTS = [("CONTROLLER", "localhost", 9093, 0)]
 
 
 def replayer_at(level=30, replicas=((1,), (1,))):
@@ -25,7 +26,7 @@ def replayer_at(level=30, replicas=((1,), (1,))):
 
 def register(replayer, level=30, offset=10):
     records, epoch = registration_records(
-        replayer.image, 1, ENDPOINTS, [b"d" * 16], "rack", offset, Randomness(1), SUPPORTED
+        replayer.image, 1, ENDPOINTS, CONTROLLER_ENDPOINTS, [b"d" * 16], "rack", offset, Randomness(1), SUPPORTED
     )
     for record in records:
         replayer.apply(record)
@@ -38,7 +39,8 @@ def test_the_epoch_is_the_offset_of_the_brokers_record():
     assert isinstance(records[epoch - 10], RegisterBrokerRecord)
     broker = replayer.image.brokers[1]
     assert (broker.broker_epoch, broker.fenced, broker.rack) == (epoch, False, "rack")
-    assert replayer.image.controllers[1].end_points[0].port == 9092
+    assert broker.end_points[0].port == 9092
+    assert replayer.image.controllers[1].end_points[0].port == 9093
 
 
 def test_older_levels_have_no_controller_registration_and_no_directories():
