@@ -1,0 +1,188 @@
+"""Cases of a share partition that the model meets too rarely: gaps, full windows, fencing, sizes of pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.share.record_state import TERMINAL, TRANSITIONS, RecordState
+from kafka_shim.share.share_partition import PartitionState
+from kafka_shim.tests.share.share_node import GROUP, ShareNode
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[ShareNode]:
+    node = ShareNode(tmp_path, share_coordinator_state_topic_num_partitions=1)
+    yield node
+    node.faults.disarm()
+    node.stop()
+
+
+def test_no_event_follows_a_terminal_state():
+    for event, row in TRANSITIONS.items():
+        assert not TERMINAL & set(row), event
+
+
+def test_what_was_acquired_before_a_stored_state_comes_back_after_a_crash(node: ShareNode):
+    for _ in range(3):
+        node.produce(2)
+    assert node.acquire("a", 2) == [(0, 1, 1)]
+    assert node.acquire("b", 4, 2) == [(2, 3, 1), (4, 5, 1)]
+    assert node.acknowledge("b", (2, 3, [1])) is ErrorCode.NONE
+    node.crash()
+    assert node.acquire("a") == [(0, 1, 1), (4, 5, 1)]
+    assert node.acknowledge("a", (0, 1, [1])) is ErrorCode.NONE
+    assert node.share.start_offset == 4
+
+
+def test_a_released_record_keeps_its_delivery_count_over_a_crash(node: ShareNode):
+    node.produce(3)
+    node.acquire("a")
+    node.acknowledge("a", (0, 0, [2]))
+    node.crash()
+    assert node.acquire("a") == [(0, 0, 2), (1, 2, 1)]
+
+
+def test_a_full_window_gives_what_is_available_in_it_alone(node: ShareNode):
+    node.set_group_option(GROUP, "share.partition.max.record.locks", "100")
+    for _ in range(30):
+        node.produce(5)
+    assert node.acquire("a", 95)[-1] == (0, 94, 1)
+    assert node.acquire("a", 50) == [(95, 99, 1)]
+    assert node.acquire("b") == []
+    assert node.acknowledge("a", (10, 11, [2])) is ErrorCode.NONE
+    assert node.acquire("b") == [(10, 11, 2)]
+    assert node.acknowledge("a", (0, 9, [1])) is ErrorCode.NONE
+    assert node.acquire("b") == [(100, 109, 1)]
+
+
+def test_nothing_is_acknowledged_that_cannot_be_stored(node: ShareNode):
+    node.produce(2)
+    node.acquire("a")
+
+    def refuse(**facts: object) -> None:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no")
+
+    node.faults.arm("share.before_append", refuse)
+    assert node.acknowledge("a", (0, 1, [1])) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    node.faults.disarm()
+    assert node.share.delivery_complete_count == 0
+    assert node.acknowledge("a", (0, 1, [1])) is ErrorCode.NONE
+    assert node.share.start_offset == 2
+
+
+def test_an_older_state_epoch_is_fenced_and_read_anew(node: ShareNode):
+    node.produce(4)
+    node.acquire("a")
+    fenced = node.share
+    node.state.initialize_state(GROUP, node.topic_id, 0, 5, 2)  # the group's offsets were altered
+    assert node.acknowledge("a", (0, 3, [1])) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert fenced.state is PartitionState.FENCED
+    assert node.acknowledge("a", (0, 3, [1])) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert node.acquire("a") == [(2, 3, 1)]
+
+
+def test_each_part_of_a_request_counts_once(node: ShareNode):
+    node.produce(4)
+    node.acquire("a")
+    assert node.acknowledge("a", (0, 1, [1]), (1, 2, [2])) is ErrorCode.INVALID_RECORD_STATE
+    assert node.share.batches[0].state_at(0).state is RecordState.ACQUIRED
+    assert node.acknowledge("a", (0, 1, [1]), (2, 3, [1])) is ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("acks", "code"),
+    [
+        ((0, 5, [1]), ErrorCode.INVALID_REQUEST),
+        ((9, 9, [1]), ErrorCode.INVALID_REQUEST),
+        ((1, 2, [1]), ErrorCode.NONE),
+    ],
+)
+def test_offsets_that_were_never_acquired(node: ShareNode, acks: tuple[int, int, list[int]], code: ErrorCode):
+    node.produce(4)
+    node.acquire("a")
+    assert node.acknowledge("a", acks) is code
+
+
+def test_records_that_another_has(node: ShareNode):
+    node.produce(4)
+    node.acquire("a", 2, strict=True)
+    node.acquire("b", 2, strict=True)
+    assert node.acknowledge("a", (0, 3, [1])) is ErrorCode.INVALID_RECORD_STATE
+    assert node.acknowledge("b", (2, 3, [1])) is ErrorCode.NONE
+    assert node.acknowledge("b", (2, 3, [1])) is ErrorCode.INVALID_RECORD_STATE
+
+
+def test_records_that_were_never_stored_cannot_be_acknowledged(node: ShareNode):
+    node.produce(1)
+    assert node.share.batches == []
+    assert node.acknowledge("a", (0, 0, [1])) is ErrorCode.INVALID_RECORD_STATE
+
+
+def test_a_renewal_may_be_forbidden(node: ShareNode):
+    node.set_group_option(GROUP, "share.renew.acknowledge.enable", "false")
+    node.produce(1)
+    node.acquire("a")
+    assert node.acknowledge("a", (0, 0, [4])) is ErrorCode.INVALID_RECORD_STATE
+
+
+def test_the_end_of_a_lock_counts_though_it_cannot_be_stored(node: ShareNode):
+    node.produce(2)
+    node.acquire("a")
+
+    def refuse(**facts: object) -> None:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no")
+
+    node.faults.arm("share.before_append", refuse)
+    node.clock.advance(30_000)
+    node.faults.disarm()
+    assert node.acquire("b") == [(0, 1, 2)]
+
+
+def test_the_lock_lasts_as_long_as_the_group_says(node: ShareNode):
+    node.set_group_option(GROUP, "share.record.lock.duration.ms", "20000")
+    node.produce(1)
+    node.acquire("a")
+    node.clock.advance(19_999)
+    assert node.acquire("b") == []
+    node.clock.advance(1)
+    assert node.acquire("b") == [(0, 0, 2)]
+
+
+@pytest.mark.parametrize(
+    ("reset", "offset"), [("earliest", 0), ("latest", 4), ("by_duration:PT10M", 2), ("by_duration:PT0S", -1)]
+)
+def test_where_a_group_begins(node: ShareNode, reset: str, offset: int):
+    node.state.initialize_state(GROUP, node.topic_id, 0, 9, -1)
+    node.set_group_option(GROUP, "share.auto.offset.reset", reset)
+    node.produce(2)
+    node.clock.advance(3_600_000)
+    node.produce(2)
+    node.clock.advance(60_000)
+    if offset < 0:
+        with pytest.raises(KafkaError) as caught:
+            _ = node.share
+        assert caught.value.code is ErrorCode.OFFSET_NOT_AVAILABLE
+    else:
+        assert node.share.start_offset == offset
+
+
+def test_compacted_records_are_skipped(node: ShareNode):
+    for _ in range(3):
+        node.produce(2)
+    node.acquire("a")
+    node.acknowledge("a", (0, 5, [2]))
+    share = node.share
+    # The log lost the batches before offset 4 to compaction: the next read begins there.
+    from kafka_shim.cext.segment import Walk
+    from kafka_shim.share.share_partition_acquire import AcquireLimits, acquire
+
+    segment = share.log.active
+    batches = [one for one in Walk(segment.fd, 0, segment.size_bytes) if one.base_offset >= 4]
+    got = acquire(share, "b", batches, 0, AcquireLimits(10, 10, False))
+    assert [(one.first_offset, one.last_offset, one.delivery_count) for one in got] == [(4, 5, 2)]
+    assert share.batches[0].state_at(0).state is RecordState.ARCHIVED
+    assert share.delivery_complete_count == 4
