@@ -100,7 +100,7 @@ class Dispatcher:
         if api is None:
             raise DisconnectError(f"{API_KEYS[api_key][0]} (key {api_key}) is not served")
         is_admitted = authenticator is None or authenticator.admit(api_key)
-        if not api.first <= version <= api.last:
+        if not api.first <= version <= api.last and not self._serves_unstable(api, version):
             if api_key == API_VERSIONS:
                 return Reply(_unsupported_api_versions(correlation_id))
             raise DisconnectError(f"{api.name} version {version} is not served")
@@ -160,6 +160,9 @@ class Dispatcher:
         except BaseException:
             self.run(response.follow_up)
             raise
+
+    def _serves_unstable(self, api: Api, version: int) -> bool:
+        return self.broker.config.unstable_api_versions_enable and api.last < version <= api.last_unstable
 
     async def _raw_token(self, authenticator: Authenticator, token: bytes) -> Parts | None:
         """A token after SaslHandshake version 0. A failure has no answer."""

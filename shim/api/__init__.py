@@ -75,7 +75,7 @@ ROWS: tuple[tuple[int, str, int, int, int, ThrottleClass, tuple[AclOperation, ..
     (19, "create_topics", 2, 7, 2, T.CONTROLLER_MUTATION, (), LATER),
     (20, "delete_topics", 1, 6, 1, T.CONTROLLER_MUTATION, (), LATER),
     (21, "delete_records", 0, 2, 0, T.REQUEST, (), LATER),
-    (22, "init_producer_id", 0, 5, 0, T.REQUEST, (), LATER),  # version 6 is unstable in 4.3.1 (B25)
+    (22, "init_producer_id", 0, 5, 0, T.REQUEST, (), LATER),  # see UNSTABLE (B25)
     (23, "offset_for_leader_epoch", 2, 4, 2, T.REQUEST, (), LATER),
     (24, "add_partitions_to_txn", 0, 5, 0, T.REQUEST, (), LATER),
     (25, "add_offsets_to_txn", 0, 4, 0, T.REQUEST, (), LATER),
@@ -118,6 +118,8 @@ ROWS: tuple[tuple[int, str, int, int, int, ThrottleClass, tuple[AclOperation, ..
     (80, "add_raft_voter", 0, 1, 0, T.REQUEST, (Op.ALTER,), LATER),
     (81, "remove_raft_voter", 0, 0, 0, T.REQUEST, (Op.ALTER,), LATER),
 )
+# Key -> the last version that Kafka 4.3.1 does not release yet: with `unstable.api.versions.enable`.
+UNSTABLE = {22: 6}
 
 
 class Api:
@@ -133,6 +135,7 @@ class Api:
         "key",
         "last",
         "module_name",
+        "last_unstable",
         "name",
         "request",
         "response",
@@ -160,6 +163,7 @@ class Api:
         self.module_name = f"{package}.k{key:02d}_{name}"
         self.advertised_min = advertised_min
         self.last = last
+        self.last_unstable = UNSTABLE.get(key, last)
         self.first = first
         self.throttle = throttle
         self.cluster_operations = cluster_operations

@@ -1,11 +1,12 @@
-"""InitProducerId (key 22), versions 0-5.
+"""InitProducerId (key 22), versions 0-5, and 6 with `unstable.api.versions.enable`.
 
 Without a transactional id: returns a new producer id at epoch 0, whatever else the request contains. With one: returns
 the same producer id at the next epoch, which fences the previous producer. If that producer has an open transaction, it
 is aborted first and the client gets CONCURRENT_TRANSACTIONS and retries (A1, B2-B5). v2 is flexible. v3 adds the
 producer id and epoch that the client holds (KIP-360). v4 returns PRODUCER_FENCED where older versions return
-INVALID_PRODUCER_EPOCH. v5 is for clients that know TRANSACTION_ABORTABLE. v6 (two-phase commit, KIP-939) is unstable in
-Kafka 4.3.1 and not served.
+INVALID_PRODUCER_EPOCH. v5 is for clients that know TRANSACTION_ABORTABLE. v6 (KIP-939) asks
+for a two-phase commit, which no broker is configured for here (TRANSACTIONAL_ID_AUTHORIZATION_FAILED), or to keep a
+prepared transaction, which Kafka 4.3.1 does not do either (UNSUPPORTED_VERSION).
 
 A request with the tagged field `RESOLVE_TAG` first ends a transaction that is stuck because another coordinator's
 marker came first (D18; ADR 0012).
@@ -35,12 +36,13 @@ RESOLVE_TAG = 20022
 def handle(
     context: Context, request: InitProducerIdRequest
 ) -> InitProducerIdResponse | Outcome[InitProducerIdResponse]:
-    _authorize(context, request.transactional_id)
+    _authorize(context, request)
     transactions = context.broker.transactions
     resolved: Flushes = ()
     try:
         if request.unknown_tags and RESOLVE_TAG in request.unknown_tags and request.transactional_id:
             resolved = transactions.resolve(request.transactional_id).flushes
+        _refuse_two_phases(request)
         outcome = transactions.init_producer_id(
             request.transactional_id, request.transaction_timeout_ms, _held(context, request)
         )
@@ -61,13 +63,25 @@ def failed(
     return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
 
 
-def _authorize(context: Context, transactional_id: str | None) -> None:
+def _authorize(context: Context, request: InitProducerIdRequest) -> None:
+    transactional_id = request.transactional_id
     if transactional_id is not None:
         require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        if request.enable2_pc:
+            require(context, AclOperation.TWO_PHASE_COMMIT, ResourceType.TRANSACTIONAL_ID, transactional_id)
     elif not may_on_cluster(context, AclOperation.IDEMPOTENT_WRITE, logs_denied=False) and not may_on_any(
         context, AclOperation.WRITE, ResourceType.TOPIC
     ):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+
+def _refuse_two_phases(request: InitProducerIdRequest) -> None:
+    if not request.transactional_id:
+        return
+    if request.enable2_pc:
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "two-phase commit is not enabled")
+    if request.keep_prepared_txn:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "a prepared transaction cannot be kept")
 
 
 def _held(context: Context, request: InitProducerIdRequest) -> tuple[int, int] | None:

@@ -32,6 +32,7 @@ class BrokerDefaults:
     max_connections_per_ip: int = 2147483647
     max_connections_per_ip_overrides: str = ""
     connections_max_idle_ms: int = 600000
+    unstable_api_versions_enable: bool = False
     unstable_feature_versions_enable: bool = False
     max_connection_creation_rate: int = 2147483647
     security_inter_broker_protocol: str = "PLAINTEXT"

@@ -63,6 +63,7 @@ DOCS = {
     "delegation.token.max.lifetime.ms": "How long a delegation token can be renewed.",
     "delegation.token.expiry.time.ms": "How long a delegation token is valid without being renewed.",
     "delegation.token.expiry.check.interval.ms": "How often expired delegation tokens are removed.",
+    "unstable.api.versions.enable": "Serve versions of APIs that Kafka has not released yet.",
     "unstable.feature.versions.enable": "Allow feature levels of Kafka that are not released yet.",
     # --- data directories
     "log.dir": "The data directory, where log.dirs is not set.",

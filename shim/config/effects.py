@@ -17,7 +17,6 @@ NO_STREAMS = "streams groups are not implemented"
 NO_SECURITY = "it belongs to Kerberos, to clients inside a broker, or to Java's TLS, none of which is here"
 NO_TELEMETRY = "clients' metrics are not implemented"
 NO_REPORTERS = "there are no reporters and no samples of metrics"
-NO_UNSTABLE = "unstable versions of APIs are not implemented"
 AT_ONCE = "the file is written as soon as an offset changes"
 WITH_RECOVERY_POINTS = "high watermarks are log end offsets here, and are written with the recovery points"
 AS_RECORDS_COME = "a segment's file grows with its records"
@@ -126,7 +125,6 @@ BROKER_IDLE: dict[str, tuple[str, ...]] = {
         "metrics.sample.window.ms",
     ),
     NO_TELEMETRY: ("telemetry.max.bytes",),
-    NO_UNSTABLE: ("unstable.api.versions.enable",),
     NO_TIERS: (
         "follower.fetch.last.tiered.offset.enable",
         "log.local.retention.bytes",

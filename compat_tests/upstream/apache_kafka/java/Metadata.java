@@ -243,7 +243,7 @@ final class Metadata {
 
     private static File directory(KafkaConfig config, TopicPartition partition) {
         for (String directory : config.logDirs()) {
-            File found = new File(directory, partition.toString());
+            File found = new File(directory, partition.toString()).getAbsoluteFile();
             if (found.isDirectory()) {
                 return found;
             }
@@ -259,7 +259,8 @@ final class Metadata {
         }
 
         public Seq<File> liveLogDirs() {
-            List<File> directories = node.config().logDirs().stream().map(File::new).toList();
+            List<File> directories = node.config().logDirs().stream()
+                .map(directory -> new File(directory).getAbsoluteFile()).toList();
             return CollectionConverters.asScala(directories).toSeq();
         }
 
