@@ -47,6 +47,8 @@ KAFKA_NAMES = {
     "org.apache.kafka.controller.QuorumController": "kafka_shim.metadata.store",
     "org.apache.kafka.coordinator.group.GroupCoordinatorService": "kafka_shim.group",
     "org.apache.kafka.server.FetchSessionCacheShard": "kafka_shim.api.fetch_sessions",
+    "org.apache.kafka.server.quota.ClientQuotaManager": "kafka_shim.quota",
+    "org.apache.kafka.server.quota.ClientQuotaManager$ThrottledChannelReaper": "kafka_shim.quota",
     "org.apache.kafka.storage.internals.log.Cleaner": "kafka_shim.storage.compaction",
     "org.apache.kafka.storage.internals.log.LogCleaner": "kafka_shim.storage.cleaner",
     "org.apache.kafka.storage.internals.log.LogLoader": "kafka_shim.storage.recovery",

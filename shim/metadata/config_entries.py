@@ -17,6 +17,7 @@ from kafka_shim.config import (
     ConfigError,
     TopicConfig,
 )
+from kafka_shim.config.listener import base_name
 from kafka_shim.metadata.image import (
     RESOURCE_CLIENT_METRICS,
     RESOURCE_GROUP,
@@ -82,7 +83,7 @@ class Entry:
         self.value = None if self.is_sensitive else value
         self.read_only = False
         self.type_id = TYPE_IDS.get(option.kind, 0) if option is not None else 0
-        self.documentation: str | None = option.doc if option is not None else None
+        self.documentation: str | None = option.doc if option is not None and option.name == name else None
 
 
 # --- values as text
@@ -164,11 +165,13 @@ def _given(config: BrokerConfig) -> dict[str, str]:
 
 
 def _broker_option(name: str) -> Option | None:
-    return BROKER_OPTIONS.get(name) or QUOTA_OPTIONS.get(name)
+    """Return the option of a name; of a listener's own option, that of all listeners (KafkaConfig.configType)."""
+    return BROKER_OPTIONS.get(name) or QUOTA_OPTIONS.get(name) or BROKER_OPTIONS.get(base_name(name))
 
 
 def _broker_synonyms(metadata: MetadataStore, name: str) -> list[Synonym]:
-    family = _FAMILIES.get(name, (name,))
+    base = base_name(name)
+    family = _FAMILIES.get(name, (name,)) if name == base else (name, base)
     option = _broker_option(name)
     hidden = option is None or option.is_sensitive
     found = []
@@ -251,7 +254,7 @@ def broker_entries(metadata: MetadataStore) -> Iterable[Entry]:
         text = config.dynamic.get(name, given.get(name))
         value = option.default if option is not None else None
         if text is not None:
-            value = _canonical(option, text) if option is not None else text
+            value = _canonical(option, text) if option is not None and option.name == name else text
         entry = Entry(name, value, _broker_synonyms(metadata, name), option)
         entry.read_only = _is_read_only(name)
         yield entry
@@ -259,7 +262,7 @@ def broker_entries(metadata: MetadataStore) -> Iterable[Entry]:
 
 def _is_read_only(name: str) -> bool:
     option = _broker_option(name)
-    return option is None or option.update == READ_ONLY
+    return option is None or option.name != name or option.update == READ_ONLY
 
 
 def cluster_entries(metadata: MetadataStore) -> Iterable[Entry]:

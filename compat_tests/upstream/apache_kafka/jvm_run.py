@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -52,7 +53,12 @@ def classes() -> Path:
             made = Path(partial).with_name(f"{folder.name}.made")
             Path(partial).rename(made)
             Path(partial).mkdir()  # for its own end
-            made.rename(folder)
+            try:
+                made.rename(folder)
+            except OSError:
+                if not folder.is_dir():  # else another process was first
+                    raise
+                shutil.rmtree(made)
     return folder
 
 

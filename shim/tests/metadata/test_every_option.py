@@ -130,6 +130,19 @@ def test_options_that_another_version_stored_are_ignored_and_said(tmp_path, capl
     ]
 
 
+def test_an_option_of_a_listener_is_described_with_that_of_all_listeners(tmp_path):
+    """Also of a listener that does not exist (yet). A password stays hidden."""
+    own = "listener.name.internal."
+    with opened(tmp_path) as store:
+        for name, value in (("ssl.keystore.location", "/key"), ("ssl.keystore.password", "secret"), ("other", "x")):
+            store.alter_configs(decide_incremental(store, RESOURCE_BROKER, "1", [(own + name, SET, value)]))
+        described = {entry.name: entry for entry in broker_entries(store) if entry.name.startswith(own)}
+    location = described[f"{own}ssl.keystore.location"]
+    assert (location.value, location.read_only, location.is_sensitive) == ("/key", True, False)
+    assert [(one.name, one.value) for one in location.synonyms] == [(location.name, "/key")]
+    assert [described[own + name].value for name in ("ssl.keystore.password", "other")] == [None, None]
+
+
 IDLE = {
     "topic": ("preallocate", "true"),
     "broker": ("num.io.threads", "3"),
