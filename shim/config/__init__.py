@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         is_per_broker,
         usable,
     )
-    from kafka_shim.config.listener import ListenerOptions
+    from kafka_shim.config.listener import ListenerOptions, base_name
     from kafka_shim.config.parse import read_properties
     from kafka_shim.config.table import (
         AUTHORIZER_OPTIONS,
@@ -71,6 +71,7 @@ __all__ = [
     "ListenerOptions",
     "Option",
     "TopicConfig",
+    "base_name",
     "check_topic_options",
     "dynamic_option",
     "is_foreign_class",

@@ -16,8 +16,8 @@ from kafka_shim.config import (
     BrokerConfig,
     ConfigError,
     TopicConfig,
+    base_name,
 )
-from kafka_shim.config.listener import base_name
 from kafka_shim.metadata.image import (
     RESOURCE_CLIENT_METRICS,
     RESOURCE_GROUP,
