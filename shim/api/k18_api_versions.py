@@ -6,13 +6,6 @@ epoch (B22, B26). The response to an unknown version has version 0, UNSUPPORTED_
 itself, so that any client can retry with a known version (KIP-511). v1 throttle time. v3 is flexible and carries the
 client's name and version; a name that is not in Kafka's format is INVALID_REQUEST. Below v4 a feature whose lowest
 level is 0 is left out of the supported ones, because older clients cannot read it (KAFKA-17492).
-Returns the version ranges of the list in `shim/api/__init__.py`, with `unstable.api.versions.enable` up to versions
-that Kafka 4.3.1 does not release yet, and the features: those that this broker supports, and
-those that the metadata log has finalised, with the log's end as their epoch (B22, B26). The response to an unknown
-version has version 0, UNSUPPORTED_VERSION and the row of ApiVersions itself, so that any client can retry with a known
-version (KIP-511). v1 throttle time. v3 is flexible and carries the client's name and version; a name that is not in
-Kafka's format is INVALID_REQUEST. Below v4 a feature whose lowest level is 0 is left out of the supported ones, because
-older clients cannot read it (KAFKA-17492).
 """
 
 from __future__ import annotations
@@ -41,22 +34,31 @@ KEY, MIN, MAX = 18, 0, 4
 REQUEST, RESPONSE = ApiVersionsRequest, ApiVersionsResponse
 
 
-def _ranges(apis: Iterable[Api]) -> list[ApiVersion]:
-    return [ApiVersion(api_key=api.key, min_version=api.advertised_min, max_version=api.last) for api in apis]
+def _ranges(apis: Iterable[Api], *, unstable: bool) -> list[ApiVersion]:
+    return [
+        ApiVersion(
+            api_key=api.key,
+            min_version=api.advertised_min,
+            max_version=api.last_unstable if unstable else api.last,
+        )
+        for api in apis
+    ]
 
 
-_RANGES = _ranges(APIS)
+_RANGES = _ranges(APIS, unstable=False)
+_UNSTABLE_RANGES = _ranges(APIS, unstable=True)
 
 
 @cache
 def _controller_ranges() -> list[ApiVersion]:
     from kafka_shim.api.controller import CONTROLLER_APIS
 
-    return _ranges(CONTROLLER_APIS)
-_RANGES = [ApiVersion(api_key=api.key, min_version=api.advertised_min, max_version=api.last) for api in APIS]
-_UNSTABLE_RANGES = [
-    ApiVersion(api_key=api.key, min_version=api.advertised_min, max_version=api.last_unstable) for api in APIS
-]
+    return _ranges(CONTROLLER_APIS, unstable=False)
+
+
+def _broker_ranges(context: Context) -> list[ApiVersion]:
+    """With `unstable.api.versions.enable` up to the versions that Kafka 4.3.1 does not release yet."""
+    return _UNSTABLE_RANGES if context.broker.config.unstable_api_versions_enable else _RANGES
 
 
 def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
@@ -75,8 +77,7 @@ def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse
     if metadata.kraft_version > 0:
         finalised[KRAFT_VERSION] = metadata.kraft_version
     return ApiVersionsResponse(
-        api_keys=_controller_ranges() if context.listener.is_controller else _RANGES,
-        api_keys=_UNSTABLE_RANGES if context.broker.config.unstable_api_versions_enable else _RANGES,
+        api_keys=_controller_ranges() if context.listener.is_controller else _broker_ranges(context),
         supported_features=[
             SupportedFeatureKey(name=feature, min_version=lowest, max_version=highest)
             for feature, (lowest, highest) in metadata.supported.items()
