@@ -139,13 +139,6 @@ DIFFERENCES = (
         "test_files_of_an_idle_partition",
     ),
     KnownDifference(
-        "cordoned.log.dirs",
-        "refuses to set it",
-        "stores it and places no new partition there",
-        "not built yet",
-        "test_cordoned_directories",
-    ),
-    KnownDifference(
         "ids that no member uses",
         "keeps at most 10,000 ids of a group that were given with MEMBER_ID_REQUIRED, and drops the oldest",
         "keeps all for the session timeout",

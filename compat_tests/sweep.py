@@ -229,6 +229,11 @@ CASES: dict[str, list[dict[str, Any]]] = {
             ),
         )
     ],
+    "AlterReplicaLogDirs": [
+        {"dirs": []},
+        {"dirs": [{"path": "/nowhere", "topics": [{"name": TOPIC, "partitions": [0, 1, 99]}]}]},
+        {"dirs": [{"path": "/nowhere", "topics": [{"name": "t" * 249, "partitions": [0]}]}]},
+    ],
     "DescribeLogDirs": [
         {"topics": [{"topic": TOPIC, "partitions": [0, 1, 99]}, {"topic": ABSENT, "partitions": [0]}]},
         {"topics": []},

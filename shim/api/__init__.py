@@ -87,6 +87,7 @@ ROWS: tuple[tuple[int, str, int, int, int, ThrottleClass, tuple[AclOperation, ..
     (31, "delete_acls", 1, 3, 1, T.REQUEST, (Op.ALTER,), LATER),
     (32, "describe_configs", 1, 4, 1, T.REQUEST, (), LATER),
     (33, "alter_configs", 0, 2, 0, T.REQUEST, (), LATER),
+    (34, "alter_replica_log_dirs", 1, 2, 1, T.REQUEST, (Op.ALTER,), LATER),
     (35, "describe_log_dirs", 1, 5, 1, T.REQUEST, (Op.DESCRIBE,), LATER),
     (36, "sasl_authenticate", 0, 2, 0, T.REQUEST, (), EARLY),
     (37, "create_partitions", 0, 3, 0, T.CONTROLLER_MUTATION, (), LATER),

@@ -1,14 +1,15 @@
 """DescribeLogDirs (key 35), versions 1-5.
 
 Returns for each data directory its partitions with their sizes (all, or the requested ones), and the bytes of its file
-system (v4). v3 adds a top-level error, v5 whether the directory is cordoned (never here). Partitions do not move
-between directories: there are no future replicas and no lag. A directory that failed at start-up is
-KAFKA_STORAGE_ERROR.
+system (v4). v3 adds a top-level error, v5 whether the directory is cordoned, if the metadata.version knows of it. A
+partition that moves between directories is shown in both: its copy is a future one, with its lag in offsets. A
+directory that failed at start-up is KAFKA_STORAGE_ERROR.
 """
 
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode
+from kafka_shim.metadata.features import CORDONED_DIRECTORIES, METADATA_VERSION
 from kafka_shim.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kafka_shim.protocol.messages.describe_log_dirs_response import (
     DescribeLogDirsPartition,
@@ -20,7 +21,7 @@ from kafka_shim.protocol.messages.describe_log_dirs_response import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
-    from kafka_shim.storage.log_dirs import DirStatus
+    from kafka_shim.storage.describing import DirStatus
 
 KEY, MIN, MAX = 35, 1, 5
 REQUEST, RESPONSE = DescribeLogDirsRequest, DescribeLogDirsResponse
@@ -31,21 +32,31 @@ async def handle(context: Context, request: DescribeLogDirsRequest) -> DescribeL
     if request.topics is not None:
         wanted = {(topic.topic, partition) for topic in request.topics for partition in topic.partitions}
     logs = context.broker.logs
-    response = DescribeLogDirsResponse(results=[_describe(status) for status in await logs.describe_dirs(wanted)])
+    shows_cordoned = context.broker.metadata.feature(METADATA_VERSION) >= CORDONED_DIRECTORIES
+    statuses = await logs.describe_dirs(wanted)
+    response = DescribeLogDirsResponse(results=[_describe(status, shows_cordoned) for status in statuses])
     response.results += [
         DescribeLogDirsResult(log_dir=path, error_code=ErrorCode.KAFKA_STORAGE_ERROR) for path in logs.failed_dirs
     ]
     return response
 
 
-def _describe(status: DirStatus) -> DescribeLogDirsResult:
+def _describe(status: DirStatus, shows_cordoned: bool) -> DescribeLogDirsResult:
     topics: dict[str, DescribeLogDirsTopic] = {}
     for topic, partition, size_bytes, _ in status.partitions:
         entry = topics.setdefault(topic, DescribeLogDirsTopic(name=topic))
         entry.partitions.append(DescribeLogDirsPartition(partition_index=partition, partition_size=size_bytes))
+    for topic, partition, size_bytes, lag in status.futures:
+        entry = topics.setdefault(topic, DescribeLogDirsTopic(name=topic))
+        entry.partitions.append(
+            DescribeLogDirsPartition(
+                partition_index=partition, partition_size=size_bytes, offset_lag=lag, is_future_key=True
+            )
+        )
     return DescribeLogDirsResult(
         log_dir=status.path,
         topics=list(topics.values()),
         total_bytes=status.total_bytes,
         usable_bytes=status.usable_bytes,
+        is_cordoned=status.is_cordoned and shows_cordoned,
     )

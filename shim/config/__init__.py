@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         usable,
     )
     from kafka_shim.config.listener import ListenerOptions, base_name
-    from kafka_shim.config.parse import read_properties
+    from kafka_shim.config.parse import check_cordoned, read_properties
     from kafka_shim.config.table import (
         AUTHORIZER_OPTIONS,
         BROKER_OPTIONS,
@@ -72,6 +72,7 @@ __all__ = [
     "Option",
     "TopicConfig",
     "base_name",
+    "check_cordoned",
     "check_topic_options",
     "dynamic_option",
     "is_foreign_class",

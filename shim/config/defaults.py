@@ -50,6 +50,7 @@ class BrokerDefaults:
 
     # --- data directories
     log_dirs: tuple[str, ...] = ("./kafka-shim-data",)
+    cordoned_log_dirs: tuple[str, ...] = ()
     metadata_log_dir: str | None = None
     log_flush_offset_checkpoint_interval_ms: int = 60000
     log_retention_check_interval_ms: int = 300000

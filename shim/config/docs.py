@@ -68,6 +68,7 @@ DOCS = {
     # --- data directories
     "log.dir": "The data directory, where log.dirs is not set.",
     "log.dirs": "The data directories; new partitions go to the one with the fewest.",
+    "cordoned.log.dirs": "Directories of log.dirs that take no new partitions; * for all of them.",
     "metadata.log.dir": "The directory of the metadata log, in log.dirs or outside; unset, the first of log.dirs.",
     "log.flush.offset.checkpoint.interval.ms": "How often recovery points are written.",
     "log.retention.check.interval.ms": "How often retention looks for segments to delete.",

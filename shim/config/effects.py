@@ -35,7 +35,6 @@ BROKER_IDLE: dict[str, tuple[str, ...]] = {
         "num.replica.alter.log.dirs.threads",
         "num.replica.fetchers",
         "offsets.topic.replication.factor",
-        "replica.alter.log.dirs.io.max.bytes.per.second",
         "replica.fetch.backoff.ms",
         "replica.fetch.max.bytes",
         "replica.fetch.min.bytes",
@@ -255,7 +254,6 @@ CLIENT_METRICS_IDLE: dict[str, tuple[str, ...]] = {NO_TELEMETRY: ("interval.ms",
 # Broker options that stop the start, unless they have their default: name -> what is missing.
 REFUSED: dict[str, str] = {
     "config.providers": "providers of values are not implemented, the references to them would be taken as they are",
-    "cordoned.log.dirs": "directories that take no new partitions are not implemented",
     "transaction.two.phase.commit.enable": "two-phase commit (KIP-939) is not implemented",
 }
 

@@ -17,7 +17,7 @@ from kafka_shim.config.table import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Container, Mapping, Sequence
     from typing import Any
 
     from kafka_shim.config.broker import BrokerConfig
@@ -115,6 +115,21 @@ def parse_broker(config: BrokerConfig, options: Mapping[str, str], from_file: Co
     _apply(config, values)
 
 
+def check_cordoned(cordoned: Sequence[str], log_dirs: Sequence[str]) -> None:
+    """Raise ConfigError if `cordoned.log.dirs` names what is not in `log.dirs` (KafkaConfig:
+    validateCordonedLogDirs)."""
+    if "*" in cordoned:
+        if len(cordoned) > 1:
+            raise ConfigError("When cordoned.log.dirs is set to *, it must not contain other values")
+        return
+    missing = [path for path in cordoned if path not in log_dirs]
+    if missing:
+        raise ConfigError(
+            "All entries in cordoned.log.dirs must be present in log.dirs or log.dir. Missing entries : "
+            + ", ".join(missing)
+        )
+
+
 def apply_dynamic(config: BrokerConfig, options: Mapping[str, str]) -> None:
     """Replace the dynamic options of `config`. An option that `options` no longer has gets the given value or the
     default."""
@@ -154,6 +169,8 @@ def _apply(config: BrokerConfig, values: Mapping[str, Any]) -> None:
     directories = values.get("log.dirs") or values.get("log.dir")
     if directories:
         config.log_dirs = tuple(directories)
+    if "cordoned.log.dirs" in values:
+        check_cordoned(config.cordoned_log_dirs, config.log_dirs)
     if config.log_retention_ms < 0:
         config.log_retention_ms = -1  # in Kafka any negative hours or minutes mean no limit
     if values.get("broker.id", -1) >= 0 and "node.id" not in values:

@@ -13,6 +13,7 @@ from kafka_shim.config import (
     TOPIC_OPTIONS,
     UNIMPLEMENTED_SECURITY,
     ConfigError,
+    check_cordoned,
     dynamic_option,
     is_foreign_class,
     is_listener_security,
@@ -20,10 +21,11 @@ from kafka_shim.config import (
 )
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.config_entries import effective_topic_value, static_broker_value
+from kafka_shim.metadata.features import CORDONED_DIRECTORIES, METADATA_VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from kafka_shim.config import Option
@@ -76,15 +78,8 @@ def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_defa
     foreign = [name for name, text in options.items() if is_foreign_class(name, text, metadata.config.given)]
     if foreign:
         raise bad_request(f"A class is loaded only if the options that the broker starts with name it: {_set(foreign)}")
-    cordoned = values.get("cordoned.log.dirs", ())
-    strange = [path for path in cordoned if path not in metadata.config.log_dirs]
-    if strange:
-        raise bad_request(
-            "requirement failed: All entries in cordoned.log.dirs must be present in log.dirs or log.dir. Missing "
-            f"entries : {', '.join(strange)}"
-        )
-    if cordoned:
-        raise bad_request("cordoned.log.dirs is not implemented yet")
+    if "cordoned.log.dirs" in values:
+        _check_cordoned(metadata, values["cordoned.log.dirs"])
     bound = [name for name in options if name in ("listeners", "listener.security.protocol.map")]
     if bound:
         raise bad_request(f"These configs cannot be changed while this broker runs: {_set(bound)}")
@@ -96,6 +91,17 @@ def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_defa
                 check(proposed)
         except ConfigError as err:
             raise bad_request(str(err)) from err
+
+
+def _check_cordoned(metadata: MetadataStore, cordoned: Sequence[str]) -> None:
+    try:
+        check_cordoned(cordoned, metadata.config.log_dirs)
+    except ConfigError as err:
+        raise bad_request(f"requirement failed: {err}") from err
+    if metadata.feature(METADATA_VERSION) < CORDONED_DIRECTORIES:
+        raise invalid(
+            "The cordoned.log.dirs configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
+        )
 
 
 def _needs_security(name: str, text: str) -> bool:

@@ -7,6 +7,7 @@ import logging
 from base64 import urlsafe_b64decode
 
 from kafka_shim.errors import KafkaError
+from kafka_shim.metadata.assignments import UNASSIGNED
 from kafka_shim.metadata.features import DIRECTORIES, METADATA_VERSION
 from kafka_shim.storage.results import StorageError
 from kafka_shim.uuids import uuid_text
@@ -110,7 +111,7 @@ class PartitionLogs:
         if self._image.features[METADATA_VERSION] < DIRECTORIES:
             return None
         ids = self._directory_ids()
-        return ids[0] if len(self._config.log_dirs) == 1 else bytes(16)
+        return ids[0] if len(self._config.log_dirs) == 1 else UNASSIGNED
 
     def settle_soon(self) -> None:
         """Start a background task that creates the directories in slices, so that other requests are served

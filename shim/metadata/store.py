@@ -16,6 +16,7 @@ from pathlib import Path
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import INTERNAL_TOPICS
 from kafka_shim.metadata import bootstrap, topics
+from kafka_shim.metadata.assignments import Assignments
 from kafka_shim.metadata.dynamic_config import DynamicConfig
 from kafka_shim.metadata.features import (
     KRAFT_VERSION,
@@ -78,6 +79,7 @@ class MetadataStore:
         self.broker_epoch = -1
         self._options = DynamicConfig(config, self.image, config.node_id)
         self._partition_logs = PartitionLogs(config, self.image, logs, self._options.topic_config)
+        self.assignments = Assignments(self.image, logs, clock, config.node_id, self.commit)
         # --- hooks Called after the commit: on_topic_created(topic), on_partitions_added(topic, first new partition),
         # on_topic_deleted(topic), on_topic_config_changed(name, config). The logs are already created or deleted then.
         self.on_topic_created: list[Callable[[Topic], None]] = []
@@ -156,12 +158,15 @@ class MetadataStore:
         )
         self._logs.broker_epoch = self.broker_epoch
         self.commit(records)
+        self.assignments.record_cordoned()
+        self.assignments.find_unrecorded()
 
     def stop(self) -> None:
         """Commit the records of a clean stop and fsync. Apache Kafka can then start on this directory without a
         delay. Each step is done even if one before it fails: a full disk that refuses the records must not leave
         earlier ones without their fsync."""
         self._snapshots.cancel()
+        self.assignments.stop()
         for step in (self._depart, self._log.flush, self.await_snapshot):
             try:
                 step()
@@ -464,6 +469,7 @@ class MetadataStore:
 
     def _broker_options_changed(self) -> None:
         if self._options.apply_broker_options():
+            self.assignments.record_cordoned()
             self._logs.configure_all(self.topic_config)
             for hook in self.on_topic_config_changed:
                 for name in self.image.topics:

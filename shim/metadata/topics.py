@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
+from kafka_shim.metadata.assignments import UNASSIGNED, all_cordoned
 from kafka_shim.protocol.records.partition_record import PartitionRecord
 from kafka_shim.protocol.records.topic_record import TopicRecord
 
@@ -63,7 +64,10 @@ def check_request_size(counts: Sequence[int], default_partitions: int) -> None:
 def place(image: Image, partitions: int, replication_factor: int, node_id: int) -> list[list[int]]:
     """Return the replicas of `partitions` new partitions. Each has this node, which is the only active broker.
 
-    Raises INVALID_REPLICATION_FACTOR if `replication_factor` is not 1."""
+    Raises INVALID_REPLICATION_FACTOR if `replication_factor` is not 1, or if no directory takes new partitions."""
+    if all_cordoned(image, node_id):
+        reason = "All brokers are currently fenced, or have all their log directories cordoned."
+        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
     if replication_factor == 1:
         return [[node_id]] * partitions
     registered = len(image.brokers)
@@ -212,15 +216,12 @@ def partition_records(
             partition_epoch=0,
             directories=[]
             if directory_id is None
-            else [directory_id if broker == node_id else _MIGRATING for broker in brokers],
+            else [directory_id if broker == node_id else UNASSIGNED for broker in brokers],
         )
         for number, brokers in enumerate(replicas)
     ]
 
 
-# DirectoryId.MIGRATING, for a replica on another node whose directory is unknown. DirectoryId.UNASSIGNED is the zero
-# uuid.
-_MIGRATING = bytes(15) + b"\x02"
 UNKNOWN_TOPIC_MESSAGE = "This server does not host this topic-partition."
 UNKNOWN_TOPIC_ID_MESSAGE = "This server does not host this topic ID."
 

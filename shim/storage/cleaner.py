@@ -115,6 +115,10 @@ class Cleaner:
         self._uncleanable: set[PartitionLog] = set()
         # Partitions whose last round failed -> (monotonic time in ms of the next attempt, pause in ms).
         self._pauses: dict[PartitionLog, tuple[int, int]] = {}
+        # Partitions that move to another directory: they are not cleaned meanwhile.
+        self.paused: set[PartitionLog] = set()
+        # The partition of the round under way.
+        self._cleaned: PartitionLog | None = None
 
     # --- running rounds
 
@@ -172,10 +176,15 @@ class Cleaner:
             self._pause(candidate.log, err)
             return False
         self._thread = thread
+        self._cleaned = candidate.log
         return True
 
+    def is_cleaning(self, log: PartitionLog) -> bool:
+        """Whether a round of this partition is under way."""
+        return self._cleaned is log
+
     def _done(self, work: Round, error: Exception | None) -> None:
-        self._thread = None
+        self._thread = self._cleaned = None
         if self._stopping:
             return
         try:
@@ -215,7 +224,7 @@ class Cleaner:
         monotonic_ms = self._services.clock.monotonic_ms()
         # Only closed segments are cleaned, so a log needs at least two.
         for log in [log for log in self._logs.loaded() if len(log.segments) > 1]:
-            if not log.config.compact or log in self._uncleanable:
+            if not log.config.compact or log in self._uncleanable or log in self.paused:
                 continue
             if self._pauses and monotonic_ms < self._pauses.get(log, (0, 0))[0]:
                 continue
@@ -246,7 +255,7 @@ class Cleaner:
             # less the map takes no key.
             load_factor=min(max(config.log_cleaner_io_buffer_load_factor, 0.01), 0.99),
             throttle=self._throttle,
-            is_cancelled=lambda: self._stopping or log.is_closed or log.is_offline,
+            is_cancelled=lambda: self._stopping or log.is_closed or log.is_offline or log in self.paused,
         )
 
     def finish(self, work: Round, error: Exception | None) -> None:

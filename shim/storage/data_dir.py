@@ -51,6 +51,8 @@ class DataDir:
         self._entries: dict[str, frozenset[Partition]] = {}
         # The live partitions, loaded or not.
         self.partitions: set[Partition] = set()
+        # Directories `-future` that the scan found: copies of partitions that were moving here.
+        self.futures: dict[Partition, str] = {}
         self._lock_fd = -1
         self._lock_key = (0, 0)
 
@@ -189,6 +191,7 @@ class DataDir:
         """Return the live partitions, and the paths of deleted partition directories that are not removed yet. Raises
         StorageError if a folder is not Kafka's, and OSError."""
         live, deleted = [], []
+        self.futures = {}
         with os.scandir(self.path) as entries:
             for entry in entries:
                 name = entry.name
@@ -202,6 +205,11 @@ class DataDir:
                     )
                 if names.is_retired(name, names.DELETE_DIR):
                     deleted.append(f"{self.path}/{name}")
+                    continue
+                if names.is_retired(name, names.FUTURE_DIR):
+                    moved = names.partition_of(name.rpartition(".")[0])
+                    if moved is not None:
+                        self.futures[moved] = f"{self.path}/{name}"
                     continue
                 partition = names.partition_of(name)
                 if partition is not None and partition[0] != CLUSTER_METADATA_TOPIC:

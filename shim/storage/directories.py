@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# For how many partitions that do not exist yet a directory is remembered.
+MOST_PREFERRED = 10_000
+
 
 class PartitionDirectories:
     """Creates and deletes partitions and their directories. Owned by `Logs`."""
@@ -47,6 +50,12 @@ class PartitionDirectories:
         self._services = services
         self._loader = loader
         self._checkpoints = checkpoints
+        # The directories that AlterReplicaLogDirs named for partitions that do not exist yet.
+        self.preferred: dict[Partition, DataDir] = {}
+        # Called with each new partition, to record its directory.
+        self.placed: Callable[[Partition], None] = _nothing
+        # Called with each deleted partition, to end its move.
+        self.deleted: Callable[[Partition], None] = _nothing
 
     # --- create
 
@@ -57,7 +66,7 @@ class PartitionDirectories:
         topic, partition = key
         if key in partitions.to_retire:
             self.retire(key)  # an older topic of this name
-        data_dir = min(self._log_dirs.live, key=_partition_count)  # the first of equals
+        data_dir = self._place(key)
         path = data_dir.partition_path(topic, partition)
         log = PartitionLog(self._services, path, topic, topic_id, partition, config)
         log.leader_epoch = leader_epoch
@@ -79,7 +88,26 @@ class PartitionDirectories:
         data_dir.partitions.add(key)
         partitions.loaded[key] = log
         partitions.dir_of[log] = data_dir
+        self.preferred.pop(key, None)
+        self.placed(key)
         return log
+
+    def prefer(self, key: Partition, data_dir: DataDir) -> None:
+        """Remember the directory for a partition that does not exist yet; the oldest of too many is forgotten."""
+        self.preferred.pop(key, None)
+        self.preferred[key] = data_dir
+        if len(self.preferred) > MOST_PREFERRED:
+            del self.preferred[next(iter(self.preferred))]
+
+    def _place(self, key: Partition) -> DataDir:
+        """Return the directory for a new partition: the one that AlterReplicaLogDirs named before, or the one with the
+        fewest partitions (the first of equals) of those that are not cordoned. If all are, Kafka takes the first."""
+        live = self._log_dirs.live
+        preferred = self.preferred.get(key)
+        if preferred in live:
+            return preferred
+        free = [one for one in live if not self._log_dirs.is_cordoned(one)]
+        return min(free, key=_partition_count) if free else live[0]
 
     def create_later(self, keys: Iterable[Partition]) -> None:
         """Register new partitions. Their directories are created at the first use or by `finish_changes`. After a crash
@@ -126,6 +154,7 @@ class PartitionDirectories:
         `finish_changes` renames it. The files are removed after `delay_ms`, or the topic's `file.delete.delay.ms` if
         the partition is loaded. The name can be reused at once. Does nothing if the partition does not exist."""
         partitions = self._partitions
+        self.deleted(key)
         partitions.absent.discard(key)
         partitions.to_create.pop(key, None)
         partitions.not_loaded.pop(key, None)
@@ -169,6 +198,10 @@ class PartitionDirectories:
         """Rename the directories of all deleted partitions, at a stop."""
         for key in list(self._partitions.to_retire):
             self.retire(key)
+
+
+def _nothing(key: Partition) -> None:
+    pass
 
 
 def _partition_count(data_dir: DataDir) -> int:

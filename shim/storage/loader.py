@@ -17,6 +17,8 @@ from kafka_shim.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kafka_shim.storage.checkpoint import Partition
     from kafka_shim.storage.data_dir import DataDir
     from kafka_shim.storage.log_dirs import LogDirs
@@ -33,6 +35,10 @@ class Loader:
         self._partitions = partitions
         self._log_dirs = log_dirs
         self._services = services
+        # Returns the id of the directory that the metadata records for a partition, or an empty string.
+        self.assigned: Callable[[Partition], str] = _unknown
+        # Partitions that were moving at the last stop, with the directory that they go to.
+        self.unfinished: dict[Partition, DataDir] = {}
 
     def find_directories(self, lookup: Lookup) -> None:
         """Find every partition directory. One whose partition is not in the metadata is renamed with the suffix
@@ -41,6 +47,7 @@ class Loader:
         for data_dir in list(self._log_dirs.live):
             if not self._log_dirs.usable_after(data_dir, partial(self._scan, data_dir, lookup)):
                 partitions.unused = {one: where for one, where in partitions.unused.items() if where is not data_dir}
+        self._adopt_futures(lookup)
         # Last: a stop after a refused start must not write checkpoints of what was found so far.
         partitions.lookup = lookup
 
@@ -66,11 +73,51 @@ class Loader:
                 self.set_aside(data_dir, partition, "it belongs to another topic of that name")
                 return
             if read_topic_id(first.partition_path(topic, number)) in (None, wanted):
+                # A power failure kept one rename of a move and lost the other.
+                assigned = self.assigned(partition)
+                if assigned == first.directory_id:
+                    self.set_aside(data_dir, partition, f"the metadata says that {first.path} holds it")
+                    return
+                if assigned == data_dir.directory_id:
+                    self.set_aside(first, partition, f"the metadata says that {data_dir.path} holds it")
+                    first.partitions.discard(partition)
+                    data_dir.partitions.add(partition)
+                    self._partitions.unused[partition] = data_dir
+                    return
                 raise StorageError(f"{topic}-{number} is in two data directories: {path} is the second")
             self.set_aside(first, partition, "it belongs to another topic of that name")
             first.partitions.discard(partition)
         data_dir.partitions.add(partition)
         self._partitions.unused[partition] = data_dir
+
+    def _adopt_futures(self, lookup: Lookup) -> None:
+        """Look at the copies of partitions that were moving at the last stop. A complete one, whose source was given up
+        already, takes its place (Kafka: recoverAbandonedFutureLogs). The others are `unfinished`: the move goes on."""
+        partitions = self._partitions
+        for data_dir in list(self._log_dirs.live):
+            for partition, path in data_dir.futures.items():
+                facts = lookup(*partition)
+                if facts is None or read_topic_id(path) != uuid_text(facts[0]):
+                    logger.warning("%s is ignored: the metadata does not know its topic id", path)
+                elif partition not in partitions.unused:
+                    self._adopt(data_dir, partition, path)
+                elif partitions.unused[partition] is data_dir:
+                    self._services.flusher.run(partial(remove_tree, path))
+                else:
+                    self.unfinished[partition] = data_dir
+
+    def _adopt(self, data_dir: DataDir, partition: Partition, path: str) -> None:
+        """Give the copy of a partition its name, if the move had given up the source. While a directory of `log.dirs`
+        cannot be used, the source may be there, unless the metadata names this directory."""
+        assigned = self.assigned(partition)
+        if assigned != data_dir.directory_id and (assigned or self._log_dirs.failed):
+            return
+        rename = partial(os.rename, path, data_dir.partition_path(*partition))
+        if self._log_dirs.usable_after(data_dir, rename):
+            logger.info("%s-%d: its move to %s is completed", *partition, data_dir.path)
+            data_dir.partitions.add(partition)
+            self._partitions.unused[partition] = data_dir
+            self._partitions.damaged.add(partition)  # its indexes were not closed
 
     def set_aside(self, data_dir: DataDir, partition: Partition, reason: str) -> None:
         """Rename a partition directory with the suffix `-stray`. Raises OSError."""
@@ -133,6 +180,10 @@ class Loader:
             stored = None
         if stored is None:
             data_dir.make_partition(*partition, topic_id)
+
+
+def _unknown(partition: Partition) -> str:
+    return ""
 
 
 def _not_loaded(partition: Partition, err: OSError) -> KafkaError:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from kafka_shim.config import BrokerConfig
     from kafka_shim.randomness import Randomness
 
+# The value of `cordoned.log.dirs` that means every directory.
+CORDONED_ALL = "*"
+
 logger = logging.getLogger(__name__)
 
 
@@ -33,6 +36,11 @@ class LogDirs:
         # The directory of the metadata log where it is none of `log.dirs`: it holds no other partition.
         path = self._metadata_path()
         self._apart = None if any(one.path == path for one in self.live) else DataDir(path)
+
+    def is_cordoned(self, data_dir: DataDir) -> bool:
+        """Whether the directory takes no new partitions (`cordoned.log.dirs`, KIP-1066)."""
+        cordoned = self._config.cordoned_log_dirs
+        return bool(cordoned) and (CORDONED_ALL in cordoned or data_dir.path in map(os.path.abspath, cordoned))
 
     @property
     def every(self) -> list[DataDir]:
@@ -125,15 +133,3 @@ class LogDirs:
     def _metadata_path(self) -> str:
         config = self._config
         return os.path.abspath(config.log_dirs[0] if config.metadata_log_dir is None else config.metadata_log_dir)
-
-
-class DirStatus:
-    """One directory for DescribeLogDirs. `partitions` are (topic, partition, size_bytes, is_offline)."""
-
-    __slots__ = ("directory_id", "partitions", "path", "total_bytes", "usable_bytes")
-
-    def __init__(self, data_dir: DataDir, partitions: list[tuple[str, int, int, bool]]) -> None:
-        self.path = data_dir.path
-        self.directory_id = data_dir.directory_id
-        self.total_bytes, self.usable_bytes = data_dir.free_bytes()
-        self.partitions = partitions

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import logging
 import os
+from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_TOPIC_ID
-from kafka_shim.storage import clean_stop, recovery
+from kafka_shim.storage import clean_stop, describing, names, recovery
 from kafka_shim.storage.cleaner import Cleaner
+from kafka_shim.storage.data_dir import remove_tree
 from kafka_shim.storage.directories import PartitionDirectories
 from kafka_shim.storage.loader import Loader
 from kafka_shim.storage.log import PartitionLog
-from kafka_shim.storage.log_dirs import DirStatus, LogDirs
+from kafka_shim.storage.log_dirs import LogDirs
+from kafka_shim.storage.moves import Moves
 from kafka_shim.storage.offset_checkpoints import OffsetCheckpoints
-from kafka_shim.storage.partitions import SLICE, Partitions
+from kafka_shim.storage.partitions import Partitions
 from kafka_shim.storage.scheduled_tasks import ScheduledTasks
 from kafka_shim.storage.services import LogServices
 
@@ -31,10 +34,14 @@ if TYPE_CHECKING:
     from kafka_shim.faults import Faults
     from kafka_shim.storage.checkpoint import Partition
     from kafka_shim.storage.data_dir import DataDir
+    from kafka_shim.storage.describing import DirStatus
     from kafka_shim.storage.partitions import Lookup
     from kafka_shim.storage.services import MarkerHook
 
 logger = logging.getLogger(__name__)
+
+# How long topic and partition together may be, so that the name of the `-future` directory fits into 255 bytes.
+LONGEST_MOVABLE = names.MAX_NAME_LENGTH - len(f"-.{32 * '0'}{names.FUTURE_DIR}")
 
 
 class Logs:
@@ -66,6 +73,9 @@ class Logs:
         )
         self.tasks = ScheduledTasks(self, self.partitions, self.services, self._checkpoints)
         self.cleaner = Cleaner(self, self.services)
+        self.moves = Moves(self.partitions, self.services, self._checkpoints, self.cleaner)
+        self._directories.deleted = self.moves.cancel
+        self._checkpoints.arriving = self.moves.arriving
         self.services.start_offset_raised = self._checkpoints.start_offset_raised
 
     @property
@@ -141,6 +151,33 @@ class Logs:
         clock it needs a running event loop."""
         self.tasks.start(self.config)
         self.cleaner.schedule()
+        for key, target in self._loader.unfinished.items():
+            self._resume_move(key, target)
+        self._loader.unfinished.clear()
+
+    def _resume_move(self, key: Partition, target: DataDir) -> None:
+        """Go on with a move that the last stop interrupted. What was copied is copied anew."""
+        for path in [path for data_dir in self.dirs for one, path in data_dir.futures.items() if one == key]:
+            self.services.flusher.run(partial(remove_tree, path))
+        log = self.find(*key)
+        if log is not None:
+            try:
+                self.moves.start(log, target)
+            except OSError as err:
+                logger.warning("%s cannot be moved to %s: %s", log.name, target.path, err)
+
+    def know_assignments(
+        self,
+        assigned: Callable[[Partition], str],
+        assign: Callable[[Partition, str], None],
+        placed: Callable[[Partition], None],
+    ) -> None:
+        """Take over what the metadata knows of the directories of partitions: `assigned(partition)` returns the
+        directory id or an empty string, `assign(partition, directory_id)` records one and raises KafkaError, `placed`
+        is called with each new partition. Call it before `start`."""
+        self._loader.assigned = assigned
+        self.moves.assign = assign
+        self._directories.placed = placed
 
     # --- find
 
@@ -251,6 +288,36 @@ class Logs:
         Does nothing if the partition does not exist."""
         self._directories.delete((topic, partition), self.config.log_segment_delete_delay_ms, later=later)
 
+    def move(self, topic: str, partition: int, path: str) -> None:
+        """Move a partition to the directory `path` of `log.dirs`, or end its move if it is there. For a partition that
+        does not exist yet the directory is remembered. Raises KafkaError as Kafka's ReplicaManager does."""
+        key = (topic, partition)
+        if len(topic) + len(str(partition)) > LONGEST_MOVABLE:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic name is too long.")
+        target = next((one for one in self.dirs if one.path == path), None)
+        if target is None:
+            known = path in self.failed_dirs
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR if known else ErrorCode.LOG_DIR_NOT_FOUND)
+        if self.log_dirs.is_cordoned(target):
+            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Log directory {path} is cordoned")
+        going_to = self.moves.target_of(key)
+        if going_to is target:
+            return
+        self.moves.cancel(key)
+        if not self.has(topic, partition):
+            self._directories.prefer(key, target)
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        log = self.get(topic, partition)
+        if self.partitions.dir_of[log] is target:
+            return
+        if self.failed_dirs:
+            reason = f"{log.name} cannot move while {', '.join(self.failed_dirs)} cannot be used"
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
+        try:
+            self.moves.start(log, target)
+        except OSError as err:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.name} cannot be moved: {err}") from err
+
     def configure(self, topic: str, config: TopicConfig) -> None:
         """Apply a changed topic configuration to the loaded partitions of the topic."""
         for log in self._loaded.values():
@@ -291,6 +358,7 @@ class Logs:
         """Stop cleanly: flush and close all partitions, write checkpoints, snapshots and the clean-shutdown file,
         unlock the directories. Blocks."""
         self.tasks.stop()
+        self.moves.stop()
         self.cleaner.stop()
         self._directories.retire_all()
         self.services.cancel_removals()
@@ -310,29 +378,5 @@ class Logs:
 
     async def describe_dirs(self, wanted: set[Partition] | None = None) -> list[DirStatus]:
         """Return the status of each usable directory for DescribeLogDirs: path, bytes, and the sizes of all partitions
-        or of those in `wanted`. Loads nothing: for a partition that is not loaded, the sizes come from the file system.
-        Yields to the event loop after every `SLICE` partitions."""
-        from asyncio import sleep
-
-        table = self.partitions
-        found: dict[DataDir, list[tuple[str, int, int, bool]]] = {data_dir: [] for data_dir in self.dirs}
-        keys = [key for key in (*self._loaded, *table.unused) if wanted is None or key in wanted]
-        for at in range(0, len(keys), SLICE):
-            for key in keys[at : at + SLICE]:
-                log = self._loaded.get(key)
-                if log is not None:
-                    found[table.dir_of[log]].append((*key, log.size_bytes, log.is_offline))
-                    continue
-                data_dir = table.unused.get(key)
-                if data_dir is not None:  # otherwise it was deleted in the meantime
-                    found[data_dir].append((*key, _stored_bytes(data_dir.partition_path(*key)), self.is_offline(*key)))
-            await sleep(0)
-        return [DirStatus(data_dir, partitions) for data_dir, partitions in found.items()]
-
-
-def _stored_bytes(path: str) -> int:
-    """Return the total size of the .log files in a partition directory, or 0 if it cannot be read."""
-    try:
-        return sum(recovery.list_files(path).values())
-    except OSError:
-        return 0
+        or of those in `wanted`. Loads nothing. Yields to the event loop after every `SLICE` partitions."""
+        return await describing.describe_dirs(self.partitions, self.log_dirs, self.moves.futures(), wanted)

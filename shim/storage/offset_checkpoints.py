@@ -10,6 +10,8 @@ from kafka_shim.storage import checkpoint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kafka_shim.storage.checkpoint import Partition
     from kafka_shim.storage.data_dir import DataDir
     from kafka_shim.storage.flusher import Flusher
@@ -31,6 +33,8 @@ class OffsetCheckpoints:
         self._flusher = flusher
         # The recovery points and high watermarks that were last written, by directory.
         self._written: dict[DataDir, Points] = {}
+        # Returns the partitions that move to a directory. Their start offsets are stored before they are there.
+        self.arriving: Callable[[DataDir], list[Partition]] = _none
 
     def write_all(self, *, sync: bool) -> None:
         """Write the checkpoints of all directories. Logs I/O errors."""
@@ -43,7 +47,7 @@ class OffsetCheckpoints:
     def write(self, data_dir: DataDir, *, sync: bool) -> None:
         """Write the checkpoints of one directory. Raises OSError."""
         _write_points(data_dir, self._points(data_dir), sync=sync)
-        self._write_start_offsets(data_dir, sync=sync)
+        self.write_start_offsets(data_dir, sync=sync)
 
     def write_aside(self) -> None:
         """Write the recovery point and high watermark checkpoints that changed, in the flusher thread, because they may
@@ -74,7 +78,8 @@ class OffsetCheckpoints:
                 recovery_points[partition] = high_watermarks[partition] = data_dir.recovery_points.get(partition, 0)
         return recovery_points, high_watermarks
 
-    def _write_start_offsets(self, data_dir: DataDir, *, sync: bool) -> None:
+    def write_start_offsets(self, data_dir: DataDir, *, sync: bool) -> None:
+        """Write the log start offsets of one directory, with those of partitions that move to it. Raises OSError."""
         # As in Kafka, an entry is written only if the start offset is above the first segment's base offset.
         partitions = self._partitions
         offsets = {
@@ -87,6 +92,9 @@ class OffsetCheckpoints:
         for partition, where in partitions.unused.items():
             if where is data_dir and partition in data_dir.start_offsets:
                 offsets[partition] = data_dir.start_offsets[partition]
+        for partition in self.arriving(data_dir):
+            if partition in data_dir.start_offsets:
+                offsets[partition] = data_dir.start_offsets[partition]
         data_dir.write_offsets(checkpoint.LOG_START_OFFSETS, offsets, sync=sync)
 
     def start_offset_raised(self, log: PartitionLog) -> None:
@@ -96,7 +104,7 @@ class OffsetCheckpoints:
         data_dir = self._partitions.dir_of.get(log)
         if data_dir is not None:
             try:
-                self._write_start_offsets(data_dir, sync=False)
+                self.write_start_offsets(data_dir, sync=False)
             except OSError as err:
                 raise log.fail(err) from err
 
@@ -107,10 +115,14 @@ class OffsetCheckpoints:
         for data_dir in self._log_dirs.live:
             if data_dir.has_entry(checkpoint.LOG_START_OFFSETS, key):
                 data_dir.start_offsets.pop(key, None)
-                self._write_start_offsets(data_dir, sync=True)
+                self.write_start_offsets(data_dir, sync=True)
             if data_dir.has_entry(checkpoint.CLEANER_OFFSETS, key):
                 data_dir.cleaner_offsets.pop(key, None)
                 data_dir.write_offsets(checkpoint.CLEANER_OFFSETS, data_dir.cleaner_offsets, sync=True)
+
+
+def _none(data_dir: DataDir) -> list[Partition]:
+    return []
 
 
 def _write_points(data_dir: DataDir, points: Points, *, sync: bool) -> None:

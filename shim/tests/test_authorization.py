@@ -95,6 +95,13 @@ def configs(message: str, resource: str, *kinds: int) -> Any:
     return new(f"{message}.{request}", resources=resources, **fields)
 
 
+def alter_replica_log_dirs() -> Any:
+    message = "alter_replica_log_dirs_request"
+    topic = new(f"{message}.AlterReplicaLogDirTopic", name=TOPIC, partitions=[0])
+    entry = new(f"{message}.AlterReplicaLogDir", path="/nowhere", topics=[topic])
+    return new(f"{message}.AlterReplicaLogDirsRequest", dirs=[entry])
+
+
 def member(message: str, cls: str, **fields: Any) -> Any:
     return new(f"{message}.{cls}", group_id=GROUP, **fields)
 
@@ -308,6 +315,7 @@ CASES: dict[tuple[int, int], tuple[Callable[[], Any], set[tuple[str, str, str]]]
         lambda: configs("alter_configs_request", "AlterConfigsResource", 2, 4, 16, 32),
         {("ALTER_CONFIGS", "TOPIC", TOPIC), ("ALTER_CONFIGS", "GROUP", GROUP), cluster("ALTER_CONFIGS")},
     ),
+    (34, 2): (alter_replica_log_dirs, {cluster("ALTER")}),
     (35, 4): (lambda: new("describe_log_dirs_request.DescribeLogDirsRequest", topics=None), {cluster("DESCRIBE")}),
     (36, 2): (lambda: new("sasl_authenticate_request.SaslAuthenticateRequest"), set()),
     (37, 3): (

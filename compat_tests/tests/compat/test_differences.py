@@ -155,18 +155,6 @@ def test_files_of_an_idle_partition(each, brokers: tuple[Target, Target]) -> Non
     assert theirs == {".log", ".index", ".timeindex"}
 
 
-def test_cordoned_directories(each, brokers: tuple[Target, Target]) -> None:
-    paths = iter([str(target.data_dir) for target in brokers])
-
-    def alter(connection: Connection) -> int:
-        change = {"name": "cordoned.log.dirs", "config_operation": 0, "value": next(paths)}
-        resource = {"resource_type": 4, "resource_name": "1", "configs": [change]}
-        request = ask.make("IncrementalAlterConfigs", resources=[resource], validate_only=True)
-        return int(connection.request(request, 1).responses[0].error_code)
-
-    assert each(alter) == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
-
-
 def test_a_large_regular_expression(each) -> None:
     def join(connection: Connection) -> int:
         _await_coordinator(connection, "large")

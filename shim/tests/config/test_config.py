@@ -132,12 +132,17 @@ def test_an_unknown_option_of_a_file_is_ignored_with_a_warning_and_one_of_the_co
         ("remote.log.storage.system.enable", "true"),
         ("transaction.two.phase.commit.enable", "true"),
         ("config.providers", "file"),
-        ("cordoned.log.dirs", "/data"),
     ],
 )
 def test_a_promise_that_is_not_built_stops_the_start(name, text):
     with pytest.raises(ConfigError, match=f"^{name}.*not implemented"):
         BrokerConfig.parse({name: text})
+
+
+@pytest.mark.parametrize(("cordoned", "fault"), [("/c", "Missing entries : /c"), ("*,/a", "must not contain other")])
+def test_only_directories_of_the_broker_can_be_cordoned(cordoned, fault):
+    with pytest.raises(ConfigError, match=fault):
+        BrokerConfig.parse({"log.dirs": "/a,/b", "cordoned.log.dirs": cordoned})
 
 
 def test_the_default_of_such_an_option_is_no_promise():

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from base64 import urlsafe_b64decode
 
 import pytest
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.faults import Faults
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from kafka_shim.metadata.assignments import UNASSIGNED
 from kafka_shim.metadata.image import RESOURCE_TOPIC
 from kafka_shim.metadata.log import MetadataLogError
 from kafka_shim.protocol.records.begin_transaction_record import BeginTransactionRecord
@@ -232,10 +234,14 @@ def test_an_unfinished_metadata_transaction_is_aborted_at_the_start(tmp_path):
         assert "ghost" in store.image.topics
 
 
-def test_two_directories_record_the_place_as_not_assigned(tmp_path):
+def test_two_directories_record_the_place_when_the_partition_is_there(tmp_path):
     with opened(tmp_path / "a", tmp_path / "b") as store:
         topic = store.create_topic("one", 4)
-        assert {one.directories for one in topic.partitions} == {(bytes(16),)}
+        assert {one.directories for one in topic.partitions} == {(UNASSIGNED,)}
+        store.assignments.assign_all()
+        places = [urlsafe_b64decode(store._logs.directory_id("one", number) + "==") for number in range(4)]
+        assert [one.directories for one in topic.partitions] == [(place,) for place in places]
+        assert len(set(places)) == 2
     with opened(tmp_path / "a", tmp_path / "b") as store:
         assert store._logs.get("one", 3).partition == 3
 

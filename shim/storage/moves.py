@@ -1,0 +1,277 @@
+"""Moves of partitions between the directories of `log.dirs`, while they are written and read (Kafka:
+ReplicaAlterLogDirsManager, ReplicaAlterLogDirsThread, LogManager.replaceCurrentWithFutureLog).
+
+A move copies in slices. When the copy has everything, it is fsynced, and in one turn of the loop the rest is copied,
+the metadata records the new directory, the old one is renamed with the suffix `-delete`, and the new one gets the
+partition's name. A crash at any step leaves either the old directory, or a complete copy that the metadata names: the
+next start of this broker or of Kafka takes that (`Loader.adopt_futures`; Kafka: recoverAbandonedFutureLogs).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import partial
+
+from kafka_shim.errors import KafkaError
+from kafka_shim.scheduler import Scheduler
+from kafka_shim.storage import checkpoint, names
+from kafka_shim.storage.data_dir import remove_tree
+from kafka_shim.storage.future_log import FutureLog
+from kafka_shim.storage.results import StorageError
+from kafka_shim.storage.segments import Segment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
+    from kafka_shim.storage.checkpoint import Partition
+    from kafka_shim.storage.cleaner import Cleaner
+    from kafka_shim.storage.data_dir import DataDir
+    from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.storage.offset_checkpoints import OffsetCheckpoints
+    from kafka_shim.storage.partitions import Partitions
+    from kafka_shim.storage.services import LogServices
+
+logger = logging.getLogger(__name__)
+
+# The dynamic option that bounds the bytes that moves copy in a second.
+THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
+SLICE_BYTES = 1 << 20
+# After how many fsyncs of a copy that is appended to meanwhile the last one is waited for on the loop.
+MOST_FSYNCS = 5
+PAUSE_MS = 1
+FLUSH_PAUSE_MS = 5
+CLEANER_PAUSE_MS = 20
+FIRST_RETRY_MS = 1000
+LONGEST_RETRY_MS = 60_000
+
+
+class _Move:
+    """One move: the copy, the fsync under way with what it covers, and how often it had to be tried."""
+
+    __slots__ = ("fsyncing", "fsyncs", "future", "paths", "retry_ms")
+
+    def __init__(self, future: FutureLog) -> None:
+        self.future = future
+        self.fsyncing: Future[None] | None = None
+        self.paths: list[str] = []
+        self.fsyncs = 0
+        self.retry_ms = 0
+
+
+class Moves:
+    """The moves under way, by partition. Owned by `Logs`. Event-loop thread only."""
+
+    def __init__(
+        self, partitions: Partitions, services: LogServices, checkpoints: OffsetCheckpoints, cleaner: Cleaner
+    ) -> None:
+        self._partitions = partitions
+        self._services = services
+        self._checkpoints = checkpoints
+        self._cleaner = cleaner
+        self._scheduler = Scheduler(services.clock)
+        self._moves: dict[Partition, _Move] = {}
+        # Called with (partition, directory id) to record where a partition is. Raises KafkaError.
+        self.assign: Callable[[Partition, str], None] = _nowhere
+
+    def target_of(self, key: Partition) -> DataDir | None:
+        """Return the directory that the partition moves to, or None if it does not move."""
+        move = self._moves.get(key)
+        return None if move is None else move.future.data_dir
+
+    def futures(self) -> list[FutureLog]:
+        """Return the copies of all moves under way."""
+        return [move.future for move in self._moves.values()]
+
+    def arriving(self, data_dir: DataDir) -> list[Partition]:
+        """Return the partitions that move to a directory."""
+        return [key for key, move in self._moves.items() if move.future.data_dir is data_dir]
+
+    def start(self, log: PartitionLog, target: DataDir) -> None:
+        """Begin to move a partition. Raises OSError if the copy's directory cannot be made."""
+        key = (log.topic, log.partition)
+        suffix = f".{self._services.clock.random.bytes_of(16).hex()}{names.FUTURE_DIR}"
+        future = FutureLog(log, target, f"{target.partition_path(*key)}{suffix}")
+        future.begin()
+        self._moves[key] = _Move(future)
+        self._cleaner.paused.add(log)
+        logger.info("%s moves from %s to %s", log.name, self._partitions.dir_of[log].path, target.path)
+        self._scheduler.after(_task(key), PAUSE_MS, self._step, key)
+
+    def cancel(self, key: Partition) -> None:
+        """End the move of a partition, if there is one, and remove the copy."""
+        move = self._forget(key)
+        if move is None:
+            return
+        future = move.future
+        retired = f"{future.data_dir.path}/{names.retired_name(*key, names.DELETE_DIR, self._services.clock.random)}"
+        try:
+            os.rename(future.directory, retired)
+        except OSError as err:
+            logger.warning("%s cannot be renamed for deletion: %s", future.directory, err)
+            retired = future.directory
+        self._services.flusher.run(partial(remove_tree, retired))
+        logger.info("%s does not move to %s any more", future.source.name, future.data_dir.path)
+
+    def stop(self) -> None:
+        """Stop all moves at the broker's stop. The next start goes on with them."""
+        self._scheduler.stop()
+        for key in list(self._moves):
+            self._forget(key)
+
+    def _forget(self, key: Partition) -> _Move | None:
+        move = self._moves.pop(key, None)
+        if move is not None:
+            self._scheduler.cancel(_task(key))
+            self._cleaner.paused.discard(move.future.source)
+        return move
+
+    # --- one step
+
+    def _step(self, key: Partition) -> None:
+        move = self._moves[key]
+        name = move.future.source.name
+        try:
+            pause_ms = self._go_on(key, move)
+        except StorageError as err:
+            logger.error("%s is not moved: %s", name, err)  # noqa: TRY400 the reason says it all
+            self.cancel(key)
+            return
+        except (OSError, KafkaError) as err:
+            # A directory that is full or fails for a while: clients notice nothing, and the move goes on later.
+            if not move.retry_ms:
+                logger.warning("%s cannot be moved to %s now: %s", name, move.future.data_dir.path, err)
+            move.retry_ms = min(max(2 * move.retry_ms, FIRST_RETRY_MS), LONGEST_RETRY_MS)
+            pause_ms = move.retry_ms
+        if key in self._moves:
+            self._scheduler.after(_task(key), pause_ms, self._step, key)
+
+    def _go_on(self, key: Partition, move: _Move) -> int:
+        """Copy one slice, or complete the move. Returns the pause in ms until the next step."""
+        future = move.future
+        log = future.source
+        if log.is_closed:  # deleted; `cancel` comes too
+            self.cancel(key)
+            return 0
+        if log.is_offline:
+            return FIRST_RETRY_MS
+        if self._cleaner.is_cleaning(log):
+            return CLEANER_PAUSE_MS
+        if future.is_stale or not os.path.isdir(future.directory):
+            future.begin()
+            move.paths = []
+        if move.fsyncing is not None:
+            if not move.fsyncing.done():
+                return FLUSH_PAUSE_MS
+            error = move.fsyncing.exception()
+            move.fsyncing = None
+            if error is not None:
+                # After a failed fsync the pages may be lost: nothing short of writing them anew is proof.
+                future.begin()
+                raise error
+        copied = future.copy(SLICE_BYTES)
+        if copied:
+            move.retry_ms = 0
+        if copied >= SLICE_BYTES or (copied and self._rate):
+            return max(PAUSE_MS, copied * 1000 // self._rate) if self._rate else PAUSE_MS
+        paths = future.take_unsynced()
+        if paths and move.fsyncs < MOST_FSYNCS:
+            move.fsyncs += 1
+            move.fsyncing = self._services.flusher.sync(paths)
+            return FLUSH_PAUSE_MS
+        self._complete(key, future, paths)
+        return 0
+
+    @property
+    def _rate(self) -> int:
+        """The bytes that a move may copy in a second; 0 without a limit."""
+        return int(self._services.config.dynamic.get(THROTTLE, 0))
+
+    # --- the end of a move
+
+    def _complete(self, key: Partition, future: FutureLog, unsynced: list[str]) -> None:
+        """Put the copy in the place of its source. Raises OSError and KafkaError; then the source still serves."""
+        log, target = future.source, future.data_dir
+        home = self._partitions.dir_of[log]
+        faults = self._services.faults
+        future.complete()
+        self._services.flusher.sync([*unsynced, *future.take_unsynced()]).result()
+        if log.log_start_offset > log.segments[0].base_offset:
+            target.start_offsets[key] = log.log_start_offset
+            self._checkpoints.write_start_offsets(target, sync=True)
+        if faults.armed:
+            faults.reach("move.before_assign", topic=log.topic, partition=log.partition)
+        self.assign(key, target.directory_id)
+        if faults.armed:
+            faults.reach("move.after_assign", topic=log.topic, partition=log.partition)
+        live = target.partition_path(*key)
+        retired = f"{home.path}/{names.retired_name(*key, names.DELETE_DIR, self._services.clock.random)}"
+        try:
+            os.rename(log.directory, retired)
+            try:
+                if faults.armed:
+                    faults.reach("move.between_renames", topic=log.topic, partition=log.partition)
+                os.rename(future.directory, live)
+            except OSError:
+                os.rename(retired, log.directory)
+                raise
+        except OSError:
+            self.assign(key, home.directory_id)
+            raise
+        self._replace(log, live)
+        self._forget(key)
+        self._rehome(key, log, home, target)
+        self._services.later(log.config.file_delete_delay_ms, partial(remove_tree, retired))
+        logger.info("%s moved from %s to %s", log.name, home.path, target.path)
+
+    def _replace(self, log: PartitionLog, directory: str) -> None:
+        """Let the log use the files in `directory`, which are equal to its own. What refers to the old files may go on
+        reading them."""
+        old, log.segments = log.segments, [self._copy_of(segment, directory) for segment in log.segments]
+        for segment in old:
+            segment.abandon()
+        log.directory = directory
+        log.epochs.moved(directory)
+        log.content_changed()
+        log.producers.snapshot_offset = log.producers.next_offset
+        log.recovery_point = log.log_end_offset  # everything was fsynced
+
+    def _copy_of(self, segment: Segment, directory: str) -> Segment:
+        copy = Segment(directory, segment.base_offset, self._services.files, segment.created_ms)
+        copy.size_bytes = segment.size_bytes
+        copy.bytes_since_index = segment.bytes_since_index
+        copy.first_timestamp_ms = segment.first_timestamp_ms
+        copy.max_timestamp_ms = segment.max_timestamp_ms
+        copy.max_timestamp_offset = segment.max_timestamp_offset
+        return copy
+
+    def _rehome(self, key: Partition, log: PartitionLog, home: DataDir, target: DataDir) -> None:
+        """Move the partition's entries in the tables and checkpoints. They are written again periodically, so an error
+        is only logged."""
+        self._partitions.dir_of[log] = target
+        home.partitions.discard(key)
+        target.partitions.add(key)
+        cleaned = home.cleaner_offsets.pop(key, None)
+        if cleaned is not None:
+            target.cleaner_offsets[key] = cleaned
+        for offsets in (home.start_offsets, home.recovery_points, target.start_offsets):
+            offsets.pop(key, None)
+        for data_dir in (target, home):
+            try:
+                self._checkpoints.write(data_dir, sync=False)
+                if cleaned is not None:
+                    data_dir.write_offsets(checkpoint.CLEANER_OFFSETS, data_dir.cleaner_offsets, sync=False)
+            except OSError as err:
+                logger.warning("the checkpoints of %s cannot be written: %s", data_dir.path, err)
+        # Both renames, for a power failure.
+        self._services.flusher.sync([target.path, home.path])
+
+
+def _task(key: Partition) -> str:
+    return f"move {key[0]}-{key[1]}"
+
+
+def _nowhere(key: Partition, directory_id: str) -> None:
+    """Record nothing: there is no metadata (tools, tests)."""

@@ -1,0 +1,107 @@
+"""AlterReplicaLogDirs and DescribeLogDirs over two directories, and directories that are cordoned."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from kafka_shim.embedded import Broker
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.alter_replica_log_dirs_request import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from kafka_shim.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from kafka_shim.tests.api.admin import BROKER, DELETE, SET, alter, create, new_topic
+from kafka_shim.tests.produced import batch, make_topic, produce
+from kafka_shim.wire_client import Connection
+
+PATIENCE_S = 60
+
+
+@pytest.fixture
+def dirs(tmp_path: Path) -> list[str]:
+    return [str(tmp_path / "a"), str(tmp_path / "b")]
+
+
+@pytest.fixture
+def client(dirs):
+    with Broker(log_dirs=",".join(dirs)) as broker, Connection(broker.bootstrap_servers) as connection:
+        yield connection
+
+
+def move(client, path, topic="t", partition=0, version=2):
+    entry = AlterReplicaLogDir(path=path, topics=[AlterReplicaLogDirTopic(name=topic, partitions=[partition])])
+    (result,) = client.request(AlterReplicaLogDirsRequest(dirs=[entry]), version).results
+    assert result.topic_name == topic
+    return [(one.partition_index, one.error_code) for one in result.partitions]
+
+
+def places(client):
+    """(path, topic, partition, is a future one, lag) of all partitions."""
+    return [
+        (result.log_dir, topic.name, one.partition_index, one.is_future_key, one.offset_lag)
+        for result in client.request(DescribeLogDirsRequest(topics=None), 5).results
+        for topic in result.topics
+        for one in topic.partitions
+    ]
+
+
+def cordoned(client):
+    return [one.is_cordoned for one in client.request(DescribeLogDirsRequest(topics=[]), 5).results]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_partition_moves_and_is_shown_in_both_directories_meanwhile(client, dirs, version):
+    make_topic(client, "t")
+    for _ in range(20):
+        assert produce(client, "t", 0, batch(b"v" * 1000)).error_code == 0
+    ((home, *_),) = places(client)
+    (target,) = set(dirs) - {home}
+    change = ("replica.alter.log.dirs.io.max.bytes.per.second", SET, "1")
+    assert alter(client, BROKER, "", change)[0] == 0
+    assert move(client, target, version=version) == [(0, 0)]
+    current, future = sorted(places(client), key=lambda place: place[3])
+    assert current == (home, "t", 0, False, 0)
+    assert future in [(target, "t", 0, True, lag) for lag in (0, 20)]
+    assert move(client, home) == [(0, 0)], "the move ends"
+    assert places(client) == [(home, "t", 0, False, 0)]
+    assert alter(client, BROKER, "", (change[0], DELETE, None))[0] == 0
+    assert move(client, target) == [(0, 0)]
+    deadline = time.monotonic() + PATIENCE_S
+    while places(client) != [(target, "t", 0, False, 0)]:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_what_cannot_be_moved(client, dirs):
+    make_topic(client, "t")
+    assert move(client, "/nowhere") == [(0, ErrorCode.LOG_DIR_NOT_FOUND)]
+    assert move(client, dirs[0], partition=7) == [(7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+    assert move(client, dirs[1], topic="later") == [(0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+    make_topic(client, "later")
+    assert (dirs[1], "later", 0, False, 0) in places(client)
+
+
+@pytest.mark.option("cordoned.log.dirs")
+def test_cordoned_directory_is_told_and_takes_nothing(client, dirs):
+    make_topic(client, "t")
+    assert cordoned(client) == [False, False]
+    assert alter(client, BROKER, "1", ("cordoned.log.dirs", SET, dirs[0])) == (0, None)
+    assert cordoned(client) == [True, False]
+    create(client, new_topic("u", 3))
+    assert {path for path, topic, *_ in places(client) if topic == "u"} == {dirs[1]}
+    assert move(client, dirs[0], topic="u") == [(0, ErrorCode.INVALID_REPLICA_ASSIGNMENT)]
+    assert alter(client, BROKER, "1", ("cordoned.log.dirs", SET, "*")) == (0, None)
+    refused = create(client, new_topic("v"))["v"]
+    assert refused.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
+    assert "have all their log directories cordoned" in refused.error_message
+    code, message = alter(client, BROKER, "1", ("cordoned.log.dirs", SET, "/c"))
+    assert code == ErrorCode.INVALID_REQUEST
+    assert "Missing entries : /c" in message
+    assert alter(client, BROKER, "1", ("cordoned.log.dirs", DELETE, None)) == (0, None)
+    assert cordoned(client) == [False, False]
+    assert create(client, new_topic("v"))["v"].error_code == 0

@@ -1,0 +1,410 @@
+"""Moves of partitions between directories: nothing is lost or doubled, whatever happens, and at every crash."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kafka_shim.clock import VirtualClock
+from kafka_shim.config import BrokerConfig, TopicConfig
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.faults import Faults
+from kafka_shim.metadata.store import MetadataStore
+from kafka_shim.storage import checkpoint, names
+from kafka_shim.storage.log import PartitionLog
+from kafka_shim.storage.logs import Logs
+from kafka_shim.storage.moves import SLICE_BYTES, THROTTLE
+from kafka_shim.tests.storage.conftest import NOW_MS, end, put, records, refused
+
+SMALL = {"segment.bytes": "2000", "file.delete.delay.ms": "1000", "retention.ms": "-1"}
+
+
+class TwoDirs:
+    """Logs and metadata over two directories, without a network, under a virtual clock."""
+
+    def __init__(self, path: Path, **options: object) -> None:
+        self.path = path
+        self.options = options
+        self.start()
+
+    def start(self) -> None:
+        dirs = tuple(str(self.path / name) for name in "ab")
+        self.clock = VirtualClock(NOW_MS)
+        self.faults = Faults()
+        self.config = BrokerConfig(log_dirs=dirs, **self.options)
+        self.logs = Logs(self.config, self.clock, self.faults)
+        self.logs.open_dirs("AAAAAAAAQACAAAAAAAAAAQ")
+        self.store = MetadataStore(self.config, self.clock, self.logs, self.faults)
+        self.store.start()
+        self.logs.start(self.store.lookup)
+        self.store.create_missing_logs()
+        self.store.register([])
+        self.logs.run_periodically()
+
+    def stop(self) -> None:
+        self.store.stop()
+        self.logs.stop()
+
+    def crash(self) -> None:
+        """Only what the operating system has is left; the broker comes back on a copy of it."""
+        copy = self.path.with_name(f"{self.path.name}+")
+        shutil.copytree(self.path, copy)
+        self.faults.disarm()
+        self.stop()
+        self.path = copy
+        self.start()
+
+    def make(self, **options: str) -> PartitionLog:
+        topic = self.store.create_topic("t", 1, 1, {**SMALL, **options})
+        self.clock.advance(100)
+        assert topic.partitions[0].directories == (self.raw_id("a"),)
+        return self.log
+
+    @property
+    def log(self) -> PartitionLog:
+        return self.logs.get("t", 0)
+
+    def dir_named(self, name: str) -> str:
+        return str(self.path / name)
+
+    def raw_id(self, name: str) -> bytes:
+        from base64 import urlsafe_b64decode
+
+        (one,) = [one for one in self.logs.dirs if one.path == self.dir_named(name)]
+        return urlsafe_b64decode(one.directory_id + "==")
+
+    def move(self, name: str) -> None:
+        self.logs.move("t", 0, self.dir_named(name))
+
+    def settle(self, done: Callable[[], bool] | None = None) -> None:
+        """Let the move go on to its end."""
+        for _ in range(2000):
+            if done() if done is not None else not self.logs.moves.futures():
+                return
+            self.logs.services.flusher.sync([]).result()  # what was asked for before is done then
+            self.clock.advance(5)
+        raise AssertionError("the move does not end")
+
+    def holder(self) -> str:
+        """The name of the directory that holds the partition, which is the one that the metadata names."""
+        (name,) = [name for name in "ab" if (self.path / name / "t-0").is_dir()]
+        assert Path(self.log.directory).parent.name == name
+        assert self.store.topic("t").partitions[0].directories == (self.raw_id(name),)
+        return name
+
+
+@pytest.fixture
+def node(tmp_path: Path):
+    found = TwoDirs(tmp_path / "data")
+    yield found
+    found.stop()
+
+
+def fill(log: PartitionLog, count: int, first: int = 0) -> list[tuple[int, bytes]]:
+    for number in range(first, first + count):
+        put(log, b"%d" % number * 20)
+    return [(number, b"%d" % number * 20) for number in range(first, first + count)]
+
+
+def files(directory: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in Path(directory).iterdir() if path.suffix == names.LOG}
+
+
+def test_partition_moves_with_all_that_belongs_to_it(node):
+    log = node.make()
+    expected = fill(log, 200)
+    put(log, b"x", pid=7, seq=0)
+    put(log, b"y", pid=8, seq=0, txn=True)
+    end(log, 8, 0, commit=False)
+    before = files(log.directory)
+    assert len(before) > 5
+    old = log.directory
+    node.move("b")
+    assert node.logs.moves.target_of(("t", 0)).path == node.dir_named("b")
+    node.settle()
+    assert node.log is log
+    assert node.holder() == "b"
+    assert files(log.directory) == before
+    assert not Path(old).exists()
+    seen = records(log)
+    assert seen[:200] == expected
+    assert [value for _, value in records(log, isolation=1)[200:]] == [b"x"]
+    assert put(log, b"x", pid=7, seq=0).duplicate
+    assert put(log, b"z", pid=7, seq=1).base_offset == 203
+    node.clock.advance(2000)
+    node.logs.services.flusher.sync([]).result()
+    assert not [name for name in os.listdir(node.dir_named("a")) if name.startswith("t-0")]
+    node.stop()
+    node.start()
+    assert records(node.log) == [*seen, (203, b"z")]
+    assert put(node.log, b"z", pid=7, seq=1).duplicate
+    assert node.holder() == "b"
+
+
+def test_appends_reads_retention_and_deleted_records_go_on_meanwhile(node, monkeypatch):
+    monkeypatch.setattr("kafka_shim.storage.moves.SLICE_BYTES", 500)
+    log = node.make()
+    fill(log, 100)
+    node.move("b")
+    for number in range(100, 300):
+        put(log, b"%d" % number * 20)
+        if number == 150:
+            log.delete_records_before(60)
+            node.logs.retain(node.clock.now_ms())
+        if number % 2:
+            node.clock.advance(1)
+        assert records(log, number) == [(number, b"%d" % number * 20)]
+    node.settle()
+    assert node.holder() == "b"
+    assert records(log) == [(number, b"%d" % number * 20) for number in range(60, 300)]
+    node.crash()
+    assert records(node.log) == [(number, b"%d" % number * 20) for number in range(60, 300)]
+    assert node.holder() == "b"
+
+
+def test_waiting_readers_stay_with_the_partition(node):
+    log = node.make()
+    fill(log, 10)
+    woken: list[int] = []
+    log.subscribe(lambda: woken.append(log.log_end_offset))
+    view = log.read(0, 1 << 20).records
+    node.move("b")
+    node.settle()
+    woken.clear()
+    fill(log, 1, 10)
+    assert woken == [11]
+    assert b"".join(bytes(one) for one in view).count(b"9" * 20) == 1
+
+
+@pytest.mark.parametrize(
+    "point",
+    ["", "move.before_assign", "move.after_assign", "move.between_renames"],
+)
+def test_crash_at_any_step_loses_nothing_and_the_move_ends_after_the_start(node, point):
+    log = node.make()
+    expected = fill(log, 150)
+    log.delete_records_before(30)
+    shots: list[str] = []
+
+    def shoot(**facts: object) -> None:
+        shutil.copytree(node.path, node.path.with_name("shot"))
+        shots.append(point)
+
+    node.move("b")
+    if point:
+        node.faults.arm(point, shoot, nth=1)
+        node.settle()
+    else:
+        node.clock.advance(1)
+        shoot()
+    assert shots == [point]
+    node.stop()
+    node.path = node.path.with_name("shot")
+    node.start()
+    assert records(node.log) == expected[30:]
+    expected += fill(node.log, 5, 150)
+    node.settle()
+    assert node.holder() == "b"
+    assert records(node.log) == expected[30:]
+    node.logs.services.flusher.sync([]).result()
+    assert not [name for name in os.listdir(node.dir_named("a")) if name.startswith("t-0.") and "future" in name]
+    assert not [name for name in os.listdir(node.dir_named("b")) if name.startswith("t-0.")]
+
+
+def test_clean_stop_in_the_middle_is_gone_on_with(node):
+    log = node.make()
+    expected = fill(log, 150)
+    node.move("b")
+    node.stop()
+    node.start()
+    assert node.logs.moves.futures(), "the move goes on"
+    node.settle()
+    assert node.holder() == "b"
+    assert records(node.log) == expected
+
+
+def test_moving_back_ends_the_move(node):
+    log = node.make()
+    expected = fill(log, 50)
+    node.move("b")
+    node.move("b")  # the same again changes nothing
+    assert len(node.logs.moves.futures()) == 1
+    node.move("a")
+    assert not node.logs.moves.futures()
+    node.logs.services.flusher.sync([]).result()
+    assert not [name for name in os.listdir(node.dir_named("b")) if name.startswith("t-0")]
+    assert node.holder() == "a"
+    assert records(log) == expected
+
+
+def test_deleted_topic_ends_its_move(node):
+    fill(node.make(), 50)
+    node.move("b")
+    node.store.delete_topic("t")
+    assert not node.logs.moves.futures()
+    node.clock.advance(2000)
+    node.logs.services.flusher.sync([]).result()
+    for name in "ab":
+        assert not [one for one in os.listdir(node.dir_named(name)) if one.startswith("t-0")]
+
+
+@pytest.mark.parametrize("failing", ["append", "rename"])
+def test_full_target_keeps_the_source_and_the_move_ends_when_there_is_space(node, monkeypatch, failing):
+    log = node.make()
+    expected = fill(log, 50)
+    node.move("b")
+
+    def full(*args: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    rename = os.rename
+
+    def refuse(source: str, target: str) -> None:
+        if "-future" in str(source):
+            full()
+        rename(source, target)
+
+    with monkeypatch.context() as patch:
+        if failing == "append":
+            patch.setattr("kafka_shim.storage.future_log.append", full)
+        else:
+            patch.setattr(os, "rename", refuse)
+        for _ in range(20):
+            node.logs.services.flusher.sync([]).result()
+            node.clock.advance(1000)
+        assert node.holder() == "a"
+        expected += fill(log, 5, 50)
+        assert records(log) == expected
+    node.clock.advance(60_000)
+    node.settle()
+    assert node.holder() == "b"
+    assert records(log) == expected
+
+
+def test_unrecorded_directory_stops_the_end_of_a_move(node):
+    log = node.make()
+    fill(log, 10)
+    node.faults.arm("metadata.before_commit", "error", "KAFKA_STORAGE_ERROR")
+    node.move("b")
+    for _ in range(10):
+        node.logs.services.flusher.sync([]).result()
+        node.clock.advance(1000)
+    assert node.holder() == "a"
+    node.faults.disarm()
+    node.settle()
+    assert node.holder() == "b"
+
+
+def test_corrupt_source_is_not_moved(node, caplog):
+    log = node.make()
+    fill(log, 10)
+    with open(log.active.path(names.LOG), "r+b") as file:
+        file.seek(80)
+        file.write(b"?")
+    node.move("b")
+    node.settle()
+    assert node.holder() == "a"
+    assert "no valid batch at position 0" in caplog.text
+
+
+def test_reopened_source_is_copied_anew(node):
+    log = node.make()
+    fill(log, 10)
+    node.move("b")
+    node.clock.advance(1)
+    node.faults.arm("log.after_write", "oserror", "EIO", nth=1)
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        put(log, b"lost")
+    assert log.is_offline
+    node.clock.advance(5000)
+    node.settle()
+    assert node.holder() == "b"
+    assert records(log)[:10] == [(number, b"%d" % number * 20) for number in range(10)]
+    assert not log.is_offline
+
+
+def test_compaction_waits_for_the_move_and_knows_what_is_clean(node):
+    log = node.make(**{"cleanup.policy": "compact"})
+    for number in range(100):
+        put(log, b"%d" % number * 20, key=b"k%d" % (number % 3))
+    node.logs.cleaner.clean_now(log)
+    clean_to = node.logs.dir_of(log).cleaner_offsets["t", 0]
+    node.move("b")
+    for number in range(100):
+        put(log, b"%d" % number * 20, key=b"k%d" % (number % 3))
+    assert node.logs.cleaner.choose(node.clock.now_ms()) is None
+    node.settle()
+    assert node.holder() == "b"
+    assert node.logs.dir_of(log).cleaner_offsets["t", 0] == clean_to
+    text = (node.path / "b" / checkpoint.CLEANER_OFFSETS).read_text()
+    assert f"t 0 {clean_to}" in text
+    assert node.logs.cleaner.choose(node.clock.now_ms()).log is log
+
+
+def test_throttle_bounds_the_bytes_of_a_second(node):
+    log = node.make(**{"segment.bytes": str(1 << 20)})
+    for _ in range(30):
+        put(log, b"x" * 100_000)
+    node.config.dynamic = {THROTTLE: str(SLICE_BYTES)}
+    node.move("b")
+    started_ms = node.clock.now_ms()
+    node.settle()
+    assert node.clock.now_ms() - started_ms >= 2000
+
+
+def test_what_cannot_be_moved(node):
+    log = node.make()
+    with refused(ErrorCode.LOG_DIR_NOT_FOUND):
+        node.logs.move("t", 0, "/nowhere")
+    with refused(ErrorCode.INVALID_TOPIC_EXCEPTION):
+        node.logs.move("t" * 240, 0, node.dir_named("b"))
+    node.config.cordoned_log_dirs = (node.dir_named("b"),)
+    with refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT):
+        node.move("b")
+    node.config.cordoned_log_dirs = ()
+    node.faults.arm("log.after_write", "oserror", "EIO", nth=1)
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        put(log, b"x")
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        node.move("b")
+
+
+def test_directory_named_before_the_topic_exists_gets_its_partition(node):
+    with refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+        node.move("b")
+    node.store.create_topic("t", 1, 1)
+    node.clock.advance(100)
+    assert node.holder() == "b"
+
+
+@pytest.mark.option("cordoned.log.dirs")
+def test_cordoned_directories_take_no_new_partitions(tmp_path):
+    a, b = (str(tmp_path / "data" / name) for name in "ab")
+    config = BrokerConfig.parse({"log.dirs": f"{a},{b}", "cordoned.log.dirs": a})
+    logs = Logs(config, VirtualClock(), Faults())
+    logs.open_dirs("AAAAAAAAQACAAAAAAAAAAQ")
+    logs.start(lambda topic, partition: (bytes(16), TopicConfig(config), 0))
+    for partition in range(4):
+        logs.create("t", bytes(16), partition, TopicConfig(config))
+    assert {Path(logs.get("t", partition).directory).parent.name for partition in range(4)} == {"b"}
+    config.cordoned_log_dirs = ("*",)
+    assert Path(logs.create("u", bytes(16), 0, TopicConfig(config)).directory).parent.name == "a"
+    logs.stop()
+
+
+def test_cordoning_every_directory_refuses_new_topics_and_is_recorded(node):
+    node.config.cordoned_log_dirs = ("*",)
+    node.store.assignments.record_cordoned()
+    (broker,) = node.store.image.brokers.values()
+    assert set(broker.cordoned_log_dirs) == {node.raw_id("a"), node.raw_id("b")}
+    with pytest.raises(KafkaError, match="have all their log directories cordoned") as refusal:
+        node.store.create_topic("t", 1, 1)
+    assert refusal.value.code is ErrorCode.INVALID_REPLICATION_FACTOR
+    node.config.cordoned_log_dirs = ()
+    node.store.assignments.record_cordoned()
+    node.store.create_topic("t", 1, 1)
