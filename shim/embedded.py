@@ -14,8 +14,10 @@ import asyncio
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 
 from kafka_shim.clock import RealClock, VirtualClock
@@ -25,7 +27,7 @@ from kafka_shim.memory_dir import make, remove, remove_at_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Any
 
@@ -329,23 +331,45 @@ class Broker:
         elif len(self._given_dirs) == 1:
             command += ["--data-dir", self._given_dirs[0]]
         command += ["--log-level", "WARNING"]
+        secrets = self._secret_options()
         for name, text in self._options.items():
-            command += ["-o", f"{name}={text}"]
+            if name not in secrets:
+                command += ["-o", f"{name}={text}"]
         environment = dict(os.environ)
         environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
         environment.pop(ENVIRONMENT, None)
         environment[STOP_WITH_STDIN] = "1"
         if self._faults_text:
             environment[ENVIRONMENT] = self._faults_text
-        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-        assert child.stdout is not None
-        line = child.stdout.readline().rstrip("\n")
+        with _properties_file(secrets) as path:
+            if secrets:
+                command += ["--config", path]
+            child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+            assert child.stdout is not None
+            line = child.stdout.readline().rstrip("\n")
         if not line.startswith("ready "):
             status = child.wait(STOP_SECONDS)
             _close_pipes(child)
             raise RuntimeError(f"the broker's process ended with status {status}")
         self._child = child
         self._ready = line
+
+    def _secret_options(self) -> dict[str, str]:
+        """The options that no process list may show."""
+        from kafka_shim.config import is_password
+
+        return {name: text for name, text in self._options.items() if name not in DEFAULTS and is_password(name)}
+
+
+@contextmanager
+def _properties_file(options: Mapping[str, str]) -> Iterator[str]:
+    """A file that only this user can read, removed when the broker has read it."""
+    with tempfile.NamedTemporaryFile("w", suffix=".properties") as file:  # mode 0600
+        for name, text in options.items():
+            escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+            file.write(f"{name}={escaped}\n")
+        file.flush()
+        yield file.name
 
 
 class ClockControl:

@@ -77,6 +77,7 @@ def configure(
     """
     given: dict[str, str] = {}
     from_file: set[str] = set()
+    on_command_line: list[str] = []
     if config_file is not None:
         from kafka_shim.config import read_properties
 
@@ -88,10 +89,20 @@ def configure(
             raise ConfigError(f"-o takes key=value, not {option!r}")
         given[name.strip()] = value.strip()
         from_file.discard(name.strip())
+        on_command_line.append(name.strip())
     if data_dir is not None:
         given.pop("log.dir", None)
         given.pop("log.dirs", None)
     config = BrokerConfig.parse(given, from_file)
+    if on_command_line:
+        from kafka_shim.config import is_password
+
+        config.shown_secrets = tuple(
+            name
+            for name in on_command_line
+            # A login module without options says nothing that is secret.
+            if is_password(name) and (not name.endswith("sasl.jaas.config") or "=" in given[name])
+        )
     if listen is not None:
         config.listeners = listen if "://" in listen else f"PLAINTEXT://{listen}"
         config.advertised_listeners = given.get("advertised.listeners")

@@ -23,6 +23,7 @@ DECODERS = {
 @click.option("--offsets-decoder", is_flag=True, help="the records are those of __consumer_offsets")
 @click.option("--transaction-log-decoder", is_flag=True, help="the records are those of __transaction_state")
 @click.option("--cluster-metadata-decoder", is_flag=True, help="the records are those of __cluster_metadata")
+@click.option("--show-secrets", is_flag=True, help="of __cluster_metadata passwords and keys too, as Kafka's tool does")
 @click.option("--share-group-state-decoder", is_flag=True, help="the records are those of __share_group_state")
 @click.option("--verify-index-only", is_flag=True, help="check indexes against the log, print only what is wrong")
 @click.option("--index-sanity-check", is_flag=True, help="check only what a broker's start checks of an index")
@@ -35,9 +36,12 @@ def group(
     verify_index_only: bool,
     index_sanity_check: bool,
     max_bytes: int,
+    show_secrets: bool,
     **decoders: bool,
 ) -> None:
     chosen = [DECODERS[name] for name, wanted in decoders.items() if wanted]
+    if show_secrets and chosen == [dump_records.metadata]:
+        chosen = [dump_records.metadata_with_secrets]
     if len(chosen) > 1:
         raise click.UsageError("only one decoder can be used")
     options = Options(

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
         dynamic_option,
         is_foreign_class,
         is_listener_security,
+        is_password,
         is_per_broker,
+        is_secret,
         usable,
     )
     from kafka_shim.config.listener import ListenerOptions, base_name
@@ -77,7 +79,9 @@ __all__ = [
     "dynamic_option",
     "is_foreign_class",
     "is_listener_security",
+    "is_password",
     "is_per_broker",
+    "is_secret",
     "nearest",
     "read_properties",
     "refusal",

@@ -26,6 +26,8 @@ class BrokerConfig(BrokerDefaults):
         self.warnings: list[str] = []
         # `--strict-security`: a warning of kafka_shim.security.warnings stops the start.
         self.strict_security = False
+        # Passwords and keys that were given with `-o`, which the process list shows.
+        self.shown_secrets: tuple[str, ...] = ()
         for name, value in values.items():
             if not hasattr(BrokerDefaults, name):
                 raise ConfigError(f"no such option: {name.replace('_', '.')}")

@@ -58,6 +58,17 @@ def is_per_broker(name: str) -> bool:
     return row is None or row.update != CLUSTER_WIDE
 
 
+def is_password(name: str) -> bool:
+    """Whether this is an option of Kafka whose value is a secret: a password, a key, a login module."""
+    option = dynamic_option(name)
+    return option is not None and option.is_sensitive
+
+
+def is_secret(name: str) -> bool:
+    """Whether the value of a stored broker option must not be shown: a password, or an option that nobody knows."""
+    return dynamic_option(name) is None or is_password(name)
+
+
 def is_foreign_class(name: str, text: str, given: Mapping[str, str]) -> bool:
     """Whether the option names a class that is neither Kafka's nor one of the options `given` at the start. Nobody may
     make a broker load Python by storing an option."""

@@ -6,6 +6,7 @@ import json
 from base64 import b64encode
 
 from kafka_shim.cext.messages import UnsupportedVersionError, WireError, decode_prefix
+from kafka_shim.config import is_secret
 from kafka_shim.protocol import record_frames
 from kafka_shim.protocol.message import Message
 from kafka_shim.protocol.record_frames import ControlType, UnknownRecordError
@@ -30,6 +31,10 @@ CONTROL_LABELS = {
     ControlType.KRAFT_VOTERS: "KRaftVoters",
 }
 GROUP_METADATA = 2
+# Records of the metadata log, and the resource whose options may be secret.
+CONFIG, USER_SCRAM_CREDENTIAL = 4, 11
+BROKER = 4
+REDACTED = "(redacted)"
 _BAD = (WireError, UnknownRecordError, UnsupportedVersionError, ValueError)
 
 
@@ -54,13 +59,35 @@ def shares(record: Record) -> Texts:
 
 
 def metadata(record: Record) -> Texts:
-    """A record of `__cluster_metadata`, which has no key."""
+    """A record of `__cluster_metadata`, which has no key, without passwords and keys (Kafka: RecordRedactor)."""
+    return _metadata(record, shows_secrets=False)
+
+
+def metadata_with_secrets(record: Record) -> Texts:
+    """The same as Kafka's tool prints it: with passwords and keys."""
+    return _metadata(record, shows_secrets=True)
+
+
+def _metadata(record: Record, *, shows_secrets: bool) -> Texts:
     try:
         message, version = record_frames.decode_metadata(record.value or b"")
     except _BAD as err:
         return None, f"Error at {record.offset}, skipping. {err}"
     name = METADATA_RECORDS[message.API_KEY].partition(".")[0].upper()
-    return None, _dump({"type": name, "version": version, "data": as_json(message, version)})
+    data = as_json(message, version)
+    if not shows_secrets:
+        _redact(message, data)
+    return None, _dump({"type": name, "version": version, "data": data})
+
+
+def _redact(message: Message, data: Any) -> None:
+    if message.API_KEY == USER_SCRAM_CREDENTIAL:
+        secret: tuple[str, ...] = ("salt", "storedKey", "serverKey")
+    elif message.API_KEY == CONFIG and data.get("resourceType") == BROKER and is_secret(str(data.get("name"))):
+        secret = ("value",)
+    else:
+        return
+    data.update({field: REDACTED for field in secret if data.get(field) is not None})
 
 
 def control(record: Record) -> str:

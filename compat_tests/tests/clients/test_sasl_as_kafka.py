@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kafka_shim.compat.tests.security.secured import SecuredKafka, SecuredShim
 from kafka_shim.protocol.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -20,9 +21,6 @@ from kafka_shim.protocol.messages.describe_user_scram_credentials_request import
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 from kafka_shim.security.sasl.scram import salted_password
 from kafka_shim.targets import jvm
-from kafka_shim.targets.base import free_ports
-from kafka_shim.targets.kafka_native import KafkaNative
-from kafka_shim.targets.shim_process import ShimProcess
 from kafka_shim.tests.security import sasl_client as sasl
 from kafka_shim.wire_client import Connection, WireClientError
 
@@ -38,29 +36,7 @@ OPTIONS = {
     ),
     "listener.name.sasl_plaintext.plain.connections.max.reauth.ms": "600000",
     "connection.failed.authentication.delay.ms": "10",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT",
 }
-
-
-class SecuredKafka(KafkaNative):
-    sasl_port = 0
-
-    def properties(self) -> dict[str, str]:
-        self.sasl_port = self.sasl_port or free_ports(1)[0]
-        properties = super().properties()
-        extra = f",SASL_PLAINTEXT://127.0.0.1:{self.sasl_port}"
-        return properties | {name: properties[name] + extra for name in ("listeners", "advertised.listeners")}
-
-
-class SecuredShim(ShimProcess):
-    sasl_port = 0
-
-    def command(self) -> list[str]:
-        self.sasl_port = self.sasl_port or free_ports(1)[0]
-        plain, *_ = [self.bootstrap or f"127.0.0.1:{free_ports(1)[0]}"]
-        command = super().command()
-        command[command.index("--listen") + 1] = f"PLAINTEXT://{plain},SASL_PLAINTEXT://127.0.0.1:{self.sasl_port}"
-        return command
 
 
 def salted(name: str, mechanism: int = 1, iterations: int = 4096, **more: Any) -> ScramCredentialUpsertion:
@@ -198,7 +174,7 @@ def pair() -> Iterator[tuple[SecuredKafka, SecuredShim]]:
 
 
 def ask(target: SecuredKafka | SecuredShim, run: Callable[[Connection], Any]) -> Any:
-    with Connection(f"127.0.0.1:{target.sasl_port}", timeout_s=20) as connection:
+    with Connection(target.addresses["SASL_PLAINTEXT"], timeout_s=20) as connection:
         try:
             return run(connection)
         except WireClientError as err:
@@ -228,11 +204,11 @@ def test_kafkas_tool_adds_and_removes_a_user(pair):
     jvm.run(
         tool, *common, "--alter", "--entity-name", "tom", "--add-config", "SCRAM-SHA-512=[iterations=8192,password=p]"
     )
-    with Connection(f"127.0.0.1:{shim.sasl_port}") as client:
+    with Connection(shim.addresses["SASL_PLAINTEXT"]) as client:
         assert sasl.log_in_scram(client, "SCRAM-SHA-512", "tom", "p").error_code == 0
     assert "SCRAM-SHA-512=iterations=8192" in str(jvm.run(tool, *common, "--describe").stdout)
     jvm.run(tool, *common, "--alter", "--entity-name", "tom", "--delete-config", "SCRAM-SHA-512")
-    with Connection(f"127.0.0.1:{shim.sasl_port}") as client:
+    with Connection(shim.addresses["SASL_PLAINTEXT"]) as client:
         assert sasl.log_in_scram(client, "SCRAM-SHA-512", "tom", "p").error_code == 58
 
 
@@ -240,7 +216,7 @@ def test_users_are_there_when_the_directory_changes_hands(tmp_path):
     """Kafka writes them, the shim adds one, Kafka reads both."""
 
     def works(target: SecuredKafka | SecuredShim, user: str) -> bool:
-        with Connection(f"127.0.0.1:{target.sasl_port}") as client:
+        with Connection(target.addresses["SASL_PLAINTEXT"]) as client:
             return sasl.log_in_scram(client, "SCRAM-SHA-256", user, "scram-secret").error_code == 0
 
     for kind, user, known in (

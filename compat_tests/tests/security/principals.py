@@ -10,10 +10,7 @@ import time
 from dataclasses import dataclass
 
 from kafka_shim.errors import ErrorCode
-from kafka_shim.targets import Target, requests
-from kafka_shim.targets.base import free_ports
-from kafka_shim.targets.kafka_native import KafkaNative
-from kafka_shim.targets.shim_process import ShimProcess
+from kafka_shim.targets import requests
 from kafka_shim.wire_client import Connection, WireClientError, check
 
 TYPE_CHECKING = False
@@ -22,12 +19,19 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any, Self
 
+    from kafka_shim.compat.tests.security.secured import SecuredKafka, SecuredShim
     from kafka_shim.protocol.message import Message
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 ROOT, ALICE, BOB, PROBE = "root", "alice", "bob", "probe"
 USERS = (ROOT, ALICE, BOB, PROBE)
 SETTINGS = {"authorizer.class.name": AUTHORIZER, "super.users": "User:ANONYMOUS;User:root"}
+PASSWORDS = " ".join(f'user_{user}="{user}"' for user in USERS)
+PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SASL = {
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{PLAIN_MODULE} required {PASSWORDS};",
+}
 ANY = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
 NAMED: dict[str, Any] = {"resource_name_filter": None, "principal_filter": None, "host_filter": None}
 SHOWN_SECONDS = 20.0
@@ -59,15 +63,22 @@ class Rule:
 
 
 class Secured:
-    """A broker with ACLs, and one connection of each user."""
+    """A broker with ACLs, and one connection of each user. `kind` says which broker."""
 
-    def __init__(self, target: Target) -> None:
-        self.target = target
+    def __init__(
+        self, kind: type[SecuredKafka | SecuredShim], settings: Mapping[str, str], data_dir: Path | None = None
+    ) -> None:
+        self.target = kind({**SETTINGS, **settings, **SASL}, data_dir)
         self.connections: dict[str, Connection] = {}
         self._probes = 0
 
     def connect(self, user: str) -> Connection:
-        raise NotImplementedError
+        """Returns a new connection of this user, whose password is the user's name."""
+        connection = Connection(self.target.addresses["SASL_PLAINTEXT"], timeout_s=30)
+        check(connection.request(requests.make("SaslHandshake", mechanism="PLAIN"), 1).error_code)
+        token = f"\0{user}\0{user}".encode()
+        check(connection.request(requests.make("SaslAuthenticate", auth_bytes=token), 2).error_code)
+        return connection
 
     def ask(self, user: str, message: Message, version: int) -> Any:
         """Returns the response, or "closed" if the broker closes the connection instead."""
@@ -110,57 +121,4 @@ class Secured:
     def __exit__(self, *_: object) -> None:
         for connection in self.connections.values():
             connection.close()
-        self.target.close()
-
-
-PASSWORDS = " ".join(f'user_{user}="{user}"' for user in USERS)
-PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
-SASL = {
-    "sasl.enabled.mechanisms": "PLAIN",
-    "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{PLAIN_MODULE} required {PASSWORDS};",
-}
-
-
-class _WithUsers(Secured):
-    """A broker whose users are at a listener of their own, with SASL PLAIN."""
-
-    def __init__(self, target: Target, address: str) -> None:
-        super().__init__(target)
-        self.address = address
-
-    def connect(self, user: str) -> Connection:
-        connection = Connection(self.address, timeout_s=30)
-        check(connection.request(requests.make("SaslHandshake", mechanism="PLAIN"), 1).error_code)
-        token = f"\0{user}\0{user}".encode()
-        check(connection.request(requests.make("SaslAuthenticate", auth_bytes=token), 2).error_code)
-        return connection
-
-
-class SecuredKafka(_WithUsers):
-    """Apache Kafka."""
-
-    def __init__(self, settings: Mapping[str, str], data_dir: Path | None = None) -> None:
-        kafka = KafkaNative(settings={**SETTINGS, **settings, **SASL}, data_dir=data_dir)
-        port, controller_port, users_port = free_ports(3)
-        kafka.bootstrap, kafka.controller_port = f"127.0.0.1:{port}", controller_port
-        listeners = f"PLAINTEXT://{kafka.bootstrap},SASL_PLAINTEXT://127.0.0.1:{users_port}"
-        kafka.settings.update(
-            {
-                "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller_port}",
-                "advertised.listeners": listeners,
-                "listener.security.protocol.map": (
-                    "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT"
-                ),
-            }
-        )
-        super().__init__(kafka, f"127.0.0.1:{users_port}")
-
-
-class SecuredShim(_WithUsers):
-    """The shim."""
-
-    def __init__(self, settings: Mapping[str, str], data_dir: Path | None = None) -> None:
-        shim = ShimProcess(settings={**SETTINGS, **settings, **SASL}, data_dir=data_dir)
-        port, users_port = free_ports(2)
-        shim.bootstrap = f"PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{users_port}"
-        super().__init__(shim, f"127.0.0.1:{users_port}")
+        self.target.__exit__()

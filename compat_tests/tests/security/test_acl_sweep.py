@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kafka_shim.compat.tests.security.acl_sweep import acl_sets, prepare, sweep
-from kafka_shim.compat.tests.security.principals import SecuredKafka, SecuredShim
+from kafka_shim.compat.tests.security.principals import Secured
+from kafka_shim.compat.tests.security.secured import SecuredKafka, SecuredShim
 
 # Every so-manieth set of ACLs is the sample.
 STEP = 24
@@ -13,7 +14,7 @@ STEP = 24
 
 def run(sets: list[object], **settings: str) -> None:
     options = {name.replace("_", "."): text for name, text in settings.items()}
-    with SecuredShim(options) as shim, SecuredKafka(options) as kafka:
+    with Secured(SecuredShim, options) as shim, Secured(SecuredKafka, options) as kafka:
         for broker in (shim, kafka):
             prepare(broker)
         count, found = sweep(shim, kafka, sets)  # type: ignore[arg-type]
