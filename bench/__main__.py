@@ -2,10 +2,11 @@
 ratios.
 
 Every round runs each kind of work on each broker, one after the other; the first round only warms up. A figure is the
-median of the rounds, a ratio the median of the rounds' ratios. ``--quick`` does a few small rounds. A second table has
-transactions: commits per second of Java producers on both brokers; groups: commits, heartbeats, a hundred joins. A last
-one, left out of ``--quick``, has what grows with use: memory over 4 GB, 10,000 partitions. CPUs are kept from halting
-where wake-ups are measured, and memory is made ready before a log is written (``machine``), unless ``--as-is``.
+median of the rounds, a ratio the median of the rounds' ratios. ``--quick`` does a few small rounds. Further tables have
+transactions: commits per second of Java producers on both brokers; groups: commits, heartbeats, a hundred joins; TLS
+and 10,000 ACLs. A last one, left out of ``--quick``, has what grows with use: memory over 4 GB, 10,000 partitions. CPUs
+are kept from halting where wake-ups are measured, and memory is made ready before a log is written (``machine``),
+unless ``--as-is``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import sys
 import time
 from pathlib import Path
 
-from bench import groups, machine, report, scale, transactions
+from bench import groups, machine, report, scale, security, transactions
 from bench.client_process import ROOT, anonymous_mb, load, make_topic
 from kafka_shim.targets import Target, make, requests
 from kafka_shim.targets.base import ProcessTarget, free_ports
@@ -179,6 +180,8 @@ def measure_all(options: argparse.Namespace) -> None:
         print(transactions.table(transactions.run(options.repeats, transactions.KINDS), transactions.KINDS))
         print("groups ...", file=sys.stderr)
         print(groups.table(groups.run(options.repeats, groups.KINDS), groups.KINDS))
+    print("TLS and ACLs ...", file=sys.stderr)
+    print(security.table(security.run(options.repeats, options.megabytes, options.requests)))
     if not options.quick:
         print("at size ...", file=sys.stderr)
         print(scale.table(scale.run(options.repeats)))

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 from bench.cost import cpu_s
+from bench.load import PROPERTIES
 from kafka_shim.targets import requests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kafka_shim.targets import Target
     from kafka_shim.wire_client import Connection
 
@@ -25,11 +29,21 @@ def anonymous_mb(target: Target) -> float:
     return int(next(line for line in text.splitlines() if line.startswith("Anonymous:")).split()[1]) / 1024
 
 
-def load(work: str, target: Target, topic: str, amount: int) -> dict[str, float]:
-    """Runs one kind of client work in its own process and adds the broker's CPU."""
+def load(
+    work: str,
+    target: Target,
+    topic: str,
+    amount: int,
+    *,
+    bootstrap: str = "",
+    properties: Mapping[str, str] | None = None,
+) -> dict[str, float]:
+    """Runs one kind of client work in its own process and adds the broker's CPU. `bootstrap`: another listener than the
+    target's first, to which a client with these `properties` connects."""
     before = cpu_s(target)
-    command = [sys.executable, "-m", "bench.load", work, target.bootstrap, topic, str(amount)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    command = [sys.executable, "-m", "bench.load", work, bootstrap or target.bootstrap, topic, str(amount)]
+    environment = {**os.environ, PROPERTIES: json.dumps(dict(properties or {}))}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
     if done.returncode != 0:
         raise RuntimeError(f"{work} on {target.kind} failed:\n{done.stderr[-2000:]}")
     return {**json.loads(done.stdout), "cpu_s": cpu_s(target) - before}

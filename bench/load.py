@@ -8,6 +8,7 @@ of JSON.
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
 import time
@@ -18,12 +19,14 @@ from kafka_shim.cext.messages import decode
 from kafka_shim.cext.records import build
 from kafka_shim.protocol.headers import encode_request_frame, parse_response_header, response_class
 from kafka_shim.targets.requests import make
-from kafka_shim.wire_client import parse_address
+from kafka_shim.wire_client import Connection, parse_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+# The variable with a client's properties as JSON, for listeners with TLS or SASL.
+PROPERTIES = "KAFKA_SHIM_BENCH_CLIENT"
 PARTITIONS = 4
 RECORD_BYTES = 1024
 BATCH_BYTES = 1_000_000
@@ -38,7 +41,14 @@ class Link:
     """A blocking socket with whole-frame reads into one buffer."""
 
     def __init__(self, bootstrap: str) -> None:
-        self.socket = socket.create_connection(parse_address(bootstrap))
+        properties = json.loads(os.environ.get(PROPERTIES, "{}"))
+        if properties:
+            from kafka_shim.client_security import ClientSecurity
+
+            # Connects and logs in; from then on the socket is this object's.
+            self.socket = Connection(bootstrap, timeout_s=60, security=ClientSecurity(properties)).detach()
+        else:
+            self.socket = socket.create_connection(parse_address(bootstrap))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = bytearray(64 << 20)
         self.view = memoryview(self.buffer)

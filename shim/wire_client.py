@@ -105,6 +105,10 @@ class Connection:
         """Close the socket. May be called again."""
         self._socket.close()
 
+    def detach(self) -> socket.socket:
+        """Return the socket, which is the caller's from now on. Nothing may be under way."""
+        return self._socket
+
     # --- one request
 
     def request(self, message: Message, version: int | None = None) -> Any:

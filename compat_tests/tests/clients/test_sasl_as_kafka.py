@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kafka_shim.compat.tests.security.secured import SecuredKafka, SecuredShim
 from kafka_shim.protocol.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -21,6 +20,7 @@ from kafka_shim.protocol.messages.describe_user_scram_credentials_request import
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 from kafka_shim.security.sasl.scram import salted_password
 from kafka_shim.targets import jvm
+from kafka_shim.targets.secured import SecuredKafka, SecuredShim
 from kafka_shim.tests.security import sasl_client as sasl
 from kafka_shim.wire_client import Connection, WireClientError
 

@@ -3,17 +3,23 @@
 A set of ACLs allows one operation on one resource type alone, or everything but that, or nothing, or everything; it
 does so by a literal name, a prefix or the wildcard, for a host or for all. Each request is sent by a user whom the ACLs
 name, by one whom they do not, or by a super user. The responses must agree: error codes, and what is shown and hidden.
+
+    python -m kafka_shim.compat.tests.security.acl_sweep [--sample]
+
+starts both brokers, sends all of it (or a sample), and prints how many requests were compared and what differed.
 """
 
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 from dataclasses import dataclass
 
-from kafka_shim.compat.tests.security.principals import ALICE, BOB, ROOT, Rule
+from kafka_shim.compat.tests.security.principals import ALICE, BOB, ROOT, Rule, Secured
 from kafka_shim.security.acl import SUPPORTED_OPERATIONS, AclOperation, PatternType, PermissionType, ResourceType
 from kafka_shim.targets import requests
+from kafka_shim.targets.secured import SecuredKafka, SecuredShim
 from kafka_shim.tests import test_authorization as asked
 from kafka_shim.tests.produced import batch
 from kafka_shim.wire_client import check
@@ -22,9 +28,8 @@ from kafka_shim.wiretap.frames import error_codes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from kafka_shim.compat.tests.security.principals import Secured
     from kafka_shim.protocol.message import Message
 
 make = requests.make
@@ -308,6 +313,24 @@ def prepare(broker: Secured) -> None:
             time.sleep(0.05)
 
 
+# Every so-manieth set of ACLs is the sample.
+STEP = 24
+
+
+def sample() -> list[AclSet]:
+    return [*acl_sets()[:2], *acl_sets()[2::STEP]]
+
+
+def compare(sets: Sequence[AclSet], settings: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Starts both brokers and sends everything. Returns what was compared, in a line, and what differed."""
+    with Secured(SecuredShim, settings) as shim, Secured(SecuredKafka, settings) as kafka:
+        for broker in (shim, kafka):
+            prepare(broker)
+        count, found = sweep(shim, kafka, sets)
+    apis = len({case.api for case in cases()})
+    return f"{count} requests of {apis} APIs under {len(sets)} sets of ACLs, {len(found)} differ", found
+
+
 def sweep(shim: Secured, kafka: Secured, sets: Sequence[AclSet]) -> tuple[int, list[str]]:
     """Returns the number of requests that each broker answered, and what differed, one line each."""
     count = 0
@@ -333,3 +356,9 @@ def _differences(ours: object, theirs: object, pairs: Pairs) -> Iterator[str]:
     if codes[0] != codes[1]:
         yield f"errors {codes[0]} where Kafka has {codes[1]}"
     yield from differences(theirs, ours, pairs)
+
+
+if __name__ == "__main__":
+    line, differing = compare(sample() if "--sample" in sys.argv else acl_sets(), {})
+    print("\n".join([*differing, line]))
+    sys.exit(1 if differing else 0)

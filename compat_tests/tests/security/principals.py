@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any, Self
 
-    from kafka_shim.compat.tests.security.secured import SecuredKafka, SecuredShim
     from kafka_shim.protocol.message import Message
+    from kafka_shim.targets.secured import SecuredKafka, SecuredShim
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 ROOT, ALICE, BOB, PROBE = "root", "alice", "bob", "probe"

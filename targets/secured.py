@@ -1,4 +1,4 @@
-"""An Apache Kafka and a shim with listeners beside the unauthenticated one, for tests that compare them."""
+"""An Apache Kafka and a shim with listeners beside the unauthenticated one, for tests and benches that compare them."""
 
 from __future__ import annotations
 
