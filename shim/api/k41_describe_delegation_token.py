@@ -1,8 +1,8 @@
 """DescribeDelegationToken (key 41), versions 1-3.
 
-Returns the tokens of the named owners, or of all, with their HMACs: those of which the client is owner or renewer, and
-those that it may describe by an ACL, on the token or (KIP-373) DescribeTokens on the USER resource of their owner.
-Refused without authentication and over a session by token.
+Returns the tokens of the named owners, or of all, with their HMACs: those of which the client is owner, requester or
+renewer, and those that it may describe by an ACL, on the token or (KIP-373) DescribeTokens on the USER resource of
+their owner. Refused without authentication and over a session by token.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def handle(context: Context, request: DescribeDelegationTokenRequest) -> Describ
 
 
 def _is_shown(context: Context, token: DelegationTokenRecord, owners: list[str] | None) -> bool:
-    own = {token.owner, *token.renewers}
+    own = {token.owner, token.requester, *token.renewers}
     if owners is not None and own.isdisjoint(owners):
         return False
     return (

@@ -38,6 +38,8 @@ DOCS = {
     "sasl.oauthbearer.jwks.endpoint.url": "Where the keys are that sign tokens: a file: or an https: URL.",
     "sasl.oauthbearer.scope.claim.name": "The claim with a token's scope.",
     "sasl.oauthbearer.sub.claim.name": "The claim with a token's principal.",
+    "sasl.kerberos.principal.to.local.rules": "How a Kerberos principal becomes a user; Kafka's rules.",
+    "sasl.kerberos.service.name": "The name of the broker's Kerberos service, if the JAAS options have none.",
     "sasl.server.callback.handler.class": "What checks credentials: a class of Kafka's, or a Python class.",
     "sasl.server.max.receive.size": "The longest request before a connection has authenticated.",
     "ssl.cipher.suites": "Cipher suites of TLS 1.2 by Java's names; empty for OpenSSL's choice.",

@@ -14,7 +14,9 @@ INLINE = "the coordinator's records are written at once, in the request that cau
 NO_TIERS = "tiered storage is not implemented"
 NO_SHARE = "share groups are not implemented"
 NO_STREAMS = "streams groups are not implemented"
-NO_SECURITY = "it belongs to Kerberos, to clients inside a broker, or to Java's TLS, none of which is here"
+NO_SECURITY = (
+    "it belongs to the renewal of Kerberos tickets, to clients inside a broker, or to Java's TLS, none of which is here"
+)
 NO_TELEMETRY = "clients' metrics are not implemented"
 NO_REPORTERS = "there are no reporters and no samples of metrics"
 AT_ONCE = "the file is written as soon as an offset changes"
@@ -175,8 +177,6 @@ BROKER_IDLE: dict[str, tuple[str, ...]] = {
         "sasl.client.callback.handler.class",
         "sasl.kerberos.kinit.cmd",
         "sasl.kerberos.min.time.before.relogin",
-        "sasl.kerberos.principal.to.local.rules",
-        "sasl.kerberos.service.name",
         "sasl.kerberos.ticket.renew.jitter",
         "sasl.kerberos.ticket.renew.window.factor",
         "sasl.login.callback.handler.class",

@@ -67,8 +67,13 @@ class ListenerSecurity:
 
     def _builder_and_context(self, options: ListenerOptions) -> tuple[PrincipalBuilder, SSLContext | None]:
         class_name = options.text("principal.builder.class")
+        map_kerberos = None
+        if self.uses_sasl and "GSSAPI" in options.get("sasl.enabled.mechanisms"):
+            from kafka_shim.security.sasl.gssapi import rules_of
+
+            map_kerberos = rules_of(options).name_of
         if not self.uses_tls:
-            return principal_builder(class_name, options=options.given()), None
+            return principal_builder(class_name, None, options.given(), map_kerberos), None
         from kafka_shim.security.tls.context import make_context
         from kafka_shim.security.tls.mapping_rules import MappingRules
 
@@ -77,7 +82,7 @@ class ListenerSecurity:
             context = make_context(options, uses_sasl=self.uses_sasl)
         except ConfigError as err:
             raise ConfigError(f"listener {options.listener_name}, {err}") from None
-        return principal_builder(class_name, rules.name_of, options.given()), context
+        return principal_builder(class_name, rules.name_of, options.given(), map_kerberos), context
 
     def tls_context(self) -> SSLContext:
         """The TLS context in force, on a listener with TLS."""

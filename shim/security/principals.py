@@ -42,13 +42,21 @@ class AuthenticationContext:
 
 
 class DefaultPrincipalBuilder:
-    """Kafka's: `User:` and the SASL name, or the name in the certificate after `ssl.principal.mapping.rules`."""
+    """Kafka's: `User:` and the SASL name, that of Kerberos after `sasl.kerberos.principal.to.local.rules`, or the name
+    in the certificate after `ssl.principal.mapping.rules`."""
 
-    def __init__(self, map_certificate_name: Callable[[str], str] | None = None) -> None:
+    def __init__(
+        self,
+        map_certificate_name: Callable[[str], str] | None = None,
+        map_kerberos_name: Callable[[str], str] | None = None,
+    ) -> None:
         self._map = map_certificate_name
+        self._map_kerberos = map_kerberos_name
 
     def build(self, context: AuthenticationContext) -> str:
         if context.authorization_id is not None:
+            if context.mechanism == "GSSAPI" and self._map_kerberos is not None:
+                return f"User:{self._map_kerberos(context.authorization_id)}"
             return f"User:{context.authorization_id}"
         name = context.certificate_name
         if name is None:
@@ -72,10 +80,11 @@ def principal_builder(
     class_name: str | None,
     map_certificate_name: Callable[[str], str] | None = None,
     options: Mapping[str, str] | None = None,
+    map_kerberos_name: Callable[[str], str] | None = None,
 ) -> PrincipalBuilder:
     """Return the builder that the option names. Raises ConfigError."""
     if class_name in (None, "", DEFAULT_CLASS):
-        return DefaultPrincipalBuilder(map_certificate_name)
+        return DefaultPrincipalBuilder(map_certificate_name, map_kerberos_name)
     assert class_name is not None
     built_in = {DEFAULT_CLASS: f"{__name__}.{DefaultPrincipalBuilder.__name__}"}
     builder: PrincipalBuilder = make_plugin("principal.builder.class", class_name, built_in, ("build",), options or {})

@@ -87,7 +87,8 @@ def test_every_entry_of_the_list_has_a_reason_and_a_test() -> None:
     for row in rows:
         path, _, name = row["test"].partition("::")
         assert len(row["why"]) > 40
-        assert f"def {name.partition('[')[0]}(" in (ROOT / path).read_text()
+        text = (ROOT / path).read_text()
+        assert not name or f"def {name.partition('[')[0]}(" in text  # without a name: the whole module
 
 
 def test_layer_that_has_nothing_to_run_fails_under_ci(tmp_path: Path) -> None:

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from kafka_shim.security.sasl.mechanism import Mechanism
     from kafka_shim.security.sasl.scram import Credentials
 
-OAUTHBEARER = "OAUTHBEARER"
+OAUTHBEARER, GSSAPI = "OAUTHBEARER", "GSSAPI"
 PLAIN_HANDLER = "org.apache.kafka.common.security.plain.internals.PlainServerCallbackHandler"
+GSSAPI_HANDLER = "org.apache.kafka.common.security.authenticator.SaslServerCallbackHandler"
 SCRAM_HANDLER = "org.apache.kafka.common.security.scram.internals.ScramServerCallbackHandler"
 
 
@@ -60,11 +61,18 @@ class SaslSettings:
     def _maker(
         self, name: str, options: ListenerOptions, credentials: Credentials, clock: Clock
     ) -> Callable[[], Mechanism]:
-        if name not in ("PLAIN", OAUTHBEARER, *scram.MECHANISMS):
-            reason = "is not implemented yet" if name == "GSSAPI" else "is no mechanism of Kafka"
-            raise ConfigError(f"{name} {reason}; set sasl.enabled.mechanisms to PLAIN, SCRAM-SHA-512 or others")
+        if name not in ("PLAIN", OAUTHBEARER, GSSAPI, *scram.MECHANISMS):
+            raise ConfigError(
+                f"{name} is no mechanism of Kafka; set sasl.enabled.mechanisms to PLAIN, SCRAM-SHA-512 or others"
+            )
         handler = options.own_text("sasl.server.callback.handler.class", name)
         modules = login_modules(options.listener_name, options.own_text("sasl.jaas.config", name))
+        if name == GSSAPI:
+            from kafka_shim.security.sasl.gssapi import Acceptor, Gssapi
+
+            _check_handler(handler, GSSAPI_HANDLER)
+            acceptor = Acceptor(modules, options)
+            return lambda: Gssapi(acceptor)
         own = make_handler(handler, name, modules, options)
         if name == OAUTHBEARER:
             from kafka_shim.security.sasl.oauthbearer import maker

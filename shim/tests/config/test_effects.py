@@ -66,6 +66,8 @@ UNMARKED = {
     "sasl.jaas.config",
     "sasl.mechanism.controller.protocol",
     "sasl.mechanism.inter.broker.protocol",
+    "sasl.kerberos.principal.to.local.rules",
+    "sasl.kerberos.service.name",
     "sasl.oauthbearer.clock.skew.seconds",
     "sasl.oauthbearer.expected.audience",
     "sasl.oauthbearer.expected.issuer",

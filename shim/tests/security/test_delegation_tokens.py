@@ -172,8 +172,8 @@ def test_a_token_for_another_owner_needs_an_acl_on_that_user(clients: Clients):
     clients.allow("alice", AclOperation.CREATE_TOKENS, ResourceType.USER, "User:bob")
     token = create(clients["alice"], owner="bob")
     assert (token.error_code, token.principal_name, token.token_requester_principal_name) == (0, "bob", "alice")
-    # Who asked for it is neither owner nor renewer.
-    assert described(clients["alice"]) == set()
+    # Who asked for it sees it, and is neither owner nor renewer.
+    assert described(clients["alice"]) == {token.token_id}
     assert described(clients["bob"]) == {token.token_id}
     assert expire(clients["alice"], token)[0] == ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
 
