@@ -67,6 +67,18 @@ def _indexed(name: str = "name", number: str = "partition_index", **fields: Any)
     ]
 
 
+def _share_states(**fields: Any) -> list[dict[str, Any]]:
+    """Requests to the share coordinator about a topic that does not exist, or that name nothing."""
+    partition = {"partition": 0, **fields}
+    return [
+        {"group_id": GROUP, "topics": [{"topic_id": BAD_ID, "partitions": [partition]}]},
+        {"group_id": GROUP, "topics": [{"topic_id": BAD_ID, "partitions": [{**partition, "partition": -1}]}]},
+        {"group_id": GROUP, "topics": [{"topic_id": BAD_ID, "partitions": []}]},
+        {"group_id": GROUP, "topics": []},
+        {"group_id": "", "topics": [{"topic_id": BAD_ID, "partitions": [partition]}]},
+    ]
+
+
 COMMIT = _indexed(committed_offset=1, committed_metadata="m")
 COMMIT_BY_ID = [COMMIT[0], {**COMMIT[1], "topic_id": BAD_ID}]
 MEMBER = {"group_id": GROUP, "generation_id": 1, "member_id": "stranger"}
@@ -217,6 +229,36 @@ CASES: dict[str, list[dict[str, Any]]] = {
         {"group_id": GROUP, "member_id": "m", "member_epoch": 0, "rebalance_timeout_ms": 0},
     ],
     "ConsumerGroupDescribe": [{"group_ids": ["nobody", ""]}],
+    "ShareGroupHeartbeat": [
+        {"group_id": group_id, "member_id": member_id, "member_epoch": epoch, "subscribed_topic_names": names}
+        for group_id, member_id, epoch, names in (
+            ("", "stranger", 0, [TOPIC]),
+            (GROUP, "", 0, [TOPIC]),
+            (GROUP, "m" * 37, 0, [TOPIC]),
+            (GROUP, "stranger", 0, None),
+            ("nobody", "stranger", 1, None),
+            ("nobody", "stranger", -1, None),
+            ("nobody", "stranger", -2, None),
+        )
+    ],
+    "ShareGroupDescribe": [{"group_ids": ["nobody"]}, {"group_ids": [""]}],
+    "InitializeShareGroupState": _share_states(state_epoch=1, start_offset=0),
+    "ReadShareGroupState": _share_states(leader_epoch=0),
+    "WriteShareGroupState": _share_states(state_epoch=1, leader_epoch=0, start_offset=0, delivery_complete_count=0),
+    "DeleteShareGroupState": _share_states(),
+    "ReadShareGroupStateSummary": _share_states(leader_epoch=0),
+    "DescribeShareGroupOffsets": [
+        {"groups": [{"group_id": "nobody", "topics": None}, {"group_id": "nobody", "topics": []}]},
+        {"groups": [{"group_id": "nobody", "topics": [{"topic_name": ABSENT, "partitions": [0]}]}]},
+    ],
+    "AlterShareGroupOffsets": [
+        {"group_id": "", "topics": []},
+        {"group_id": "nobody", "topics": [{"topic_name": ABSENT, "partitions": [{"partition_index": 0}]}]},
+    ],
+    "DeleteShareGroupOffsets": [
+        {"group_id": "", "topics": []},
+        {"group_id": "nobody", "topics": [{"topic_name": ABSENT}]},
+    ],
     "DescribeTopicPartitions": [
         {"topics": [{"name": TOPIC}, {"name": ABSENT}], "response_partition_limit": limit, "cursor": cursor}
         for limit in (2000, 1, 0, -1)
@@ -467,6 +509,9 @@ def prepare(address: str) -> None:
         for key, kind in ((GROUP, 0), (TXN, 1)):
             while connection.request(make("FindCoordinator", key=key, key_type=kind), 3).error_code:
                 time.sleep(0.02)
+        share = make("FindCoordinator", coordinator_keys=[f"{GROUP}:{'A' * 21}Q:0"], key_type=2)
+        while connection.request(share, 6).coordinators[0].error_code:
+            time.sleep(0.02)
         probe: Mapping[str, Any] = {"transactional_id": "probe", "transaction_timeout_ms": 1000}
         while connection.request(make("InitProducerId", **probe), 4).error_code:
             time.sleep(0.02)

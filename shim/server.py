@@ -178,6 +178,7 @@ class Server:
             faults=broker.faults,
         )
         broker.share_state.start()
+        broker.groups.share.persister = broker.share_state
         undo.append(broker.share_state.stop)
         broker.groups.count_errors(broker.metrics.error_unexpected)
         broker.groups.start()

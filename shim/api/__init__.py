@@ -116,8 +116,18 @@ ROWS: tuple[tuple[int, str, int, int, int, ThrottleClass, tuple[AclOperation, ..
     (69, "consumer_group_describe", 0, 1, 0, T.REQUEST, (), LATER),
     (74, "list_config_resources", 0, 1, 0, T.REQUEST, (Op.DESCRIBE_CONFIGS,), LATER),
     (75, "describe_topic_partitions", 0, 0, 0, T.REQUEST, (), LATER),
+    (76, "share_group_heartbeat", 1, 1, 1, T.REQUEST, (), LATER),
+    (77, "share_group_describe", 1, 1, 1, T.REQUEST, (), LATER),
     (80, "add_raft_voter", 0, 1, 0, T.REQUEST, (Op.ALTER,), LATER),
     (81, "remove_raft_voter", 0, 0, 0, T.REQUEST, (Op.ALTER,), LATER),
+    (83, "initialize_share_group_state", 0, 0, 0, T.REQUEST, (Op.CLUSTER_ACTION,), LATER),
+    (84, "read_share_group_state", 0, 0, 0, T.REQUEST, (Op.CLUSTER_ACTION,), LATER),
+    (85, "write_share_group_state", 0, 1, 0, T.REQUEST, (Op.CLUSTER_ACTION,), LATER),
+    (86, "delete_share_group_state", 0, 0, 0, T.REQUEST, (Op.CLUSTER_ACTION,), LATER),
+    (87, "read_share_group_state_summary", 0, 1, 0, T.REQUEST, (Op.CLUSTER_ACTION,), LATER),
+    (90, "describe_share_group_offsets", 0, 1, 0, T.REQUEST, (), LATER),
+    (91, "alter_share_group_offsets", 0, 0, 0, T.REQUEST, (), LATER),
+    (92, "delete_share_group_offsets", 0, 0, 0, T.REQUEST, (), LATER),
 )
 # Key -> the last version that Kafka 4.3.1 does not release yet: with `unstable.api.versions.enable`.
 UNSTABLE = {22: 6}

@@ -3,8 +3,7 @@
 Returns the coordinator of a group (key type 0), a transactional id (1) or a partition of a share group (2, v6): always
 this node. The internal topic is created before the response; Kafka responds with COORDINATOR_NOT_AVAILABLE and creates
 it afterwards (B1). A key whose partition of that topic is offline has no coordinator. v1 key type and a message. v3 is
-flexible. v4 several keys at once (KIP-699). v5 is for clients that know TRANSACTION_ABORTABLE. Not implemented: share
-groups (COORDINATOR_NOT_AVAILABLE).
+flexible. v4 several keys at once (KIP-699). v5 is for clients that know TRANSACTION_ABORTABLE.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import logging
 
 from kafka_shim.authorization import require, require_on_cluster
 from kafka_shim.errors import MALFORMED_REQUEST, ErrorCode, KafkaError
-from kafka_shim.internal_topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from kafka_shim.internal_topics import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from kafka_shim.java_hash import internal_partition
 from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kafka_shim.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
@@ -29,7 +28,7 @@ KEY, MIN, MAX = 10, 0, 6
 REQUEST, RESPONSE = FindCoordinatorRequest, FindCoordinatorResponse
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
-_TOPICS = {GROUP: GROUP_METADATA_TOPIC, TRANSACTION: TRANSACTION_STATE_TOPIC}
+_TOPICS = {GROUP: GROUP_METADATA_TOPIC, TRANSACTION: TRANSACTION_STATE_TOPIC, SHARE: SHARE_GROUP_STATE_TOPIC}
 _RESOURCES = {GROUP: ResourceType.GROUP, TRANSACTION: ResourceType.TRANSACTIONAL_ID}
 FIRST_WITH_KEYS = 4
 FIRST_WITH_SHARE = 6
@@ -75,21 +74,18 @@ def _check(context: Context, key_type: int, key: str) -> None:
     if key_type == SHARE:
         if context.api_version >= FIRST_WITH_SHARE:
             require_on_cluster(context, AclOperation.CLUSTER_ACTION)
+        if context.api_version < FIRST_WITH_SHARE or not _is_share_key(key):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED_REQUEST)
     else:
         require(context, AclOperation.DESCRIBE, _RESOURCES[key_type], key)
-    name = _TOPICS.get(key_type)
-    if name is not None:
-        try:
-            topic = broker.metadata.ensure_internal_topic(name)
-        except KafkaError as error:  # a policy forbids it, or no disk takes it: the client asks again
-            logger.warning("the topic %s is not created on demand: %s", name, error)
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.") from error
-        if broker.logs.is_offline(name, internal_partition(key, len(topic.partitions))):
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
-    elif context.api_version < FIRST_WITH_SHARE or not _is_share_key(key):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED_REQUEST)
-    else:
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "share groups are not implemented")
+    name = _TOPICS[key_type]
+    try:
+        topic = broker.metadata.ensure_internal_topic(name)
+    except KafkaError as error:  # a policy forbids it, or no disk takes it: the client asks again
+        logger.warning("the topic %s is not created on demand: %s", name, error)
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.") from error
+    if broker.logs.is_offline(name, internal_partition(key, len(topic.partitions))):
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
 
 
 def _is_share_key(key: str) -> bool:

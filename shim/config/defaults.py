@@ -150,6 +150,17 @@ class BrokerDefaults:
     group_consumer_regex_refresh_interval_ms: int = 600000
 
     # --- share groups
+    group_share_assignment_interval_ms: int = 1000
+    group_share_min_assignment_interval_ms: int = 0
+    group_share_max_assignment_interval_ms: int = 15000
+    group_share_heartbeat_interval_ms: int = 5000
+    group_share_min_heartbeat_interval_ms: int = 5000
+    group_share_max_heartbeat_interval_ms: int = 15000
+    group_share_session_timeout_ms: int = 45000
+    group_share_min_session_timeout_ms: int = 45000
+    group_share_max_session_timeout_ms: int = 60000
+    group_share_max_size: int = 200
+    group_share_initialize_retry_interval_ms: int = 30000
     group_share_record_lock_duration_ms: int = 30000
     group_share_min_record_lock_duration_ms: int = 15000
     group_share_max_record_lock_duration_ms: int = 60000

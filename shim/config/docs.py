@@ -162,6 +162,18 @@ DOCS = {
     "group.consumer.migration.policy": "Which way a group may change between the classic and the consumer protocol.",
     "group.consumer.regex.refresh.interval.ms": "How often regular expressions of subscriptions are resolved anew.",
     # --- share groups
+    "group.share.assignment.interval.ms": "The pause between two assignments of a share group.",
+    "group.share.min.assignment.interval.ms": "The least that a group may set for it.",
+    "group.share.max.assignment.interval.ms": "The most that a group may set for it.",
+    "group.share.heartbeat.interval.ms": "How often members of share groups send heartbeats.",
+    "group.share.min.heartbeat.interval.ms": "The least that a group may set for it.",
+    "group.share.max.heartbeat.interval.ms": "The most that a group may set for it.",
+    "group.share.session.timeout.ms": "How long a member of a share group may be silent.",
+    "group.share.min.session.timeout.ms": "The least that a group may set for it.",
+    "group.share.max.session.timeout.ms": "The most that a group may set for it.",
+    "group.share.max.size": "Members of one share group.",
+    "group.share.initialize.retry.interval.ms": "After this time, states of share partitions that are still missing "
+    "are asked for again.",
     "group.share.record.lock.duration.ms": "How long a record stays acquired by a share consumer.",
     "group.share.min.record.lock.duration.ms": "The least that a group may set for it.",
     "group.share.max.record.lock.duration.ms": "The most that a group may set for it.",
@@ -179,6 +191,9 @@ DOCS = {
     "share.coordinator.cold.partition.snapshot.interval.ms": "The age at which an idle share partition's snapshot is "
     "written anew.",
     # --- groups' own options
+    "share.assignment.interval.ms": "The pause between two assignments of this share group.",
+    "share.heartbeat.interval.ms": "How often members of this share group send heartbeats.",
+    "share.session.timeout.ms": "How long a member of this share group may be silent.",
     "share.record.lock.duration.ms": "How long a record stays acquired by a consumer of this share group.",
     "share.delivery.count.limit": "How often a record is delivered to this share group at most.",
     "share.partition.max.record.locks": "Records in flight of one partition in this share group.",

@@ -160,11 +160,8 @@ BROKER_IDLE: dict[str, tuple[str, ...]] = {
         "remote.log.storage.manager.impl.prefix",
     ),
     NO_SHARE: (
-        "group.share.assignment.interval.ms",
         "group.share.assignors",
-        "group.share.initialize.retry.interval.ms",
         "group.share.max.share.sessions",
-        "group.share.max.size",
         "share.fetch.purgatory.purge.interval.requests",
     ),
     NO_STREAMS: (
@@ -235,11 +232,6 @@ TOPIC_IDLE: dict[str, tuple[str, ...]] = {
 }
 
 GROUP_IDLE: dict[str, tuple[str, ...]] = {
-    NO_SHARE: (
-        "share.assignment.interval.ms",
-        "share.heartbeat.interval.ms",
-        "share.session.timeout.ms",
-    ),
     NO_STREAMS: (
         "streams.assignment.interval.ms",
         "streams.heartbeat.interval.ms",

@@ -74,7 +74,7 @@ class ClassicRequests:
         group = groups.by_id.get(request.group_id)
         stale: list[Record] = []
         if group is not None and not isinstance(group, ClassicGroup):
-            if not group.is_empty:
+            if not (group.is_empty and KINDS[group.TYPE].gives_way):
                 return KINDS[group.TYPE].join(group, request, version, client, delayed, image, now_ms)
             # The tombstones of an empty group of another kind precede the records of the new group.
             stale = group.tombstones()

@@ -16,6 +16,7 @@ from kafka_shim.group.decision import REBALANCE, REGEX, SESSION
 from kafka_shim.group.java_order import order_partitions, order_timeline
 from kafka_shim.group.offset_requests import OffsetRequests
 from kafka_shim.group.runtime import RETRY_MS, CoordinatorRuntime
+from kafka_shim.group.share_requests import ShareRequests
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 
 TYPE_CHECKING = False
@@ -47,8 +48,8 @@ class GroupCoordinator:
     """Owned by the broker. Event-loop thread only. `start()` runs before the transaction coordinator resumes prepared
     transactions, because their markers commit or abort offsets. `stop()` ends timers and completes delayed requests.
 
-    Requests of members are in `classic` and `consumer`, those about offsets in `offsets`; administration is here. An
-    error of one group as a whole is raised as KafkaError, which the handler turns into the response.
+    Requests of members are in `classic`, `consumer` and `share`, those about offsets in `offsets`; administration is
+    here. An error of one group as a whole is raised as KafkaError, which the handler turns into the response.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class GroupCoordinator:
         self.classic = ClassicRequests(self._runtime)
         self.consumer = ConsumerRequests(self._runtime)
         self.offsets = OffsetRequests(self._runtime)
+        self.share = ShareRequests(self._runtime)
         self._runtime.timers.on_error = self._retry_timer
 
     # --- life
@@ -137,7 +139,8 @@ class GroupCoordinator:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         group.check_delete()
         now_ms = self._runtime.clock.now_ms()
-        flushes = self.offsets.delete_all(groups, group_id, now_ms)
+        flushes = [*self.share.before_delete(group)]
+        flushes += self.offsets.delete_all(groups, group_id, now_ms)
         flushes += self._remove(groups, group, now_ms)
         return flushes
 
@@ -195,6 +198,7 @@ class GroupCoordinator:
             return
         self._on_topic_changed(topic)
         self.offsets.on_topic_deleted(topic)
+        self.share.on_topic_deleted(topic)
 
 
 def _in_order(by_id: dict[str, Group]) -> Iterable[str]:

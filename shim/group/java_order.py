@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import TypeVar
 
-    _K = TypeVar("_K", str, bytes, int)
+    _K = TypeVar("_K")
 
 
 def uuid_hash(uuid: bytes) -> int:
@@ -36,6 +36,17 @@ def copied_table_size(count: int) -> int:
     power of two."""
     wanted = max(int(count / 0.75) + 1, 16)
     return 1 << (wanted - 1).bit_length()
+
+
+def presized_table_size(count: int) -> int:
+    """Returns the number of buckets of a map that Kafka's `AssignorHelpers` makes for so many entries."""
+    wanted = int((count + 1) / 0.75 + 1)
+    return 1 << (wanted - 1).bit_length()
+
+
+def order_keys(keys: list[_K], hash_of: Callable[[_K], int], size: int) -> list[_K]:
+    """Returns keys in the order of a HashMap with `size` buckets."""
+    return _ordered(keys, hash_of, size)
 
 
 def _ordered(keys: list[_K], hash_of: Callable[[_K], int], size: int) -> list[_K]:

@@ -62,6 +62,8 @@ class GroupKind:
     """One row. A request that a kind does not support fails as in Kafka's coordinator for a group of another kind."""
 
     name = ""
+    # Whether an empty group makes room for a classic group of its id, and expires once it has no offsets.
+    gives_way = True
     # Handlers by record type.
     records: Mapping[int, RecordHandler] = {}
 

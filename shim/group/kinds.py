@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from kafka_shim.group.classic_kind import ClassicKind
 from kafka_shim.group.consumer_kind import ConsumerKind
+from kafka_shim.group.share_kind import ShareKind
 from kafka_shim.group.unserved_kind import UnservedKind
 
 TYPE_CHECKING = False
@@ -23,5 +24,5 @@ class _Kinds(dict[str, "GroupKind"]):
 
 # By the group's type, as ListGroups shows it.
 KINDS: Mapping[str, GroupKind] = _Kinds(
-    {kind.name: kind for kind in (ClassicKind(), ConsumerKind(), UnservedKind("share"), UnservedKind("streams"))}
+    {kind.name: kind for kind in (ClassicKind(), ConsumerKind(), ShareKind(), UnservedKind("streams"))}
 )

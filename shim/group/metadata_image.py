@@ -89,3 +89,41 @@ class CoordinatorMetadataImage:
         return self._group_option(
             group_id, "consumer.assignment.interval.ms", self.config.group_consumer_assignment_interval_ms
         )
+
+    def _bounded_option(self, group_id: str, name: str, default: int, least: int, most: int) -> int:
+        """A group's option within the broker's bounds, which may have changed since the option was stored."""
+        text = self.metadata.config_of(RESOURCE_GROUP, group_id).get(name)
+        return default if text is None else min(max(int(text), least), most)
+
+    def share_session_timeout_ms(self, group_id: str) -> int:
+        """The session timeout of share groups."""
+        config = self.config
+        return self._bounded_option(
+            group_id,
+            "share.session.timeout.ms",
+            config.group_share_session_timeout_ms,
+            config.group_share_min_session_timeout_ms,
+            config.group_share_max_session_timeout_ms,
+        )
+
+    def share_heartbeat_interval_ms(self, group_id: str) -> int:
+        """The heartbeat interval of share groups."""
+        config = self.config
+        return self._bounded_option(
+            group_id,
+            "share.heartbeat.interval.ms",
+            config.group_share_heartbeat_interval_ms,
+            config.group_share_min_heartbeat_interval_ms,
+            config.group_share_max_heartbeat_interval_ms,
+        )
+
+    def share_assignment_interval_ms(self, group_id: str) -> int:
+        """The minimum time between two target assignments of a share group (KIP-1263)."""
+        config = self.config
+        return self._bounded_option(
+            group_id,
+            "share.assignment.interval.ms",
+            config.group_share_assignment_interval_ms,
+            config.group_share_min_assignment_interval_ms,
+            config.group_share_max_assignment_interval_ms,
+        )

@@ -172,6 +172,7 @@ class OffsetRequests:
         self, groups: Groups, group_ids: list[str], remove_group: Callable[[Groups, Group, int], object]
     ) -> None:
         from kafka_shim.group import offset_rules
+        from kafka_shim.group.kinds import KINDS
 
         runtime = self._runtime
         now_ms = runtime.clock.now_ms()
@@ -185,7 +186,7 @@ class OffsetRequests:
             changes, is_free = offset_rules.expired(groups, group_id, retention_ms, now_ms)
             if changes:
                 gone[group_id] = changes
-            if is_free and group.is_empty:
+            if is_free and group.is_empty and KINDS[group.TYPE].gives_way:
                 free.append(group)
         runtime.write_offsets(groups, gone, now_ms)
         for group in free:

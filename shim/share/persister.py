@@ -107,8 +107,8 @@ class ShareStatePersister:
         )
 
     def read_summary(self, group_id: str, topic_id: bytes, partition: int) -> tuple[int, int, int, int]:
-        """Returns (state epoch, leader epoch, start offset, delivery complete count), each -1 if it is unknown. Raises
-        INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION."""
+        """Returns (state epoch, leader epoch, start offset or -1, delivery complete count or -1); without a state
+        (0, 0, -1, -1). Raises INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION."""
         state = self.coordinator.read_summary((group_id, topic_id, partition))
         return state.state_epoch, state.leader_epoch, state.start_offset, state.delivery_complete_count
 

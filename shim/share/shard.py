@@ -31,9 +31,7 @@ FENCED_LEADER_EPOCH = "The leader epoch in the request is older than the epoch o
 FENCED_STATE_EPOCH = "The share coordinator rejected the request because the share-group state epoch did not match."
 
 # The state before InitializeShareGroupState, as ReadShareGroupStateSummary shows it.
-NO_STATE = ShareGroupOffset(
-    0, NO_STATE_EPOCH, NO_LEADER_EPOCH, UNINITIALIZED_START_OFFSET, UNINITIALIZED_DELIVERY_COMPLETE_COUNT, ()
-)
+NO_STATE = ShareGroupOffset(0, 0, 0, UNINITIALIZED_START_OFFSET, UNINITIALIZED_DELIVERY_COMPLETE_COUNT, ())
 
 
 class ShareStateShard:

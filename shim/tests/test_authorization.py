@@ -83,6 +83,12 @@ def add_partitions_of_brokers() -> Any:
     return new("add_partitions_to_txn_request.AddPartitionsToTxnRequest", transactions=[transaction])
 
 
+def share_state(module: str, name: str, topic: str) -> Any:
+    """A request to the share coordinator, about one share partition."""
+    part = new(f"{module}.PartitionData", partition=0)
+    return new(f"{module}.{name}Request", group_id="s", topics=[new(f"{module}.{topic}", partitions=[part])])
+
+
 def configs(message: str, resource: str, *kinds: int) -> Any:
     names = {2: TOPIC, 32: GROUP}
     resources = [new(f"{message}.{resource}", resource_type=kind, resource_name=names.get(kind, "1")) for kind in kinds]
@@ -142,7 +148,10 @@ CASES: dict[tuple[int, int], tuple[Callable[[], Any], set[tuple[str, str, str]]]
     ),
     (3, 8): (
         lambda: new("metadata_request.MetadataRequest", topics=None, include_cluster_authorized_operations=True),
-        {("DESCRIBE", "TOPIC", name) for name in (TOPIC, "__consumer_offsets", "__transaction_state")}
+        {
+            ("DESCRIBE", "TOPIC", name)
+            for name in (TOPIC, "__consumer_offsets", "__share_group_state", "__transaction_state")
+        }
         | {cluster(operation.name) for operation in AclOperation if operation in (5, 7, 8, 9, 10, 11, 12)},
     ),
     (8, 9): (offset_commit, {READ_GROUP, READ_TOPIC}),
@@ -448,12 +457,98 @@ CASES: dict[tuple[int, int], tuple[Callable[[], Any], set[tuple[str, str, str]]]
         ),
         {(operation.name, "TOPIC", TOPIC) for operation in AclOperation if operation in (3, 4, 5, 6, 7, 8, 10, 11)},
     ),
+    (76, 1): (
+        lambda: new(
+            "share_group_heartbeat_request.ShareGroupHeartbeatRequest",
+            group_id="s",
+            member_id="m",
+            subscribed_topic_names=[TOPIC],
+        ),
+        {("READ", "GROUP", "s"), DESCRIBE_TOPIC},
+    ),
+    (77, 1): (
+        lambda: new("share_group_describe_request.ShareGroupDescribeRequest", group_ids=["s"]),
+        {("DESCRIBE", "GROUP", "s"), DESCRIBE_TOPIC},
+    ),
+    (83, 0): (
+        lambda: share_state("initialize_share_group_state_request", "InitializeShareGroupState", "InitializeStateData"),
+        {cluster("CLUSTER_ACTION")},
+    ),
+    (84, 0): (
+        lambda: share_state("read_share_group_state_request", "ReadShareGroupState", "ReadStateData"),
+        {cluster("CLUSTER_ACTION")},
+    ),
+    (85, 1): (
+        lambda: share_state("write_share_group_state_request", "WriteShareGroupState", "WriteStateData"),
+        {cluster("CLUSTER_ACTION")},
+    ),
+    (86, 0): (
+        lambda: share_state("delete_share_group_state_request", "DeleteShareGroupState", "DeleteStateData"),
+        {cluster("CLUSTER_ACTION")},
+    ),
+    (87, 1): (
+        lambda: share_state(
+            "read_share_group_state_summary_request", "ReadShareGroupStateSummary", "ReadStateSummaryData"
+        ),
+        {cluster("CLUSTER_ACTION")},
+    ),
+    (90, 1): (
+        lambda: new(
+            "describe_share_group_offsets_request.DescribeShareGroupOffsetsRequest",
+            groups=[
+                new(
+                    "describe_share_group_offsets_request.DescribeShareGroupOffsetsRequestGroup",
+                    group_id="s",
+                    topics=None,
+                ),
+                new(
+                    "describe_share_group_offsets_request.DescribeShareGroupOffsetsRequestGroup",
+                    group_id="s",
+                    topics=[
+                        new(
+                            "describe_share_group_offsets_request.DescribeShareGroupOffsetsRequestTopic",
+                            topic_name=TOPIC,
+                            partitions=[0],
+                        )
+                    ],
+                ),
+            ],
+        ),
+        {("DESCRIBE", "GROUP", "s"), DESCRIBE_TOPIC},
+    ),
+    (91, 0): (
+        lambda: new(
+            "alter_share_group_offsets_request.AlterShareGroupOffsetsRequest",
+            group_id="e",
+            topics=[
+                new(
+                    "alter_share_group_offsets_request.AlterShareGroupOffsetsRequestTopic",
+                    topic_name=TOPIC,
+                    partitions=[
+                        new(
+                            "alter_share_group_offsets_request.AlterShareGroupOffsetsRequestPartition",
+                            partition_index=0,
+                        )
+                    ],
+                )
+            ],
+        ),
+        {("READ", "GROUP", "e"), READ_TOPIC},
+    ),
+    (92, 0): (
+        lambda: new(
+            "delete_share_group_offsets_request.DeleteShareGroupOffsetsRequest",
+            group_id="e",
+            topics=[new("delete_share_group_offsets_request.DeleteShareGroupOffsetsRequestTopic", topic_name=TOPIC)],
+        ),
+        {("DELETE", "GROUP", "e"), READ_TOPIC},
+    ),
 }
 
 # Where a denied operation on the cluster leaves a second question, or a second answer.
 INSTEAD = {
     (3, 12): {("CREATE", "TOPIC", "new")},
-    (16, 5): {DESCRIBE_GROUP, ("DESCRIBE", "GROUP", "k")},
+    (16, 5): {("DESCRIBE", "GROUP", name) for name in (GROUP, "k", "s")},
     (19, 7): {("CREATE", "TOPIC", "n")},
     (20, 5): {("DESCRIBE", "TOPIC", "none"), ("DELETE", "TOPIC", "none")},
     (22, 5): {("WRITE", "TOPIC", "*any*")},
@@ -486,11 +581,16 @@ class Recorder:
 
 @pytest.fixture
 def prepared(broker, client: Connection) -> Connection:
-    """A topic, a classic group with an offset, a consumer group with a member, an open transaction."""
+    """A topic, a classic group with an offset, a consumer and a share group with a member each, an open
+    transaction."""
     make_topic(client, TOPIC)
     for name in ("__consumer_offsets", "__transaction_state"):
         broker.call(broker.state.metadata.ensure_internal_topic, name)
     assert client.request(offset_commit(), 9).topics[0].partitions[0].error_code == 0
+    altering = CASES[91, 0][0]()
+    altering.group_id = "s"
+    assert client.request(altering, 0).error_code == 0
+    assert client.request(CASES[76, 1][0](), 1).assignment.topic_partitions
     joining = CASES[68, 1][0]()
     joining.group_id = "k"
     assert client.request(joining, 1).error_code == 0

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 make = requests.make
 NAMES = {
     ResourceType.TOPIC: ("t", "n", "none", "new!"),
-    ResourceType.GROUP: ("g", "k"),
+    ResourceType.GROUP: ("g", "k", "s", "e"),
     ResourceType.CLUSTER: ("kafka-cluster",),
     ResourceType.TRANSACTIONAL_ID: ("x",),
 }
@@ -52,6 +52,10 @@ INSTEAD: dict[tuple[int, int], Callable[[], Message]] = {
         subscribed_topic_names=["t", "none"],
         topic_partitions=[],
     ),
+    (76, 1): lambda: make(
+        "ShareGroupHeartbeat", group_id="s", member_id="m", member_epoch=7, subscribed_topic_names=["t", "none"]
+    ),
+    (91, 0): lambda: make("AlterShareGroupOffsets", group_id="e", topics=[]),
     # Not the values: some are of one broker alone.
     (32, 4): lambda: make(
         "DescribeConfigs",

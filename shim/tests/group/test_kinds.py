@@ -50,7 +50,7 @@ def code_of(call: object, *arguments: object, **fields: object) -> E:
     return caught.value.code
 
 
-@pytest.mark.parametrize("kind", ["share", "streams"])
+@pytest.mark.parametrize("kind", ["streams"])
 def test_a_group_of_a_kind_that_is_not_served_keeps_its_id(node: Node, kind: str) -> None:
     """A group of another kind under the same id would leave a log that Kafka cannot read."""
     read_back(node, kind)

@@ -66,7 +66,7 @@ def test_reads_and_writes_need_an_initialised_partition_of_a_known_topic(node: N
         with pytest.raises(KafkaError) as caught:
             node.state.initialize_state(G, unknown_id, partition, 1, 0)
         assert caught.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert node.state.read_summary(G, topic_id, 0) == (-1, -1, -1, -1)
+    assert node.state.read_summary(G, topic_id, 0) == (0, 0, -1, -1)
 
 
 def test_older_epochs_are_fenced(node: Node) -> None:
@@ -168,7 +168,7 @@ def test_a_deleted_state_and_a_deleted_topic_leave_tombstones(node: Node) -> Non
     node.state.delete_state(G, topic_id, 0)
     node.state.delete_state(G, topic_id, 0)
     assert types(node.state_log(G, topic_id, 0))[-1] == -1
-    assert node.state.read_summary(G, topic_id, 0) == (-1, -1, -1, -1)
+    assert node.state.read_summary(G, topic_id, 0) == (0, 0, -1, -1)
     log = node.state_log("other", topic_id, 1)
     node.metadata.delete_topic("t")
     assert types(log)[-1] == -1

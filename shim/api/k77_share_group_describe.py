@@ -1,0 +1,61 @@
+"""ShareGroupDescribe (key 77), version 1.
+
+Returns epochs, members and assignments of share groups (KIP-932); GROUP_ID_NOT_FOUND for any other group.
+"""
+
+from __future__ import annotations
+
+from kafka_shim.api.k76_share_group_heartbeat import check_protocol
+from kafka_shim.authorization import authorized, authorized_operations, require
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.share_describe import described_share
+from kafka_shim.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
+from kafka_shim.protocol.messages.share_group_describe_response import DescribedGroup, ShareGroupDescribeResponse
+from kafka_shim.security.acl import AclOperation, ResourceType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.context import Context
+    from kafka_shim.group.coordinator import GroupCoordinator
+
+KEY, MIN, MAX = 77, 1, 1
+REQUEST, RESPONSE = ShareGroupDescribeRequest, ShareGroupDescribeResponse
+
+
+def handle(context: Context, request: ShareGroupDescribeRequest) -> ShareGroupDescribeResponse:
+    check_protocol(context.broker)
+    response = ShareGroupDescribeResponse()
+    for group_id in request.group_ids:
+        try:
+            require(context, AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
+            group = _described(context.broker.groups, group_id)
+        except KafkaError as error:
+            group = DescribedGroup(group_id=group_id, error_code=error.code)
+        if request.include_authorized_operations and not group.error_code:
+            group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group_id)
+        response.groups.append(group)
+    if context.broker.authorizer is not None:
+        _hide_topics(context, response)
+    return response
+
+
+def _hide_topics(context: Context, response: ShareGroupDescribeResponse) -> None:
+    """Do not describe a group if it has an assigned topic that the client may not describe."""
+    topics = [
+        {part.topic_name for member in group.members for part in member.assignment.topic_partitions}
+        for group in response.groups
+    ]
+    described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, set[str]().union(*topics))
+    for at, names in enumerate(topics):
+        if not names.issubset(described):
+            response.groups[at] = DescribedGroup(
+                group_id=response.groups[at].group_id,
+                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                error_message="The group has described topic(s) that the client is not authorized to describe.",
+            )
+
+
+def _described(groups: GroupCoordinator, group_id: str) -> DescribedGroup:
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+    return described_share(group_id, groups.find(group_id), groups.image)

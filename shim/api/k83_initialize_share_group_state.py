@@ -1,0 +1,46 @@
+"""InitializeShareGroupState (key 83), version 0.
+
+The group coordinator starts share partitions anew: start offset, state epoch, no batches. The state epoch must not
+decrease (FENCED_STATE_EPOCH). Needs ClusterAction.
+"""
+
+from __future__ import annotations
+
+from kafka_shim.api import share_states
+from kafka_shim.outcome import Outcome
+from kafka_shim.protocol.messages.initialize_share_group_state_request import InitializeShareGroupStateRequest
+from kafka_shim.protocol.messages.initialize_share_group_state_response import (
+    InitializeShareGroupStateResponse,
+    InitializeStateResult,
+    PartitionResult,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.context import Context
+    from kafka_shim.errors import ErrorCode
+    from kafka_shim.outcome import Flush
+    from kafka_shim.protocol.messages.initialize_share_group_state_request import PartitionData
+    from kafka_shim.share.records import SharePartitionKey
+
+KEY, MIN, MAX = 83, 0, 0
+REQUEST, RESPONSE = InitializeShareGroupStateRequest, InitializeShareGroupStateResponse
+
+
+def handle(context: Context, request: InitializeShareGroupStateRequest) -> Outcome[InitializeShareGroupStateResponse]:
+    coordinator = context.broker.share_state.coordinator
+    flushes: list[Flush] = []
+
+    def initialize(key: SharePartitionKey, wanted: PartitionData) -> None:
+        flushes.extend(coordinator.initialize(key, wanted.state_epoch, wanted.start_offset))
+
+    response = InitializeShareGroupStateResponse()
+    return Outcome(share_states.answer(response, request, InitializeStateResult, PartitionResult, initialize), flushes)
+
+
+def failed(
+    request: InitializeShareGroupStateRequest, version: int, code: ErrorCode, message: str | None
+) -> InitializeShareGroupStateResponse:
+    """Returns the error for each share partition."""
+    response = InitializeShareGroupStateResponse()
+    return share_states.failed(response, request, InitializeStateResult, PartitionResult, code, message)

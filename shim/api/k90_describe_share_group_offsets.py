@@ -1,0 +1,131 @@
+"""DescribeShareGroupOffsets (key 90), versions 0-1.
+
+Returns the start offsets of share partitions: of these, or (null) of all that are initialised. What has no state has a
+start offset of -1 and no error. v1 lag: offsets from the start offset to the end whose delivery is not complete; -1 if
+it is not known (KIP-1226).
+"""
+
+from __future__ import annotations
+
+from kafka_shim.api.k76_share_group_heartbeat import check_protocol
+from kafka_shim.authorization import authorized, require
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.messages.describe_share_group_offsets_request import DescribeShareGroupOffsetsRequest
+from kafka_shim.protocol.messages.describe_share_group_offsets_response import (
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
+    DescribeShareGroupOffsetsResponsePartition,
+    DescribeShareGroupOffsetsResponseTopic,
+)
+from kafka_shim.security.acl import AclOperation, ResourceType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kafka_shim.broker import Broker
+    from kafka_shim.context import Context
+    from kafka_shim.metadata.image import Topic
+    from kafka_shim.protocol.messages.describe_share_group_offsets_request import DescribeShareGroupOffsetsRequestGroup
+
+KEY, MIN, MAX = 90, 0, 1
+REQUEST, RESPONSE = DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse
+
+UNKNOWN = -1
+
+
+def handle(context: Context, request: DescribeShareGroupOffsetsRequest) -> DescribeShareGroupOffsetsResponse:
+    response = DescribeShareGroupOffsetsResponse()
+    for wanted in request.groups:
+        group = DescribeShareGroupOffsetsResponseGroup(group_id=wanted.group_id)
+        response.groups.append(group)
+        try:
+            check_protocol(context.broker)
+            require(context, AclOperation.DESCRIBE, ResourceType.GROUP, wanted.group_id)
+            group.topics = _all(context, wanted.group_id) if wanted.topics is None else _these(context, wanted)
+        except KafkaError as error:
+            group.error_code = error.code
+            group.error_message = error.message
+    return response
+
+
+def _all(context: Context, group_id: str) -> list[DescribeShareGroupOffsetsResponseTopic]:
+    broker = context.broker
+    topics = broker.metadata.image.topics_by_id
+    initialized = {
+        topics[topic_id]: partitions
+        for topic_id, partitions in broker.groups.share.initialized_partitions(group_id).items()
+        if topic_id in topics
+    }
+    described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in initialized])
+    return [
+        _topic(broker, group_id, topic, partitions)
+        for topic, partitions in initialized.items()
+        if topic.name in described
+    ]
+
+
+def _these(
+    context: Context, wanted: DescribeShareGroupOffsetsRequestGroup
+) -> list[DescribeShareGroupOffsetsResponseTopic]:
+    broker = context.broker
+    described = authorized(
+        context, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.topic_name for topic in wanted.topics or ()]
+    )
+    known, unknown, hidden = [], [], []
+    for entry in wanted.topics or ():
+        topic = broker.metadata.image.topics.get(entry.topic_name)
+        if entry.topic_name not in described:
+            hidden.append(_without_state(entry.topic_name, entry.partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        elif topic is None:
+            unknown.append(_without_state(entry.topic_name, entry.partitions, ErrorCode.NONE))
+        else:
+            known.append(_topic(broker, wanted.group_id, topic, entry.partitions))
+    return [*known, *unknown, *hidden]
+
+
+def _without_state(name: str, partitions: Sequence[int], code: ErrorCode) -> DescribeShareGroupOffsetsResponseTopic:
+    message = "Topic authorization failed." if code is ErrorCode.TOPIC_AUTHORIZATION_FAILED else None
+    return DescribeShareGroupOffsetsResponseTopic(
+        topic_name=name,
+        partitions=[
+            DescribeShareGroupOffsetsResponsePartition(
+                partition_index=partition, start_offset=UNKNOWN, error_code=code, error_message=message
+            )
+            for partition in partitions
+        ],
+    )
+
+
+def _topic(
+    broker: Broker, group_id: str, topic: Topic, partitions: Sequence[int]
+) -> DescribeShareGroupOffsetsResponseTopic:
+    return DescribeShareGroupOffsetsResponseTopic(
+        topic_name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[_partition(broker, group_id, topic, partition) for partition in partitions],
+    )
+
+
+def _partition(
+    broker: Broker, group_id: str, topic: Topic, partition: int
+) -> DescribeShareGroupOffsetsResponsePartition:
+    answer = DescribeShareGroupOffsetsResponsePartition(partition_index=partition, start_offset=UNKNOWN)
+    try:
+        _, leader_epoch, start_offset, complete_count = broker.share_state.read_summary(
+            group_id, topic.topic_id, partition
+        )
+    except KafkaError:
+        return answer  # Kafka shows an error of the share coordinator as the absence of a state
+    answer.start_offset = start_offset
+    answer.leader_epoch = leader_epoch
+    if UNKNOWN in (start_offset, complete_count):
+        return answer
+    try:
+        end_offset = broker.logs.get(topic.name, partition).high_watermark
+    except KafkaError as error:
+        return DescribeShareGroupOffsetsResponsePartition(
+            partition_index=partition, error_code=error.code, error_message=error.message
+        )
+    answer.lag = end_offset - start_offset - complete_count
+    return answer

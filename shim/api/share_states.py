@@ -1,0 +1,62 @@
+"""What the requests to the share coordinator (keys 83-87) have in common.
+
+Each share partition is handled on its own and has its own error. A request without topics, with a topic without
+partitions, or without a group id gets an empty response, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from kafka_shim.errors import ErrorCode, KafkaError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    _R = TypeVar("_R", bound=Any)
+
+    from kafka_shim.share.records import SharePartitionKey
+
+
+def answer(
+    response: _R,
+    request: Any,
+    topic_result: Callable[..., Any],
+    partition_result: Callable[..., Any],
+    handle: Callable[[SharePartitionKey, Any], Any],
+) -> _R:
+    """Fill `response` with what `handle(key, partition of the request)` returns for each share partition: the result,
+    or None for a result without an error. Returns the response."""
+    if not request.group_id or not all(topic.partitions for topic in request.topics):
+        return response
+    for topic in request.topics:
+        result = topic_result(topic_id=topic.topic_id)
+        for wanted in topic.partitions:
+            key = request.group_id, bytes(topic.topic_id), wanted.partition
+            try:
+                one = handle(key, wanted) or partition_result()
+            except KafkaError as error:
+                one = partition_result(error_code=error.code, error_message=error.message)
+            one.partition = wanted.partition
+            result.partitions.append(one)
+        response.results.append(result)
+    return response
+
+
+def failed(
+    response: _R,
+    request: Any,
+    topic_result: Callable[..., Any],
+    partition_result: Callable[..., Any],
+    code: ErrorCode,
+    message: str | None,
+) -> _R:
+    """Returns the response with this error for each share partition."""
+    for topic in request.topics:
+        result = topic_result(topic_id=topic.topic_id)
+        for wanted in topic.partitions:
+            result.partitions.append(
+                partition_result(partition=wanted.partition, error_code=code, error_message=message)
+            )
+        response.results.append(result)
+    return response

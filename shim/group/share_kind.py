@@ -1,0 +1,135 @@
+"""Share groups (KIP-932), as a row of the table of kinds."""
+
+from __future__ import annotations
+
+from kafka_shim.group.decision import SESSION, Decision
+from kafka_shim.group.kind import GroupKind
+from kafka_shim.group.share import ShareGroup
+from kafka_shim.group.share_member import LEAVE_EPOCH, ShareMember
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from kafka_shim.group.kind import Group
+    from kafka_shim.group.metadata_image import CoordinatorMetadataImage
+    from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
+    from kafka_shim.protocol.messages.share_group_describe_response import DescribedGroup
+
+
+class ShareKind(GroupKind):
+    """ShareGroupHeartbeat. Requests of classic members and offsets are refused."""
+
+    name = ShareGroup.TYPE
+    gives_way = False
+
+    def on_timer(
+        self, group: ShareGroup, timer: str, member_id: str, image: CoordinatorMetadataImage, now_ms: int
+    ) -> Decision:
+        from kafka_shim.group import share_heartbeat
+
+        decision = Decision()
+        member = group.members.get(member_id)
+        if member is not None:
+            share_heartbeat.fence(group, member, image, decision)
+        return decision
+
+    def resume(self, group: ShareGroup, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
+        decision = Decision()
+        session_ms = image.share_session_timeout_ms(group.group_id)
+        for member_id in group.members:
+            decision.schedule_if_absent(group.group_id, SESSION, member_id, session_ms)
+        return decision
+
+    def on_topic_changed(self, group: ShareGroup, topic: str) -> None:
+        if group.is_subscribed(topic):
+            group.set_refresh(0, 0)
+
+    def set_refresh(self, group: ShareGroup, deadline_ms: int, epoch: int) -> None:
+        group.set_refresh(deadline_ms, epoch)
+
+    def check_fetch(self, group: ShareGroup, request: OffsetFetchRequestGroup) -> bool:
+        """A share group has no committed offsets; to ask for them is no error."""
+        return False
+
+    def describe(
+        self, group_id: str, group: Group | None, version: int, image: CoordinatorMetadataImage
+    ) -> DescribedGroup:
+        from kafka_shim.group.share_describe import described_share
+
+        return described_share(group_id, group, image)
+
+
+# --- record handlers
+
+
+def _of_group(handler: Callable[[ShareGroup, Any, Any], None]) -> Callable[[dict[str, Group], Any, Any], None]:
+    """The handler of a record of a group. The first record creates the group; a tombstone does not."""
+
+    def apply(by_id: dict[str, Group], key: Any, value: Any) -> None:
+        group = by_id.get(key.group_id)
+        if group is None and value is not None:
+            group = by_id[key.group_id] = ShareGroup(key.group_id)
+        if isinstance(group, ShareGroup):  # a share group never takes the id of another kind
+            handler(group, key, value)
+
+    return apply
+
+
+def _metadata(by_id: dict[str, Group], key: Any, value: Any) -> None:
+    if value is not None:
+        _epoch(by_id, key, value)
+    elif isinstance(by_id.get(key.group_id), ShareGroup):
+        del by_id[key.group_id]
+
+
+@_of_group
+def _epoch(group: ShareGroup, key: Any, value: Any) -> None:
+    group.group_epoch = value.epoch
+    group.metadata_hash = value.metadata_hash
+
+
+@_of_group
+def _member_metadata(group: ShareGroup, key: Any, value: Any) -> None:
+    if value is None:
+        group.drop_member(key.member_id)
+    else:
+        member = group.members.get(key.member_id) or ShareMember(key.member_id)
+        group.put_member(member.with_metadata(value))
+
+
+@_of_group
+def _target_metadata(group: ShareGroup, key: Any, value: Any) -> None:
+    group.assignment_epoch = -1 if value is None else value.assignment_epoch
+    group.assignment_ms = 0 if value is None else value.assignment_timestamp
+
+
+@_of_group
+def _target(group: ShareGroup, key: Any, value: Any) -> None:
+    group.put_target(key.member_id, value)
+
+
+@_of_group
+def _current(group: ShareGroup, key: Any, value: Any) -> None:
+    member = group.members.get(key.member_id)
+    if value is not None:
+        group.put_member((member or ShareMember(key.member_id)).with_assignment(value))
+    elif member is not None:
+        # The tombstone of the member's metadata, which follows, removes the member.
+        group.put_member(member.copy(member_epoch=LEAVE_EPOCH, previous_epoch=LEAVE_EPOCH, assigned={}))
+
+
+@_of_group
+def _states(group: ShareGroup, key: Any, value: Any) -> None:
+    group.put_states(value)
+
+
+ShareKind.records = {
+    10: _member_metadata,
+    11: _metadata,
+    12: _target_metadata,
+    13: _target,
+    14: _current,
+    15: _states,
+}

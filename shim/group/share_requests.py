@@ -1,0 +1,258 @@
+"""Requests about share groups: heartbeats, and the start offsets that administrators see and change (KIP-932).
+
+The states of share partitions belong to the share coordinator, which is asked through `Persister`; `server` sets it.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.decision import Decision
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Protocol
+
+    from kafka_shim.group.client import Client
+    from kafka_shim.group.groups import Groups
+    from kafka_shim.group.kind import Group
+    from kafka_shim.group.records import Record
+    from kafka_shim.group.runtime import CoordinatorRuntime
+    from kafka_shim.group.share import ShareGroup, States
+    from kafka_shim.metadata.image import Topic
+    from kafka_shim.outcome import Flush, Flushes, Outcome
+    from kafka_shim.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
+    from kafka_shim.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
+
+    class Persister(Protocol):
+        """What this package needs of the share coordinator (`share.persister.ShareStatePersister`)."""
+
+        def initialize_state(
+            self, group_id: str, topic_id: bytes, partition: int, state_epoch: int, start_offset: int
+        ) -> Flushes: ...
+        def delete_state(self, group_id: str, topic_id: bytes, partition: int) -> Flushes: ...
+
+
+logger = logging.getLogger("kafka_shim.group")
+
+# The reader of a share partition decides its start offset.
+UNINITIALIZED_START_OFFSET = -1
+
+
+class ShareRequests:
+    """Owned by the coordinator. Methods raise the error of the response, or of the group's part of it."""
+
+    def __init__(self, runtime: CoordinatorRuntime) -> None:
+        self._runtime = runtime
+        self.persister: Persister
+
+    # --- members
+
+    def heartbeat(self, request: ShareGroupHeartbeatRequest, client: Client) -> Outcome[ShareGroupHeartbeatResponse]:
+        """ShareGroupHeartbeat. After the response, new share partitions get their state."""
+        from kafka_shim.group import share_heartbeat
+        from kafka_shim.group.share import ShareGroup
+
+        share_heartbeat.check_request(request)
+        runtime = self._runtime
+        group_id = request.group_id
+        groups = runtime.groups_of(group_id)
+        now_ms = runtime.clock.now_ms()
+        if request.member_epoch < 0:
+            group = self._known_group(groups, group_id)
+            return runtime.decide(group_id, share_heartbeat.leave(group, request, runtime.image), now_ms)
+        known = groups.by_id.get(group_id)
+        group = (
+            ShareGroup(group_id) if known is None and request.member_epoch == 0 else self._share_group(groups, group_id)
+        )
+        decision = Decision()
+        epoch, states = share_heartbeat.heartbeat(group, request, client, runtime.image, decision, now_ms)
+        outcome = runtime.decide(group_id, decision, now_ms)
+        if states:
+            self._note_initializing(groups, group_id, states, now_ms)
+            outcome.follow_up = lambda: self._initialize(group_id, epoch, states)
+        return outcome
+
+    def _known_group(self, groups: Groups, group_id: str) -> ShareGroup:
+        """As `_share_group`, with the words that Kafka has where it creates no group."""
+        if group_id not in groups.by_id:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return self._share_group(groups, group_id)
+
+    @staticmethod
+    def _share_group(groups: Groups, group_id: str) -> ShareGroup:
+        """Returns the group. Raises GROUP_ID_NOT_FOUND."""
+        from kafka_shim.group.share import ShareGroup
+
+        group = groups.by_id.get(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
+        if not isinstance(group, ShareGroup):
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
+        return group
+
+    def _note_initializing(self, groups: Groups, group_id: str, states: States, now_ms: int) -> None:
+        self._share_group(groups, group_id).initializing_ms.update(dict.fromkeys(states, now_ms))
+
+    def _initialize(self, group_id: str, epoch: int, states: States) -> None:
+        """Initialise share partitions. If that fails, a later heartbeat tries again."""
+        from kafka_shim.group import share_offsets
+
+        runtime = self._runtime
+        try:
+            groups = runtime.groups_of(group_id)
+            group = self._share_group(groups, group_id)
+        except KafkaError:
+            return  # removed meanwhile
+        try:
+            for topic_id, found in states.items():
+                for partition in sorted(found.partitions):
+                    self.persister.initialize_state(group_id, topic_id, partition, epoch, UNINITIALIZED_START_OFFSET)
+        except KafkaError as error:
+            logger.warning("cannot initialize the state of share group %s: %s", group_id, error)
+            record = share_offsets.give_up_initializing(group, states, runtime.image)
+        else:
+            record = share_offsets.end_initializing(group, states, runtime.image)
+        try:
+            self._write(group_id, record)
+        except KafkaError as error:
+            logger.warning("cannot record the initialized partitions of share group %s: %s", group_id, error)
+
+    def _write(self, group_id: str, *records: Record | None) -> Flushes:
+        decision = Decision()
+        decision.records = [record for record in records if record is not None]
+        return self._runtime.decide(group_id, decision, self._runtime.clock.now_ms()).flushes
+
+    # --- start offsets
+
+    def initialized_partitions(self, group_id: str) -> dict[bytes, list[int]]:
+        """Returns the initialised partitions of a share group by topic id, empty for any other group. Raises
+        COORDINATOR_LOAD_IN_PROGRESS."""
+        from kafka_shim.group.java_order import order_uuids
+        from kafka_shim.group.share import ShareGroup
+
+        group = self._runtime.groups_of(group_id).by_id.get(group_id)
+        if not isinstance(group, ShareGroup):
+            return {}
+        return {topic_id: sorted(group.initialized[topic_id].partitions) for topic_id in order_uuids(group.initialized)}
+
+    def alter_offsets(
+        self, group_id: str, offsets: Mapping[bytes, Mapping[int, int]]
+    ) -> tuple[dict[tuple[bytes, int], KafkaError], Flushes]:
+        """AlterShareGroupOffsets: start each partition anew at its offset. Returns the errors by (topic id, partition).
+        Creates the group. Raises NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND (a group of another kind)."""
+        from kafka_shim.group import share_offsets
+        from kafka_shim.group.share import ShareGroup, TopicStates
+
+        runtime = self._runtime
+        groups = runtime.groups_of(group_id)
+        is_new = group_id not in groups.by_id
+        group = ShareGroup(group_id) if is_new else self._share_group(groups, group_id)
+        group.check_delete()
+        topics = runtime.metadata.image.topics_by_id
+        states = {topic_id: TopicStates(topics[topic_id].name, found) for topic_id, found in offsets.items()}
+        errors: dict[tuple[bytes, int], KafkaError] = {}
+        if not states:
+            return errors, ()
+        flushes: list[Flush] = list(
+            self._write(group_id, share_offsets.begin_initializing(group, states, runtime.image))
+        )
+        self._note_initializing(groups, group_id, states, runtime.clock.now_ms())
+        for topic_id, by_partition in offsets.items():
+            for partition, offset in by_partition.items():
+                try:
+                    flushes += self.persister.initialize_state(group_id, topic_id, partition, group.group_epoch, offset)
+                except KafkaError as error:
+                    errors[topic_id, partition] = error
+        if not errors:
+            group = self._share_group(groups, group_id)
+            flushes += self._write(group_id, share_offsets.end_initializing(group, states, runtime.image))
+        return errors, flushes
+
+    def delete_offsets(
+        self, group_id: str, topics: list[str]
+    ) -> tuple[dict[str, KafkaError], list[tuple[bytes, str, KafkaError | None]], Flushes]:
+        """DeleteShareGroupOffsets: delete the states of these topics. Returns the errors of topics without a state, and
+        (topic id, name, error) of the others. Raises NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
+        from kafka_shim.group import share_offsets
+
+        runtime = self._runtime
+        groups = runtime.groups_of(group_id)
+        share = self._known_group(groups, group_id)
+        share.check_delete()
+        refused: dict[str, KafkaError] = {}
+        partitions: dict[bytes, list[int]] = {}
+        if not (share.initialized or share.initializing or share.deleting):
+            return refused, [], ()
+        for name in topics:
+            topic = runtime.metadata.image.topics.get(name)
+            if topic is None:
+                refused[name] = KafkaError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
+                )
+            elif topic.topic_id in share.initialized:
+                partitions[topic.topic_id] = sorted(share.initialized[topic.topic_id].partitions)
+            elif topic.topic_id in share.deleting:
+                partitions[topic.topic_id] = list(range(len(topic.partitions)))
+            else:
+                refused[name] = KafkaError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no offset information to delete."
+                )
+        flushes = list(self._write(group_id, share_offsets.begin_deleting(share, partitions, runtime.image)))
+        names = share_offsets.names_of(partitions, runtime.image)
+        done: list[tuple[bytes, str, KafkaError | None]] = []
+        for topic_id, numbers in partitions.items():
+            failure = None
+            for number in numbers:
+                try:
+                    flushes += self.persister.delete_state(group_id, topic_id, number)
+                except KafkaError as error:
+                    failure = error
+            done.append((topic_id, names[topic_id], failure))
+        deleted = [topic_id for topic_id, _, failure in done if failure is None]
+        if deleted:
+            flushes += self._write(group_id, share_offsets.end_deleting(share, deleted, runtime.image))
+        return refused, done, flushes
+
+    # --- removal
+
+    def before_delete(self, group: Group) -> Flushes:
+        """Delete the states of a share group that is about to be removed. Does nothing for other groups. Raises the
+        error of a state that cannot be deleted; the group then stays."""
+        from kafka_shim.group import share_offsets
+        from kafka_shim.group.share import ShareGroup
+
+        if not isinstance(group, ShareGroup):
+            return ()
+        group_id = group.group_id
+        states, record = share_offsets.delete_all(group, self._runtime.image)
+        flushes = list(self._write(group_id, record))
+        for topic_id, found in states.items():
+            for partition in sorted(found.partitions):
+                try:
+                    flushes += self.persister.delete_state(group_id, topic_id, partition)
+                except KafkaError as error:
+                    raise KafkaError(error.code, f"{group_id}: {error.message}") from error
+        return flushes
+
+    def on_topic_deleted(self, topic: Topic) -> None:
+        """Forget the topic in all share groups. The share coordinator deletes its states. Partitions that are not
+        loaded are handled after their load."""
+        topic_id = topic.topic_id
+
+        def forget(groups: Groups) -> None:
+            from kafka_shim.group import share_offsets
+            from kafka_shim.group.share import ShareGroup
+
+            for group in [found for found in groups.by_id.values() if isinstance(found, ShareGroup)]:
+                try:
+                    self._write(group.group_id, share_offsets.forget_topic(group, topic_id, self._runtime.image))
+                except KafkaError as error:
+                    logger.warning(
+                        "cannot remove the deleted topic %s from share group %s: %s", topic.name, group.group_id, error
+                    )
+
+        for partition in range(self._runtime.partition_count()):
+            self._runtime.loader.when_read(partition, forget)

@@ -1,0 +1,433 @@
+"""Share groups (KIP-932) in the group coordinator: membership, assignment, states of share partitions, offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_shim.errors import ErrorCode as E
+from kafka_shim.errors import KafkaError
+from kafka_shim.group.assignors import GroupSpec, MemberSpec
+from kafka_shim.group.client import Client
+from kafka_shim.group.describe import listed
+from kafka_shim.group.share import ShareGroup
+from kafka_shim.group.share_assignor import assign_simple
+from kafka_shim.group.share_describe import described_share
+from kafka_shim.metadata.image import RESOURCE_GROUP
+from kafka_shim.outcome import Outcome
+from kafka_shim.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
+from kafka_shim.protocol.records.config_record import ConfigRecord
+from kafka_shim.share.persister import ShareStatePersister
+from kafka_shim.tests.group.harness import Node
+
+G = "g"
+
+
+class ShareNode(Node):
+    """A node with a share coordinator behind its group coordinator."""
+
+    def start_coordinator(self) -> None:
+        super().start_coordinator()
+        self.state = ShareStatePersister(
+            clock=self.clock, config=self.config, logs=self.logs, metadata=self.metadata, faults=self.faults
+        )
+        self.state.start()
+        self.groups.share.persister = self.state
+
+    def stop_coordinator(self) -> None:
+        super().stop_coordinator()
+        self.state.stop()
+
+    def beat(self, member_id: str, epoch: int = 0, *topics: str, group: str = G, **fields: Any) -> Any:
+        """ShareGroupHeartbeat, and what follows its response. Raises the error of the response."""
+        request = ShareGroupHeartbeatRequest(
+            group_id=group,
+            member_id=member_id,
+            member_epoch=epoch,
+            subscribed_topic_names=list(topics) or None,
+            **fields,
+        )
+        outcome = self.groups.share.heartbeat(request, Client("c", "/127.0.0.1"))
+        assert isinstance(outcome, Outcome)
+        if outcome.follow_up is not None:
+            outcome.follow_up()
+        self.advance(0)
+        return outcome.response
+
+    def refusal(self, *arguments: Any, **fields: Any) -> E:
+        with pytest.raises(KafkaError) as caught:
+            self.beat(*arguments, **fields)
+        return caught.value.code
+
+    def stable(self, member_id: str, *topics: str, group: str = G) -> Any:
+        """A member with its assignment: it joins, and a heartbeat later the new partitions have a state."""
+        joined = self.beat(member_id, 0, *topics, group=group)
+        self.advance(1000)
+        return self.beat(member_id, joined.member_epoch, group=group)
+
+    def group(self, group: str = G) -> ShareGroup:
+        found = self.groups.find(group)
+        assert isinstance(found, ShareGroup)
+        return found
+
+    def set_option(self, name: str, value: str) -> None:
+        record = ConfigRecord(resource_type=RESOURCE_GROUP, resource_name=G, name=name, value=value)
+        self.metadata.commit([record])
+
+
+def held(response: Any) -> dict[bytes, list[int]]:
+    return {bytes(entry.topic_id): list(entry.partitions) for entry in response.assignment.topic_partitions}
+
+
+@pytest.fixture
+def make_node(tmp_path: Path) -> Iterator[Callable[..., ShareNode]]:
+    made: list[ShareNode] = []
+
+    def make(**options: object) -> ShareNode:
+        made.append(ShareNode(tmp_path / str(len(made)), **options))
+        made[-1].topic("t")
+        return made[-1]
+
+    yield make
+    for node in made:
+        node.close()
+
+
+@pytest.fixture
+def node(make_node: Callable[..., ShareNode]) -> ShareNode:
+    return make_node()
+
+
+# --- membership
+
+
+def test_partitions_are_assigned_once_they_have_a_state(node: ShareNode) -> None:
+    topic_id = node.metadata.image.topics["t"].topic_id
+    joined = node.beat("a", 0, "t")
+    assert (joined.member_epoch, joined.heartbeat_interval_ms, held(joined)) == (2, 5000, {})
+    assert node.state.read_summary(G, topic_id, 1) == (2, 0, -1, -1)
+    # A new target waits for the interval between assignments; the epoch is bumped at once.
+    assert node.beat("a", 2).assignment is None
+    node.advance(1000)
+    response = node.beat("a", 2)
+    assert (response.member_epoch, held(response)) == (3, {topic_id: [0, 1]})
+    assert node.beat("a", 3).assignment is None
+
+
+def test_members_share_and_leave(node: ShareNode) -> None:
+    topic_id = node.metadata.image.topics["t"].topic_id
+    first = node.stable("a", "t")
+    second = node.beat("b", 0, "t")
+    node.advance(1000)
+    first, second = node.beat("a", first.member_epoch), node.beat("b", second.member_epoch)
+    assert sorted(held(first)[topic_id] + held(second)[topic_id]) == [0, 1]
+    third = node.beat("c", 0, "t")
+    node.advance(1000)
+    third = node.beat("c", third.member_epoch)
+    # Three members share two partitions: each has one at least.
+    assert len(held(third)[topic_id]) >= 1
+    left = node.beat("c", -1)
+    assert (left.member_id, left.member_epoch) == ("c", -1)
+    assert node.refusal("c", third.member_epoch) is E.UNKNOWN_MEMBER_ID
+    assert sorted(node.group().members) == ["a", "b"]
+
+
+def test_epochs_are_checked(node: ShareNode) -> None:
+    stable = node.stable("a", "t")
+    assert stable.member_epoch == 3
+    assert node.refusal("a", 4) is E.FENCED_MEMBER_EPOCH
+    assert node.refusal("a", 1) is E.FENCED_MEMBER_EPOCH
+    assert node.beat("a", 2).member_epoch == 3, "the response with the new epoch was lost"
+    assert node.beat("a", 0, "t").member_epoch == 3
+    assert node.refusal("x", 1) is E.UNKNOWN_MEMBER_ID
+    assert node.refusal("a", 1, group="other") is E.GROUP_ID_NOT_FOUND
+
+
+def test_malformed_requests_are_refused(node: ShareNode) -> None:
+    assert node.refusal("a", 0) is E.INVALID_REQUEST
+    assert node.refusal(" ", 0, "t") is E.INVALID_REQUEST
+    assert node.refusal("a", 0, "t", group="") is E.INVALID_REQUEST
+    assert node.refusal("a", 0, "t", rack_id="") is E.INVALID_REQUEST
+    assert node.refusal("a", -2) is E.INVALID_REQUEST
+
+
+def test_a_group_of_another_kind_is_refused_and_refuses(node: ShareNode) -> None:
+    node.modern("consumers", "m", subscribed_topic_names=["t"])
+    assert node.refusal("a", 0, "t", group="consumers") is E.GROUP_ID_NOT_FOUND
+    node.stable("a", "t")
+    with pytest.raises(KafkaError) as caught:
+        node.modern(G, "m", subscribed_topic_names=["t"])
+    assert caught.value.code is E.GROUP_ID_NOT_FOUND
+    node.beat("a", -1)
+    assert node.join(G).error_code == E.INCONSISTENT_GROUP_PROTOCOL, "an empty share group stays one"
+    with pytest.raises(KafkaError) as caught:
+        node.commit(G, "t", 1)
+    assert caught.value.code is E.GROUP_ID_NOT_FOUND
+
+
+def test_an_empty_share_group_does_not_expire(make_node: Callable[..., ShareNode]) -> None:
+    node = make_node(offsets_retention_minutes=1, offsets_retention_check_interval_ms=1000)
+    node.stable("a", "t")
+    node.beat("a", -1)
+    node.advance(120_000)
+    assert node.group().state_name == "Empty"
+
+
+def test_a_changed_subscription_moves_the_assignment(node: ShareNode) -> None:
+    other = node.topic("u", 1)
+    epoch = node.stable("a", "t").member_epoch
+    assert held(node.beat("a", epoch, "u")) == {}
+    node.advance(1000)
+    response = node.beat("a", node.group().members["a"].member_epoch)
+    assert held(response) == {other: [0]}
+
+
+def test_new_partitions_are_initialized_and_assigned(node: ShareNode) -> None:
+    topic_id = node.metadata.image.topics["t"].topic_id
+    epoch = node.stable("a", "t").member_epoch
+    node.metadata.create_partitions("t", 3)
+    node.advance(1000)
+    epoch = node.beat("a", epoch).member_epoch
+    assert node.state.read_summary(G, topic_id, 2)[0] == epoch
+    node.advance(1000)
+    assert held(node.beat("a", epoch)) == {topic_id: [0, 1, 2]}
+
+
+def test_everything_is_back_after_a_crash(node: ShareNode) -> None:
+    stable = node.stable("a", "t")
+    before = {name: getattr(node.group(), name) for name in ("group_epoch", "assignment_epoch", "target", "members")}
+    states = {topic_id: found.partitions for topic_id, found in node.group().initialized.items()}
+    node.crash()
+    assert {name: getattr(node.group(), name) for name in before} == before
+    assert {topic_id: found.partitions for topic_id, found in node.group().initialized.items()} == states
+    assert node.beat("a", stable.member_epoch).member_epoch == stable.member_epoch
+    node.advance(45_001)
+    assert node.group().is_empty, "the session began anew"
+
+
+# --- options
+
+
+@pytest.mark.option("group.share.session.timeout.ms", "group.share.heartbeat.interval.ms")
+def test_times_of_members(make_node: Callable[..., ShareNode]) -> None:
+    node = make_node(group_share_session_timeout_ms=50_000, group_share_heartbeat_interval_ms=7000)
+    assert node.beat("a", 0, "t").heartbeat_interval_ms == 7000
+    node.advance(49_999)
+    assert not node.group().is_empty
+    node.advance(2)
+    assert node.group().is_empty
+
+
+@pytest.mark.option("group:share.session.timeout.ms", "group:share.heartbeat.interval.ms")
+def test_times_of_members_of_one_group(node: ShareNode) -> None:
+    node.set_option("share.session.timeout.ms", "50000")
+    node.set_option("share.heartbeat.interval.ms", "6000")
+    assert node.beat("a", 0, "t").heartbeat_interval_ms == 6000
+    node.advance(49_999)
+    assert not node.group().is_empty
+    node.advance(2)
+    assert node.group().is_empty
+
+
+@pytest.mark.parametrize("level", ["broker", "group"])
+@pytest.mark.option("group.share.assignment.interval.ms", "group:share.assignment.interval.ms")
+def test_the_pause_between_assignments(level: str, make_node: Callable[..., ShareNode]) -> None:
+    node = make_node(**({"group_share_assignment_interval_ms": 5000} if level == "broker" else {}))
+    if level == "group":
+        node.set_option("share.assignment.interval.ms", "5000")
+    epoch = node.beat("a", 0, "t").member_epoch
+    node.advance(4999)
+    assert node.beat("a", epoch).assignment is None
+    node.advance(1)
+    assert node.beat("a", epoch).assignment is not None
+
+
+@pytest.mark.option("group.share.max.size")
+def test_the_largest_group(make_node: Callable[..., ShareNode]) -> None:
+    node = make_node(group_share_max_size=1)
+    node.beat("a", 0, "t")
+    assert node.refusal("b", 0, "t") is E.GROUP_MAX_SIZE_REACHED
+    assert node.beat("a", 0, "t").member_id == "a"
+
+
+@pytest.mark.option("group.share.initialize.retry.interval.ms")
+def test_a_crash_before_the_states_were_there_is_made_up_for(make_node: Callable[..., ShareNode]) -> None:
+    node = make_node(group_share_initialize_retry_interval_ms=7000)
+    topic_id = node.metadata.image.topics["t"].topic_id
+    request = ShareGroupHeartbeatRequest(group_id=G, member_id="a", subscribed_topic_names=["t"])
+    epoch = node.groups.share.heartbeat(request, Client("c", "/127.0.0.1")).response.member_epoch
+    assert node.group().initializing.keys() == {topic_id}
+    node.advance(6999)
+    node.beat("a", epoch)
+    assert node.group().initializing.keys() == {topic_id}, "another request is at it"
+    node.advance(1)
+    node.beat("a", epoch)
+    assert node.group().initialized.keys() == {topic_id}
+
+
+def test_a_state_that_cannot_be_written_is_tried_again(node: ShareNode) -> None:
+    node.faults.arm("share.before_append", "error", "NOT_ENOUGH_REPLICAS")
+    epoch = node.beat("a", 0, "t").member_epoch
+    assert (node.group().initializing, node.group().initialized) == ({}, {})
+    node.faults.disarm()
+    node.beat("a", epoch)
+    assert len(node.group().initialized) == 1
+
+
+# --- administration
+
+
+def test_description_and_list(node: ShareNode) -> None:
+    node.stable("a", "t")
+    group = described_share(G, node.group(), node.groups.image)
+    assert (group.group_state, group.group_epoch, group.assignment_epoch, group.assignor_name) == (
+        "Stable",
+        3,
+        3,
+        "simple",
+    )
+    (member,) = group.members
+    (assigned,) = member.assignment.topic_partitions
+    assert (member.member_id, member.member_epoch, assigned.topic_name, assigned.partitions) == ("a", 3, "t", [0, 1])
+    assert described_share("x", None, node.groups.image).error_code == E.GROUP_ID_NOT_FOUND
+    (entry,) = listed(node.groups.all_groups(), [], ["share"])
+    assert (entry.group_id, entry.protocol_type, entry.group_state, entry.group_type) == (G, "share", "Stable", "share")
+
+
+def test_a_group_is_removed_with_its_states(node: ShareNode) -> None:
+    topic_id = node.metadata.image.topics["t"].topic_id
+    node.stable("a", "t")
+    with pytest.raises(KafkaError) as caught:
+        node.groups.delete_group(G)
+    assert caught.value.code is E.NON_EMPTY_GROUP
+    node.beat("a", -1)
+    node.faults.arm("share.before_append", "error", "NOT_ENOUGH_REPLICAS")
+    with pytest.raises(KafkaError) as caught:
+        node.groups.delete_group(G)
+    assert caught.value.code is E.COORDINATOR_NOT_AVAILABLE
+    assert node.group().deleting == {topic_id}
+    node.faults.disarm()
+    node.groups.delete_group(G)
+    assert node.groups.find(G) is None
+    assert node.state.read_summary(G, topic_id, 0) == (0, 0, -1, -1)
+    node.crash()
+    assert node.groups.find(G) is None
+
+
+def test_a_deleted_topic_leaves_the_group(node: ShareNode) -> None:
+    epoch = node.stable("a", "t").member_epoch
+    node.metadata.delete_topic("t")
+    node.advance(1000)
+    assert (node.group().initialized, node.group().initializing) == ({}, {})
+    assert held(node.beat("a", epoch)) == {}
+
+
+def test_a_topic_deleted_before_the_group_was_read_leaves_it_too(node: ShareNode) -> None:
+    node.stable("a", "t")
+    node.restart()
+    node.metadata.delete_topic("t")
+    assert node.group().initialized == {}
+
+
+def test_start_offsets_are_altered_and_deleted(node: ShareNode) -> None:
+    share = node.groups.share
+    topic_id = node.metadata.image.topics["t"].topic_id
+    assert share.alter_offsets(G, {topic_id: {0: 7, 1: 9}}) == ({}, [])
+    assert share.initialized_partitions(G) == {topic_id: [0, 1]}
+    assert node.state.read_summary(G, topic_id, 1) == (1, 0, 9, 0)
+    assert node.group().is_empty
+    epoch = node.beat("a", 0, "t").member_epoch
+    assert len(node.group().target["a"][topic_id]) == 2, "what has a state is assigned at once"
+    for refused in (lambda: share.alter_offsets(G, {topic_id: {0: 1}}), lambda: share.delete_offsets(G, ["t"])):
+        with pytest.raises(KafkaError) as caught:
+            refused()
+        assert caught.value.code is E.NON_EMPTY_GROUP
+    node.beat("a", -1)
+    assert epoch == 2
+    refused_topics, done, _ = share.delete_offsets(G, ["t", "x"])
+    assert {name: error.code for name, error in refused_topics.items()} == {"x": E.UNKNOWN_TOPIC_OR_PARTITION}
+    assert done == [(topic_id, "t", None)]
+    assert share.initialized_partitions(G) == {}
+    assert (node.group().deleting, node.state.read_summary(G, topic_id, 0)[2]) == (frozenset(), -1)
+    with pytest.raises(KafkaError) as caught:
+        share.delete_offsets("none", ["t"])
+    assert caught.value.code is E.GROUP_ID_NOT_FOUND
+
+
+def test_errors_of_states_are_those_of_partitions(node: ShareNode) -> None:
+    share = node.groups.share
+    topic_id = node.metadata.image.topics["t"].topic_id
+    node.faults.arm("share.before_append", "error", "NOT_ENOUGH_REPLICAS", nth=2)
+    errors, _ = share.alter_offsets(G, {topic_id: {0: 7, 1: 9}})
+    assert {key: error.code for key, error in errors.items()} == {(topic_id, 1): E.COORDINATOR_NOT_AVAILABLE}
+    assert share.initialized_partitions(G) == {}
+
+
+# --- the assignor
+
+
+def spec(members: dict[str, tuple[str, dict[str, set[int]]]], counts: dict[str, int]) -> GroupSpec:
+    """Members by id with the letters of their topics and their assignment."""
+    ids = {name: name.encode().rjust(16, b"\0") for name in counts}
+    made = {
+        member_id: MemberSpec(
+            dict.fromkeys(ids[name] for name in topics),
+            None,
+            {ids[name]: found for name, found in assignment.items()},
+        )
+        for member_id, (topics, assignment) in members.items()
+    }
+    homogeneous = len({topics for topics, _ in members.values()}) == 1
+    return GroupSpec(made, homogeneous, {}, {ids[name]: count for name, count in counts.items()})
+
+
+def assigned(
+    members: dict[str, tuple[str, dict[str, set[int]]]], counts: dict[str, int]
+) -> dict[str, dict[str, set[int]]]:
+    given = spec(members, counts)
+    everything = {topic_id: set(range(count)) for topic_id, count in given.partition_counts.items()}
+    return {
+        member_id: {topic_id.lstrip(b"\0").decode(): found for topic_id, found in target.items() if found}
+        for member_id, target in assign_simple(given, everything).items()
+    }
+
+
+def test_more_members_than_partitions_share_them() -> None:
+    result = assigned({name: ("t", {}) for name in "abcde"}, {"t": 2})
+    sizes = [len(target.get("t", ())) for target in result.values()]
+    assert (min(sizes), sum(sizes)) == (1, 6)
+    for partition in (0, 1):
+        assert sum(partition in target["t"] for target in result.values()) == 3
+
+
+def test_more_partitions_than_members_are_spread() -> None:
+    result = assigned({name: ("tu", {}) for name in "abc"}, {"t": 4, "u": 3})
+    assert sorted(sum(map(len, target.values())) for target in result.values()) == [2, 2, 3]
+    owners = [(topic, number) for target in result.values() for topic, found in target.items() for number in found]
+    assert len(owners) == len(set(owners)) == 7
+
+
+def test_a_new_member_takes_from_the_others_and_nothing_else_moves() -> None:
+    result = assigned({"a": ("t", {"t": {0, 1, 2, 3}}), "b": ("t", {})}, {"t": 4})
+    assert len(result["a"]["t"]) == len(result["b"]["t"]) == 2
+    assert assigned({name: ("t", target) for name, target in result.items()}, {"t": 4}) == result
+
+
+def test_members_with_other_subscriptions() -> None:
+    result = assigned({"a": ("t", {"u": {0}}), "b": ("tu", {}), "c": ("u", {"u": {0, 1}})}, {"t": 2, "u": 2})
+    assert "u" not in result["a"]
+    assert set(result["c"]) == {"u"}
+    for topic in "tu":
+        found = [number for target in result.values() for number in target.get(topic, ())]
+        assert sorted(found) == [0, 1]
+
+
+def test_nothing_is_assigned_without_a_state() -> None:
+    given = spec({"a": ("t", {})}, {"t": 2})
+    (topic_id,) = given.partition_counts
+    assert assign_simple(given, {topic_id: {1}})["a"] == {topic_id: {1}}
+    assert assign_simple(given, {})["a"] == {}
+    assert assign_simple(GroupSpec({}, True, {}, {}), {}) == {}
