@@ -44,6 +44,23 @@ def _fetch(offset: int, last_epoch: int, epoch: int = 1, **fields: Any) -> dict[
     }
 
 
+def _options(how: dict[str, Any]) -> list[dict[str, Any]]:
+    """Requests for one option of one resource each."""
+    return [
+        {
+            "resources": [
+                {"resource_type": 4, "resource_name": name, "configs": [{"name": option, "value": value, **how}]}
+            ]
+        }
+        for name, option, value in (
+            *(("1", f"sasl.kerberos.{option}", value) for option, value in KERBEROS),
+            *(("9", "no.such", "x"), ("x", "no.such", "x"), ("-1", "no.such", "x"), ("", "no.such", "x")),
+            *(("1", "cordoned.log.dirs", "/x"), ("1", "min.insync.replicas", "1"), ("1", "listeners", "A://:1")),
+        )
+    ]
+
+
+KERBEROS = (("service.name", "kafka"), ("kinit.cmd", "/x"), ("ticket.renew.jitter", "abc"))
 CONTROLLER_CASES: dict[str, list[dict[str, Any]]] = {
     "Fetch": [
         *(_fetch(0, 0), _fetch(1, 1), _fetch(0, 0, 0), _fetch(0, 0, 7), _fetch(-1, 0), _fetch(0, 9)),
@@ -51,6 +68,11 @@ CONTROLLER_CASES: dict[str, list[dict[str, Any]]] = {
         _fetch(0, 0, topics=[]),
     ],
     "DescribeDelegationToken": [{"owners": None}],
+    "IncrementalAlterConfigs": [
+        *CASES["IncrementalAlterConfigs"],
+        *({**one, "validate_only": True} for one in _options({"config_operation": 0})),
+    ],
+    "AlterConfigs": [*CASES["AlterConfigs"], *({**one, "validate_only": True} for one in _options({}))],
     "DescribeUserScramCredentials": [{"users": None}],
     "Vote": [
         *_raft(replica_epoch=1, replica_id=2, last_offset_epoch=0, last_offset=0),

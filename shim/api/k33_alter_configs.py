@@ -40,7 +40,9 @@ async def handle(context: Context, request: AlterConfigsRequest) -> AlterConfigs
             continue
         try:
             require_alter_configs(context, kind, name)
-            records += decide_replacement(metadata, kind, name, [(one.name, one.value) for one in resource.configs])
+            options = [(one.name, one.value) for one in resource.configs]
+            is_controller = context.listener.is_controller
+            records += decide_replacement(metadata, kind, name, options, is_controller=is_controller)
         except KafkaError as err:
             answer.error_code = err.code
             answer.error_message = err.message

@@ -64,4 +64,10 @@ def _decide(context: Context, resource: AlterConfigsResource, validate_only: boo
     if resource.resource_type == RESOURCE_BROKER_LOGGER:
         alter(context.node_id, resource.resource_name, changes, validate_only=validate_only)
         return []
-    return decide_incremental(context.broker.metadata, resource.resource_type, resource.resource_name, changes)
+    return decide_incremental(
+        context.broker.metadata,
+        resource.resource_type,
+        resource.resource_name,
+        changes,
+        is_controller=context.listener.is_controller,
+    )

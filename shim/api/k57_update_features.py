@@ -8,7 +8,8 @@ kraft.version 1 makes the quorum of this node a dynamic one (KIP-853).
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.metadata.features import KRAFT_VERSION, SAFE_DOWNGRADE, UPGRADE, decide_update
+from kafka_shim.metadata.elr import elr_safety_records
+from kafka_shim.metadata.features import ELR_VERSION, KRAFT_VERSION, SAFE_DOWNGRADE, UPGRADE, decide_update
 from kafka_shim.protocol.messages.update_features_request import UpdateFeaturesRequest
 from kafka_shim.protocol.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
 
@@ -46,6 +47,9 @@ async def handle(context: Context, request: UpdateFeaturesRequest) -> UpdateFeat
         ]
     if request.validate_only:
         return response
+    if updates.get(ELR_VERSION, (0, 0))[0] > 0:
+        metadata.commit([*elr_safety_records(metadata.image, metadata.config.min_insync_replicas), *records])
+        records = []
     if updates.get(KRAFT_VERSION, (0, 0))[0] > metadata.kraft_version:
         metadata.upgrade_kraft_version()
     if records:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import click
@@ -28,10 +27,16 @@ def group() -> None:
 @group.command(
     name="format", help="Make empty directories the data directories of a node. Optional: serve does it too."
 )
-@click.argument("directories", nargs=-1, required=True)
+@click.argument("directories", nargs=-1)
+@click.option("--config", "-c", help="a server.properties: its directories, node id, controller listener and quorum")
 @click.option("--cluster-id", "-t", help="a base64 uuid  [default: a random one]")
-@click.option("--node-id", type=int, default=1, show_default=True)
-@click.option("--ignore-formatted", is_flag=True, help="a formatted directory is no error")
+@click.option("--node-id", type=int, help="[default: what --config says, else 1]")
+@click.option("--ignore-formatted", "-g", is_flag=True, help="a formatted directory is no error")
+@click.option("--release-version", "-r", help="the release whose features it gets, such as 3.9  [default: 4.3]")
+@click.option("--feature", "-f", "features", multiple=True, metavar="NAME=LEVEL", help="one feature; repeatable")
+@click.option("--standalone", "-s", is_flag=True, help="a dynamic quorum of this node alone; needs --config")
+@click.option("--no-initial-controllers", "-N", is_flag=True, help="a dynamic quorum that others have the voters of")
+@click.option("--initial-controllers", "-I", metavar="ID@HOST:PORT:DIRECTORY,...", help="the voters; needs --config")
 @click.option(
     "--add-scram",
     "-S",
@@ -41,39 +46,34 @@ def group() -> None:
     help="a SCRAM user, with salt, iterations and saltedpassword where you want; repeatable",
 )
 def format_directories(
-    directories: tuple[str, ...], cluster_id: str | None, node_id: int, ignore_formatted: bool, scram: tuple[str, ...]
+    directories: tuple[str, ...],
+    config: str | None,
+    cluster_id: str | None,
+    node_id: int | None,
+    ignore_formatted: bool,
+    release_version: str | None,
+    features: tuple[str, ...],
+    standalone: bool,
+    no_initial_controllers: bool,
+    initial_controllers: str | None,
+    scram: tuple[str, ...],
 ) -> None:
+    from kafka_shim.commands.formatting import Quorum, Request, format_all
     from kafka_shim.config import ConfigError
-    from kafka_shim.metadata.bootstrap import write_checkpoint
-    from kafka_shim.randomness import Randomness
-    from kafka_shim.storage.data_dir import DataDir
+    from kafka_shim.storage.results import StorageError
 
     _check_cluster_id(cluster_id)
-    random = Randomness()
-    cluster_id = cluster_id or random.uuid_text()
-    users = []
-    if scram:
-        from kafka_shim.security.scram_arguments import parse_add_scram
-
-        try:
-            users = [parse_add_scram(text, random) for text in scram]
-        except ConfigError as err:
-            _fail(str(err))
-    for name in directories:
-        data_dir = DataDir(name)
-        _opened(data_dir)
-        try:
-            if data_dir.read_meta():
-                if not ignore_formatted:
-                    _fail(f"{data_dir.path} is formatted already")
-                click.echo(f"{data_dir.path} is formatted already.")
-                continue
-            data_dir.write_meta(cluster_id, node_id, random)
-            # Kafka looks for it in the directory of the metadata log; in the others it is harmless.
-            write_checkpoint(Path(data_dir.path), time.time_ns() // 1_000_000, users)
-            click.echo(f"Formatted {data_dir.path} for node {node_id} of cluster {cluster_id}.")
-        finally:
-            data_dir.unlock()
+    if standalone + no_initial_controllers + (initial_controllers is not None) > 1:
+        raise click.UsageError("--standalone, --no-initial-controllers and --initial-controllers exclude each other")
+    quorum = Quorum(standalone, no_initial_controllers, initial_controllers)
+    request = Request(
+        directories, config, cluster_id, node_id, ignore_formatted, release_version, features, quorum, scram
+    )
+    try:
+        for line in format_all(request):
+            click.echo(line)
+    except (ConfigError, StorageError, OSError) as err:
+        _fail(str(err))
 
 
 @group.command(help="Print identity, features and topics of a data directory that no broker has open.")

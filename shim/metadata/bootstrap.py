@@ -31,12 +31,14 @@ def default_records() -> list[FeatureLevelRecord]:
     return [FeatureLevelRecord(name=name, feature_level=level) for name, level in BOOTSTRAP_LEVELS]
 
 
-def write_checkpoint(directory: Path, now_ms: int, more: Sequence[Any] = ()) -> None:
-    """Write `bootstrap.checkpoint` if it does not exist, because Kafka does not start without it. `more`: records that
-    the first start adds, such as SCRAM credentials. Raises OSError."""
+def write_checkpoint(directory: Path, now_ms: int, records: Sequence[Any] | None = None) -> None:
+    """Write `bootstrap.checkpoint` if it does not exist, because Kafka does not start without it. `records`: what the
+    first start adds; None: `default_records()`. Raises OSError."""
     path = directory / FILE_NAME
     if not path.exists():
-        content = snapshot_bytes([(record, 0) for record in (*default_records(), *more)], now_ms)
+        content = snapshot_bytes(
+            [(record, 0) for record in (default_records() if records is None else records)], now_ms
+        )
         replace_file(os.fspath(path), content, sync=True)
 
 

@@ -37,6 +37,7 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 _OPERATIONS = {SET: "SET", DELETE: "DELETE", APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 
 MIN_ISR = "min.insync.replicas"
+CORDONED = "cordoned.log.dirs"
 # The longest value in the metadata log, in UTF-16 units (Short.MAX_VALUE).
 MAX_VALUE_LENGTH = 0x7FFF
 
@@ -57,13 +58,21 @@ def creation_configs(metadata: MetadataStore, topic: str, options: Mapping[str, 
 
 
 def decide_incremental(
-    metadata: MetadataStore, kind: int, name: str, changes: Sequence[tuple[str, int, str | None]]
+    metadata: MetadataStore,
+    kind: int,
+    name: str,
+    changes: Sequence[tuple[str, int, str | None]],
+    *,
+    is_controller: bool = False,
 ) -> list[Any]:
-    """Return the records for one resource of IncrementalAlterConfigs. `changes` are (option, operation, value). Raises
+    """Return the records for one resource of IncrementalAlterConfigs. `changes` are (option, operation, value).
+    `is_controller`: asked of the controller, which checks of a broker's options only what no broker may have. Raises
     KafkaError if any change is invalid; then no option of the resource is changed."""
     _check_keys([(option, value, operation == DELETE) for option, operation, value in changes])
     stored = metadata.image.config_of(kind, name)
-    if kind == RESOURCE_BROKER:
+    if kind == RESOURCE_BROKER and is_controller:
+        _check_broker_name(metadata, name)
+    elif kind == RESOURCE_BROKER:
         _check_node(metadata, name)
         wanted = dict(stored)
         for option, operation, value in changes:
@@ -77,17 +86,27 @@ def decide_incremental(
         # A broker option is recorded even if its value does not change, because this makes brokers reload files.
         if new != stored.get(option) or kind == RESOURCE_BROKER:
             altered[option] = new
+    if is_controller:
+        _check_cordoned(kind, stored, altered)
     return _decide(metadata, kind, name, stored, altered, ())
 
 
 def decide_replacement(
-    metadata: MetadataStore, kind: int, name: str, options: Sequence[tuple[str, str | None]]
+    metadata: MetadataStore,
+    kind: int,
+    name: str,
+    options: Sequence[tuple[str, str | None]],
+    *,
+    is_controller: bool = False,
 ) -> list[Any]:
-    """Return the records for one resource of AlterConfigs. `options` replace all stored options. Raises KafkaError."""
+    """Return the records for one resource of AlterConfigs. `options` replace all stored options. `is_controller` as for
+    `decide_incremental`. Raises KafkaError."""
     _check_keys([(option, value, False) for option, value in options])
     stored = metadata.image.config_of(kind, name)
     wanted = {option: value for option, value in options if value is not None}
-    if kind == RESOURCE_BROKER:
+    if kind == RESOURCE_BROKER and is_controller:
+        _check_broker_name(metadata, name)
+    elif kind == RESOURCE_BROKER:
         _check_node(metadata, name)
         check_broker(metadata, wanted, is_default=not name)
     elif kind not in TABLES:
@@ -95,6 +114,8 @@ def decide_replacement(
     altered: dict[str, str | None] = {
         option: value for option, value in wanted.items() if value != stored.get(option) or kind == RESOURCE_BROKER
     }
+    if is_controller:
+        _check_cordoned(kind, stored, altered)
     return _decide(metadata, kind, name, stored, altered, [option for option in stored if option not in wanted])
 
 
@@ -213,6 +234,31 @@ def _check_node(metadata: MetadataStore, name: str) -> None:
         raise bad_request(f"Node id must be an integer, but it is: {name}") from None
     if node_id != metadata.node_id:
         raise bad_request(f"Unexpected broker id, expected {metadata.node_id}, but received {name}")
+
+
+def _check_broker_name(metadata: MetadataStore, name: str) -> None:
+    """The controller stores options of any registered node (ControllerConfigurationValidator)."""
+    try:
+        broker_id = int(name or 0)
+    except ValueError:
+        raise bad_request("Unable to parse broker name as a base 10 number.") from None
+    if broker_id < 0:
+        raise bad_request("Invalid negative broker ID.")
+    if name and broker_id not in metadata.image.brokers and broker_id not in metadata.image.controllers:
+        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {broker_id} found.")
+
+
+def _check_cordoned(kind: int, stored: Mapping[str, str], altered: Mapping[str, str | None]) -> None:
+    """Only a broker knows its directories, so the controller lets entries of `cordoned.log.dirs` be removed alone."""
+    value = altered.get(CORDONED)
+    if kind != RESOURCE_BROKER or not (value or "").strip():
+        return
+    before = {entry.strip() for entry in stored.get(CORDONED, "").split(",")}
+    if not {entry.strip() for entry in (value or "").split(",")} <= before:
+        raise invalid(
+            f"When updating {CORDONED} via controllers,  the new value must be a subset of the current configuration "
+            "value."
+        )
 
 
 def _check_result(metadata: MetadataStore, kind: int, name: str, options: Mapping[str, str]) -> None:

@@ -51,6 +51,7 @@ class MetadataLog:
         "_node_id",
         "_unflushed",
         "_voters",
+        "_voters_are_logged",
         "bytes_after_snapshot",
         "epoch",
         "kraft_version",
@@ -65,6 +66,8 @@ class MetadataLog:
         self.kraft_version = 0
         # The VotersRecord of a dynamic quorum (kraft.version 1).
         self._voters: VotersRecord | None = None
+        # False: only the snapshot at offset 0 has them, which the storage tool wrote.
+        self._voters_are_logged = True
         # Bytes appended to this log since the newest snapshot.
         self.bytes_after_snapshot = 0
 
@@ -78,9 +81,10 @@ class MetadataLog:
         return self._log
 
     def newest_snapshot(self) -> tuple[int, int] | None:
-        """Return (end offset, epoch) of the newest snapshot, or None."""
-        found = max(_snapshots(self.directory), default=None)
-        return None if found is None else found[:2]
+        """Return (end offset, epoch) of the newest snapshot, or None. That at offset 0 does not count: the log has all
+        that is in it."""
+        end_offset, epoch, _ = max(_snapshots(self.directory), default=(0, 0, None))
+        return (end_offset, epoch) if end_offset else None
 
     def snapshot_path(self, end_offset: int, epoch: int) -> Path:
         """Return where the file of this snapshot is, if there is one."""
@@ -141,6 +145,7 @@ class MetadataLog:
             self.kraft_version = message.kraft_version  # type: ignore[union-attr]
         elif kind == ControlType.KRAFT_VOTERS:
             self._voters = message  # type: ignore[assignment]
+            self._voters_are_logged = True
 
     def _replay_snapshot(self, replayer: Replayer) -> int:
         """Apply the newest snapshot. Returns the offset after it, or 0 if there is no snapshot."""
@@ -151,6 +156,7 @@ class MetadataLog:
         content = path.read_bytes()
         for batch in scan_all(content):
             self._replay_batch(replayer, content, batch.position, batch)
+        self._voters_are_logged = end_offset > 0
         image = replayer.image
         image.last_offset = end_offset - 1
         image.last_epoch = epoch
@@ -158,7 +164,8 @@ class MetadataLog:
         return end_offset
 
     def begin_epoch(self, now_ms: int) -> None:
-        """Become leader in a new epoch: write the epoch to `quorum-state`, then append a LeaderChangeMessage."""
+        """Become leader in a new epoch: write the epoch to `quorum-state`, then append a LeaderChangeMessage, and the
+        voters of a dynamic quorum if the log does not have them yet."""
         state = read(self.directory)
         if state is None:
             state = QuorumState(min(self.kraft_version, 1), self._node_id, 0, [self._node_id])
@@ -175,8 +182,11 @@ class MetadataLog:
             voters=seats,
             granting_voters=[seat for seat in seats if seat.voter_id == self._node_id],
         )
-        key, value = encode_control(ControlType.LEADER_CHANGE, message)
-        self._append(build([(key, value, now_ms, ())], leader_epoch=self.epoch, control=True), now_ms)
+        rows = [(*encode_control(ControlType.LEADER_CHANGE, message), now_ms, ())]
+        if self._voters is not None and not self._voters_are_logged:
+            rows += _quorum_rows(self.kraft_version, self._voters, now_ms)
+            self._voters_are_logged = True
+        self._append(build(rows, leader_epoch=self.epoch, control=True), now_ms)
 
     # --- commit
 
@@ -188,14 +198,10 @@ class MetadataLog:
     def upgrade_kraft_version(self, voter: QuorumVoter, now_ms: int) -> int:
         """Append the control records that make the quorum a dynamic one with this voter (KIP-853). Returns the offset
         of the first."""
-        from kafka_shim.protocol.records.kraft_version_record import KRaftVersionRecord
         from kafka_shim.protocol.records.voters_record import VotersRecord
 
         voters = VotersRecord(voters=[voter])
-        rows = [
-            (*encode_control(ControlType.KRAFT_VERSION, KRaftVersionRecord(kraft_version=1)), now_ms, ()),
-            (*encode_control(ControlType.KRAFT_VOTERS, voters), now_ms, ()),
-        ]
+        rows = _quorum_rows(1, voters, now_ms)
         first = self._append(build(rows, leader_epoch=self.epoch, control=True), now_ms)
         self.kraft_version, self._voters = 1, voters
         return first
@@ -262,6 +268,17 @@ class MetadataLog:
             self._log.release_before(newer[0], now_ms)
             path.unlink()
             sizes.remove(size_bytes)
+
+
+def _quorum_rows(kraft_version: int, voters: VotersRecord, now_ms: int) -> list[tuple[bytes, bytes, int, tuple[()]]]:
+    """Return the control records of a dynamic quorum, for `build`."""
+    from kafka_shim.protocol.records.kraft_version_record import KRaftVersionRecord
+
+    version = KRaftVersionRecord(kraft_version=kraft_version)
+    return [
+        (*encode_control(ControlType.KRAFT_VERSION, version), now_ms, ()),
+        (*encode_control(ControlType.KRAFT_VOTERS, voters), now_ms, ()),
+    ]
 
 
 def _snapshot_timestamp_ms(path: Path) -> int:

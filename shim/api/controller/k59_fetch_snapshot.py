@@ -53,6 +53,9 @@ def handle(context: Context, request: FetchSnapshotRequest) -> FetchSnapshotResp
 
 def _read(context: Context, asked: Asked, max_bytes: int, answer: PartitionSnapshot) -> None:
     end_offset, epoch = asked.snapshot_id.end_offset, asked.snapshot_id.epoch
+    if end_offset == 0:
+        answer.error_code = ErrorCode.SNAPSHOT_NOT_FOUND
+        return
     path = context.broker.metadata.snapshot_path(end_offset, epoch)
     try:
         with path.open("rb") as file:

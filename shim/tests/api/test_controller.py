@@ -505,3 +505,44 @@ def test_a_record_appended_by_hand_reaches_an_observer_whole(node: Broker, contr
     node.call(lambda: log.append_batch(batch, now_ms=1))
     found = fetched(controller.request(fetch(start), 17))
     assert len(found.records) > 200_000
+
+
+def alter(connection: Connection, name: str, option: str, value: str | None, kind: int = 4):
+    configs = [{"name": option, "config_operation": 0, "value": value}]
+    resource = {"resource_type": kind, "resource_name": name, "configs": configs}
+    (told,) = connection.request(make("IncrementalAlterConfigs", resources=[resource], validate_only=True), 1).responses
+    replaced = {**resource, "configs": [{"name": option, "value": value}]}
+    (again,) = connection.request(make("AlterConfigs", resources=[replaced], validate_only=True), 2).responses
+    return [(one.error_code, one.error_message) for one in (told, again)]
+
+
+def test_the_controller_leaves_a_brokers_options_to_the_broker(node: Broker, controller: Connection):
+    """As Kafka's, which stores them for any broker, whatever they say."""
+    assert alter(controller, "1", "sasl.kerberos.ticket.renew.jitter", "abc") == [(0, None)] * 2
+    assert alter(controller, "1", "no.such", "x") == [(0, None)] * 2
+    message = "No node with id 9 found."
+    assert alter(controller, "9", "no.such", "x") == [(ErrorCode.BROKER_ID_NOT_REGISTERED, message)] * 2
+    message = "Unable to parse broker name as a base 10 number."
+    assert alter(controller, "x", "no.such", "x") == [(ErrorCode.INVALID_REQUEST, message)] * 2
+    assert [code for code, _ in alter(controller, "-1", "no.such", "x")] == [ErrorCode.INVALID_REQUEST] * 2
+    assert [code for code, _ in alter(controller, "1", "cordoned.log.dirs", "/x")] == [ErrorCode.INVALID_CONFIG] * 2
+    assert [code for code, _ in alter(controller, "1", "a", "x", kind=77)] == [ErrorCode.UNSUPPORTED_VERSION] * 2
+    with Connection(node.bootstrap_servers, timeout_s=60) as client:
+        assert [code for code, _ in alter(client, "9", "no.such", "x")] == [ErrorCode.INVALID_REQUEST] * 2
+
+
+def test_eligible_leader_replicas_need_the_clusters_min_insync_replicas(node: Broker, controller: Connection):
+    def finalise(level: int, kind: int):
+        updates = [{"feature": "eligible.leader.replicas.version", "max_version_level": level, "upgrade_type": kind}]
+        assert controller.request(make("UpdateFeatures", feature_updates=updates), 2).error_code == 0
+
+    finalise(0, 2)
+    name = "min.insync.replicas"
+    stored = [{"name": name, "config_operation": 0, "value": "1"}]
+    resources = [{"resource_type": 4, "resource_name": "1", "configs": stored}]
+    request = make("IncrementalAlterConfigs", resources=resources)
+    assert controller.request(request, 1).responses[0].error_code == 0
+    finalise(1, 1)
+    image = node.state.metadata.image
+    assert image.config_of(4, "")[name] == "1"
+    assert name not in image.config_of(4, "1")

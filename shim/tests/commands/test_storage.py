@@ -2,9 +2,16 @@ from __future__ import annotations
 
 import pytest
 
+from kafka_shim.cext.batch import scan_all
+from kafka_shim.cext.records import iterate
 from kafka_shim.cli import main
+from kafka_shim.protocol.record_frames import ControlType
 from kafka_shim.storage.results import StorageError
+from kafka_shim.targets.requests import make
 from kafka_shim.tests.metadata.opened import opened
+from kafka_shim.tests.test_server import served
+from kafka_shim.uuids import uuid_text
+from kafka_shim.wire_client import Connection
 
 
 def test_a_directory_is_formatted_once(tmp_path, capsys):
@@ -14,7 +21,7 @@ def test_a_directory_is_formatted_once(tmp_path, capsys):
     assert f"for node 3 of cluster {cluster}" in capsys.readouterr().out
     assert (tmp_path / "d" / "bootstrap.checkpoint").stat().st_size == 411
     assert main(words) == 1
-    assert "formatted already" in capsys.readouterr().err
+    assert "is already formatted" in capsys.readouterr().err
     assert main([*words, "--ignore-formatted"]) == 0
 
 
@@ -96,3 +103,105 @@ def test_a_cluster_id_that_is_nowhere_is_made_anew_and_said(tmp_path, capsys):
     (tmp_path / "meta.properties").unlink()
     assert main(["storage", "mend", str(tmp_path)]) == 0
     assert "The old cluster id is nowhere" in capsys.readouterr().out
+
+
+CLUSTER = "AAAAAAAAQACAAAAAAAAAAQ"
+DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
+
+
+def properties(tmp_path, **more: str):
+    """A server.properties of a combined node with a dynamic quorum."""
+    options = {
+        "process.roles": "broker,controller",
+        "node.id": "3",
+        "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:19093",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": f"{tmp_path}/a,{tmp_path}/b",
+        **{name.replace("_", "."): value for name, value in more.items()},
+    }
+    path = tmp_path / "server.properties"
+    path.write_text("".join(f"{name}={value}\n" for name, value in options.items()))
+    return ["storage", "format", "--config", str(path), "-t", CLUSTER]
+
+
+def identity(directory):
+    return dict(line.partition("=")[::2] for line in (directory / "meta.properties").read_text().splitlines())
+
+
+def test_a_standalone_quorum_is_served_with_its_voter(tmp_path, capsys):
+    assert main([*properties(tmp_path), "--standalone"]) == 0
+    snapshot = tmp_path / "a" / "__cluster_metadata-0" / "00000000000000000000-0000000000.checkpoint"
+    assert snapshot.exists()
+    assert not (tmp_path / "b" / "__cluster_metadata-0").exists()
+    assert identity(tmp_path / "b")["node.id"] == "3"
+    config = str(tmp_path / "server.properties")
+    for _ in range(2):
+        with served("--config", config) as (ready, child):
+            address = ready["listeners"].split(",")[0].partition("://")[2]
+            with Connection(address) as client:
+                quorum = [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
+                told = client.request(make("DescribeQuorum", topics=quorum), 2)
+                features = client.request(make("ApiVersions", client_software_name="t", client_software_version="1"), 4)
+            child.terminate()
+            child.communicate(timeout=60)
+        (voter,) = told.topics[0].partitions[0].current_voters
+        assert (voter.replica_id, uuid_text(voter.replica_directory_id)) == (
+            3,
+            identity(tmp_path / "a")["directory.id"],
+        )
+        assert ("kraft.version", 1) in [(one.name, one.max_version_level) for one in features.finalized_features]
+    # The log has the voters from the first epoch on, once.
+    content = (snapshot.parent / "00000000000000000000.log").read_bytes()
+    keys = [
+        record.key[-1]
+        for batch in scan_all(content)
+        if batch.is_control
+        for record in iterate(content, batch.position, batch.position + batch.size_bytes)
+    ]
+    assert keys == [ControlType.LEADER_CHANGE, ControlType.KRAFT_VERSION, ControlType.KRAFT_VOTERS, 2]
+
+
+def test_an_initial_controller_has_the_directory_id_that_was_given(tmp_path):
+    assert main([*properties(tmp_path), "-I", f"3@h:19093:{DIRECTORY},4@i:9:{DIRECTORY}"]) == 0
+    assert identity(tmp_path / "a")["directory.id"] == DIRECTORY
+    assert identity(tmp_path / "b")["directory.id"] != DIRECTORY
+
+
+def test_a_release_of_then_is_served_at_its_level(tmp_path):
+    assert main([*properties(tmp_path, node_id="1"), "-N", "-r", "3.9", "-f", "group.version=1"]) == 0
+    with opened(tmp_path / "a") as store:
+        assert store.image.features == {"metadata.version": 21, "group.version": 1}
+
+
+@pytest.mark.parametrize(
+    ("more", "words", "part"),
+    [
+        ({}, [], "you must specify one of the following: --standalone"),
+        ({"controller_quorum_voters": "3@h:9"}, ["-s"], "You cannot specify controller.quorum.voters and format"),
+        ({"controller_quorum_voters": "3@h:9"}, ["-r", "1.0"], "Unknown metadata.version '1.0'"),
+        ({"controller_listener_names": ""}, ["-s"], "needs the controller's listener"),
+        ({"controller_listener_names": "OTHER"}, ["-s"], "CONTROLLER is not in listener.security.protocol.map"),
+        ({}, ["-s", "-r", "3.4", "-S", "SCRAM-SHA-256=[name=a,password=b]"], "SCRAM is only supported in"),
+        ({}, ["-I", "nonsense"], "No @ found"),
+    ],
+)
+def test_what_kafkas_tool_refuses_is_refused(tmp_path, capsys, more, words, part):
+    assert main([*properties(tmp_path, **more), *words]) == 1
+    assert part in capsys.readouterr().err
+    assert not (tmp_path / "a" / "meta.properties").exists()
+
+
+def test_options_that_exclude_each_other_and_none_at_all(tmp_path, capsys):
+    assert main([*properties(tmp_path), "-s", "-N"]) == 2
+    assert main(["storage", "format"]) == 1
+    assert "name the directories to format" in capsys.readouterr().err
+
+
+def test_a_directory_of_another_node_or_cluster_is_not_ignored(tmp_path, capsys):
+    words = [*properties(tmp_path), "-N"]
+    assert main(words) == 0
+    assert main([*words, "-g"]) == 0
+    assert main([*words, "-g", "--node-id", "9"]) == 1
+    assert "Invalid node.id in:" in capsys.readouterr().err
+    assert main([*words[:-2], DIRECTORY, "-N", "-g"]) == 1
+    assert f"Expected {DIRECTORY}, but read {CLUSTER}" in capsys.readouterr().err

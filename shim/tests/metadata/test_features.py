@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.elr import elr_safety_records
 from kafka_shim.metadata.features import (
     SAFE_DOWNGRADE,
     UNSAFE_DOWNGRADE,
@@ -12,6 +13,7 @@ from kafka_shim.metadata.features import (
     register_broker_version,
     supported_levels,
 )
+from kafka_shim.metadata.image import Image
 
 FINALISED = {"metadata.version": 30, "group.version": 1, "transaction.version": 2}
 
@@ -80,3 +82,16 @@ def test_one_bad_feature_refuses_all():
 @pytest.mark.parametrize(("level", "broker", "partition"), [(7, 1, 0), (8, 2, 0), (17, 3, 1), (23, 3, 2), (30, 4, 2)])
 def test_records_are_written_in_the_versions_of_the_finalised_level(level, broker, partition):
     assert (register_broker_version(level), partition_record_version(level)) == (broker, partition)
+
+
+def test_before_eligible_leader_replicas_min_insync_replicas_is_made_the_clusters():
+    image = Image()
+    image.configs[(4, "1")] = {"min.insync.replicas": "2", "other": "x"}
+    image.configs[(4, "2")] = {"other": "x"}
+    records = elr_safety_records(image, 3)
+    assert [(one.resource_name, one.name, one.value) for one in records] == [
+        ("", "min.insync.replicas", "3"),
+        ("1", "min.insync.replicas", None),
+    ]
+    image.configs = {(4, ""): {"min.insync.replicas": "1"}}
+    assert elr_safety_records(image, 3) == []
