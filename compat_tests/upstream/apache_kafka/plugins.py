@@ -8,21 +8,25 @@ import json
 import os
 import socket
 
+from kafka_shim.errors import ErrorCode, KafkaError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from kafka_shim.plugins import ConfigChange, NewTopic
     from kafka_shim.security.principals import AuthenticationContext
 
 PORT_VARIABLE = "KAFKA_SHIM_TEST_PLUGINS"
 TIMEOUT_S = 10
 
 
-def ask(question: dict[str, object]) -> str:
-    """Send a line, return the answer's. Raises OSError or ValueError when the plug-in raised."""
+def ask(question: dict[str, object]) -> Any:
+    """Send a line, return the answer. Raises OSError or ValueError when the plug-in raised."""
     with socket.create_connection(("127.0.0.1", int(os.environ[PORT_VARIABLE])), TIMEOUT_S) as connection:
         connection.sendall(json.dumps(question).encode() + b"\n")
         with connection.makefile("rb") as answers:
-            answer = json.loads(answers.readline())
-    return str(answer)
+            return json.loads(answers.readline())
 
 
 class PrincipalBuilder:
@@ -30,13 +34,48 @@ class PrincipalBuilder:
 
     def build(self, context: AuthenticationContext) -> str:
         certificate = context.certificate
-        return ask(
-            {
-                "listener": context.listener_name,
-                "protocol": context.security_protocol,
-                "address": context.client_address,
-                "mechanism": context.mechanism,
-                "authorization_id": context.authorization_id,
-                "certificate": None if certificate is None else base64.b64encode(certificate).decode(),
-            }
+        return str(
+            ask(
+                {
+                    "listener": context.listener_name,
+                    "protocol": context.security_protocol,
+                    "address": context.client_address,
+                    "mechanism": context.mechanism,
+                    "authorization_id": context.authorization_id,
+                    "certificate": None if certificate is None else base64.b64encode(certificate).decode(),
+                }
+            )
+        )
+
+
+def _judge(option: str, **facts: object) -> None:
+    verdict = ask({"option": option, **facts})
+    if verdict:
+        name, message = verdict
+        raise KafkaError(ErrorCode[name], message)
+
+
+class CreateTopicPolicy:
+    """The policy of the test for new topics."""
+
+    def validate(self, request: NewTopic) -> None:
+        _judge(
+            "create.topic.policy.class.name",
+            topic=request.topic,
+            partitions=request.num_partitions,
+            factor=request.replication_factor,
+            assignments=request.replicas_assignments,
+            configs=dict(request.configs),
+        )
+
+
+class AlterConfigPolicy:
+    """The policy of the test for changes of options."""
+
+    def validate(self, request: ConfigChange) -> None:
+        _judge(
+            "alter.config.policy.class.name",
+            type=request.resource_type,
+            name=request.resource_name,
+            configs=dict(request.configs),
         )

@@ -45,6 +45,9 @@ public final class OneBroker {
         agent = at(agent, CLUSTER, named("numBrokers"), NumBrokers.class);
         agent = at(agent, CLUSTER, named("numControllers"), NumControllers.class);
         agent = at(agent, CLUSTER, named("perServerOverrideProperties"), PerServer.class);
+        String kit = "org.apache.kafka.common.test.TestKitNodes$Builder";
+        agent = at(agent, kit, named("setNumBrokerNodes"), Brokers.class);
+        agent = at(agent, kit, named("setNumControllerNodes"), Controllers.class);
         agent = at(agent, "kafka.utils.TestUtils$", named("createBrokerConfigs"), Brokers.class);
         String topic = "org.apache.kafka.clients.admin.NewTopic";
         agent = at(agent, topic, isConstructor().and(takesArgument(1, Optional.class)), Factor.class);
@@ -53,7 +56,7 @@ public final class OneBroker {
             Options.class);
         agent.installOn(ByteBuddyAgent.install());
         // A class that is loaded first while another one is being transformed would be left as it is.
-        for (String type : List.of(CLUSTER, topic, "kafka.utils.TestUtils$", "kafka.server.KafkaConfig")) {
+        for (String type : List.of(CLUSTER, kit, topic, "kafka.utils.TestUtils$", "kafka.server.KafkaConfig")) {
             Class.forName(type, false, OneBroker.class.getClassLoader());
         }
     }
@@ -111,6 +114,13 @@ public final class OneBroker {
         @Advice.OnMethodEnter
         static void enter(@Advice.Argument(value = 0, readOnly = false) int count) {
             count = OneBroker.brokers(count);
+        }
+    }
+
+    public static final class Controllers {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 0, readOnly = false) int count) {
+            count = Math.min(count, 1);
         }
     }
 

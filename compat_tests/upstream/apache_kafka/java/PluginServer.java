@@ -12,21 +12,33 @@ import java.nio.charset.StandardCharsets;
 import java.security.cert.CertificateFactory;
 import java.security.cert.X509Certificate;
 import java.util.Base64;
+import java.util.HashMap;
+import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Optional;
+import java.util.Properties;
 
 import javax.net.ssl.SSLSession;
 import javax.security.sasl.SaslServer;
 
+import com.fasterxml.jackson.core.type.TypeReference;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 
+import org.apache.kafka.common.Configurable;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.security.auth.AuthenticationContext;
 import org.apache.kafka.common.security.auth.KafkaPrincipalBuilder;
 import org.apache.kafka.common.security.auth.PlaintextAuthenticationContext;
 import org.apache.kafka.common.security.auth.SaslAuthenticationContext;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.security.auth.SslAuthenticationContext;
+
+import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
+import org.apache.kafka.server.policy.AlterConfigPolicy;
+import org.apache.kafka.server.policy.CreateTopicPolicy;
 
 import org.mockito.Mockito;
 
@@ -40,15 +52,43 @@ final class PluginServer implements AutoCloseable {
     static final String PRINCIPAL_BUILDER = "principal.builder.class";
     private static final ObjectMapper JSON = new ObjectMapper();
 
+    private static final String PLUGINS = "kafka_shim.compat.upstream.apache_kafka.plugins.";
+    private static final String CREATE_TOPIC = "create.topic.policy.class.name";
+    private static final String ALTER_CONFIG = "alter.config.policy.class.name";
+
     private final KafkaConfig config;
+    private final Map<String, Object> all = new HashMap<>();
+    private final Map<String, Object> policies = new HashMap<>();
     private final ServerSocket server;
 
-    PluginServer(KafkaConfig config) throws IOException {
+    PluginServer(KafkaConfig config, KafkaConfig controller) throws IOException {
         this.config = config;
+        if (controller != null) {
+            all.putAll(controller.originals());
+        }
+        all.putAll(config.originals());
         this.server = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
         Thread thread = new Thread(this::serve, "kafkashim-plugins");
         thread.setDaemon(true);
         thread.start();
+    }
+
+    /** Puts what asks this JVM in the place of classes. Not applicable where there is no such thing. */
+    static void replace(Properties properties) {
+        for (String name : properties.stringPropertyNames()) {
+            String type = properties.getProperty(name);
+            if (name.endsWith(PRINCIPAL_BUILDER)) {
+                properties.setProperty(name, PLUGINS + "PrincipalBuilder");
+            } else if (name.equals(CREATE_TOPIC)) {
+                properties.setProperty(name, PLUGINS + "CreateTopicPolicy");
+            } else if (name.equals(ALTER_CONFIG)) {
+                properties.setProperty(name, PLUGINS + "AlterConfigPolicy");
+            } else if (name.equals("client.quota.callback.class") && !type.isEmpty()
+                || name.equals("authorizer.class.name") && !type.isEmpty()
+                && !type.equals(StandardAuthorizer.class.getName())) {
+                throw new NotApplicable("a class of the test as " + name);
+            }
+        }
     }
 
     int port() {
@@ -72,6 +112,39 @@ final class PluginServer implements AutoCloseable {
     }
 
     private Object answer(JsonNode asked) throws Exception {
+        return asked.has("listener") ? principal(asked) : verdict(asked);
+    }
+
+    /** What a policy says: empty, or the name of its exception and the message. */
+    private List<String> verdict(JsonNode asked) throws Exception {
+        String option = asked.get("option").asText();
+        Object policy = policies.get(option);
+        if (policy == null) {
+            Object name = all.get(option);
+            Class<?> type = name instanceof Class<?> known ? known : Class.forName(name.toString());
+            policy = type.getDeclaredConstructor().newInstance();
+            ((Configurable) policy).configure(all);
+            policies.put(option, policy);
+        }
+        Map<String, String> configs = JSON.convertValue(asked.get("configs"), new TypeReference<>() { });
+        try {
+            if (policy instanceof CreateTopicPolicy forTopics) {
+                Map<Integer, List<Integer>> replicas =
+                    JSON.convertValue(asked.get("assignments"), new TypeReference<>() { });
+                forTopics.validate(new CreateTopicPolicy.RequestMetadata(asked.get("topic").asText(),
+                    JSON.convertValue(asked.get("partitions"), Integer.class),
+                    JSON.convertValue(asked.get("factor"), Short.class), replicas, configs));
+            } else {
+                ((AlterConfigPolicy) policy).validate(new AlterConfigPolicy.RequestMetadata(new ConfigResource(
+                    ConfigResource.Type.forId((byte) asked.get("type").asInt()), asked.get("name").asText()), configs));
+            }
+            return List.of();
+        } catch (RuntimeException error) {
+            return List.of(Errors.forException(error).name(), String.valueOf(error.getMessage()));
+        }
+    }
+
+    private String principal(JsonNode asked) throws Exception {
         String listener = asked.get("listener").asText();
         Object name = config.originals().get(
             "listener.name." + listener.toLowerCase(Locale.ROOT) + "." + PRINCIPAL_BUILDER);

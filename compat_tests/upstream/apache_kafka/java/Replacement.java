@@ -67,6 +67,7 @@ public final class Replacement {
         final String id;
         private ShimNode node;
         private BootstrapMetadata bootstrap;
+        private KafkaConfig controller;
 
         Cluster(String id) {
             this.id = id;
@@ -77,12 +78,17 @@ public final class Replacement {
         }
 
         /** What a controller writes first into an empty metadata log. */
-        synchronized void beginsWith(BootstrapMetadata metadata) {
+        synchronized void beginsWith(BootstrapMetadata metadata, KafkaConfig config) {
             bootstrap = metadata;
+            controller = config;
         }
 
-        synchronized BootstrapMetadata bootstrap() {
-            return bootstrap;
+        void start(KafkaConfig config) {
+            node(config).start(bootstrap, controller);
+        }
+
+        synchronized int port(ListenerName listener) {
+            return node == null ? 0 : node.port(listener.value());
         }
 
         /** The process of this broker. A broker that is created again takes over the directory and the port. */
@@ -237,7 +243,7 @@ public final class Replacement {
 
         public synchronized void startup() {
             if (isShutdown) {
-                node().start(cluster.bootstrap());
+                cluster.start(config);
                 isShutdown = false;
             }
         }
@@ -267,7 +273,7 @@ public final class Replacement {
         }
 
         public Object socketServer() {
-            return Stand.in(kafka.network.SocketServer.class, "BrokerServer.socketServer", new Ports(this));
+            return Stand.in(kafka.network.SocketServer.class, "BrokerServer.socketServer", new Ports(cluster));
         }
 
         public KRaftMetadataCache metadataCache() {
@@ -322,14 +328,14 @@ public final class Replacement {
     }
 
     public static final class Ports {
-        private final Broker broker;
+        private final Cluster cluster;
 
-        Ports(Broker broker) {
-            this.broker = broker;
+        Ports(Cluster cluster) {
+            this.cluster = cluster;
         }
 
         public int boundPort(ListenerName listener) {
-            return broker.boundPort(listener);
+            return cluster.port(listener);
         }
     }
 
@@ -408,7 +414,7 @@ public final class Replacement {
         Controller(SharedServer shared, BootstrapMetadata bootstrap) {
             this.shared = shared;
             this.cluster = Cluster.of(shared.metaPropsEnsemble());
-            cluster.beginsWith(bootstrap);
+            cluster.beginsWith(bootstrap, shared.controllerConfig());
         }
 
         public SharedServer sharedServer() {
@@ -439,6 +445,10 @@ public final class Replacement {
         }
 
         public void awaitShutdown() {
+        }
+
+        public Object socketServer() {
+            return Stand.in(kafka.network.SocketServer.class, "ControllerServer.socketServer", new Ports(cluster));
         }
 
         public CompletableFuture<Integer> socketServerFirstBoundPortFuture() {

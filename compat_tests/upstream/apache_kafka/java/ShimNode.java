@@ -11,11 +11,14 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -25,6 +28,7 @@ import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.common.config.internals.BrokerSecurityConfigs;
 import org.apache.kafka.common.config.types.Password;
+import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder;
 
@@ -42,6 +46,10 @@ final class ShimNode {
     private static final long STOP_MS = 20_000;
     private static final KafkaMetricsGroup METRICS = new KafkaMetricsGroup("kafka.network", "SocketServer");
     private static final String EXPIRED = "ExpiredConnectionsKilledCount";
+    /** Options of a controller that are not those of the broker. */
+    private static final Pattern OF_ONE_NODE = Pattern.compile("listeners|advertised\\.listeners|node\\.id|broker\\.id"
+        + "|process\\.roles|log\\.dirs?|metadata\\.log\\.dir|inter\\.broker\\.listener\\.name"
+        + "|security\\.inter\\.broker\\.protocol|controller\\.quorum\\..*");
     /** What tests set for the broker in their JVM. */
     private static final List<String> PROPERTIES = List.of(
         "java.security.auth.login.config", BrokerSecurityConfigs.ALLOWED_SASL_OAUTHBEARER_URLS_CONFIG,
@@ -120,7 +128,7 @@ final class ShimNode {
     }
 
     /** Raises an IllegalStateException with the broker's own message when it does not get ready. */
-    synchronized void start(BootstrapMetadata bootstrap) {
+    synchronized void start(BootstrapMetadata bootstrap, KafkaConfig controller) {
         if (isRunning()) {
             return;
         }
@@ -131,13 +139,13 @@ final class ShimNode {
             }
             Path file = Files.createTempFile(log.getParentFile().toPath(), "server-", ".properties");
             try (OutputStream out = Files.newOutputStream(file)) {
-                properties().store(out, null);
+                properties(controller).store(out, null);
             }
             List<String> command = new ArrayList<>(List.of(System.getProperty("kafkashim.command").split("\t")));
             command.addAll(List.of("--config", file.toString()));
             ProcessBuilder builder = new ProcessBuilder(command);
             builder.environment().put("KAFKA_SHIM_STOP_WITH_STDIN", "1");
-            plugins = new PluginServer(config);
+            plugins = new PluginServer(config, controller);
             builder.environment().put("KAFKA_SHIM_TEST_PLUGINS", String.valueOf(plugins.port()));
             List<String> options = new ArrayList<>();
             for (String name : PROPERTIES) {
@@ -171,11 +179,21 @@ final class ShimNode {
         }
     }
 
-    /** The test's own properties, as one process that is broker and controller takes them. */
-    private Properties properties() {
+    /** The test's own properties of the broker and of the controller, as one process that is both takes them. */
+    private Properties properties(KafkaConfig controller) {
         Properties properties = new Properties();
+        if (controller != null) {
+            for (Map.Entry<String, Object> entry : controller.originals().entrySet()) {
+                if (!OF_ONE_NODE.matcher(entry.getKey()).matches()) {
+                    properties.setProperty(entry.getKey(), text(entry.getValue()));
+                }
+            }
+        }
         for (Map.Entry<String, Object> entry : config.originals().entrySet()) {
             properties.setProperty(entry.getKey(), text(entry.getValue()));
+        }
+        if (controller != null) {
+            addControllerListeners(properties, controller);
         }
         int nodeId = config.nodeId();
         properties.setProperty("process.roles", "broker,controller");
@@ -184,15 +202,29 @@ final class ShimNode {
         for (String name : List.of("listeners", "advertised.listeners")) {
             properties.computeIfPresent(name, (key, listeners) -> withPorts((String) listeners));
         }
-        for (String name : properties.stringPropertyNames()) {
-            if (name.endsWith(PluginServer.PRINCIPAL_BUILDER)) {
-                properties.setProperty(name, "kafka_shim.compat.upstream.apache_kafka.plugins.PrincipalBuilder");
-            }
-        }
+        PluginServer.replace(properties);
         if (hasOwnListener()) {
             addOwnListener(properties);
         }
         return properties;
+    }
+
+    /** A controller that is a node of its own in the test has listeners of its own. */
+    private static void addControllerListeners(Properties properties, KafkaConfig controller) {
+        Set<String> known = new HashSet<>();
+        for (String entry : properties.getProperty("listeners").split(",")) {
+            known.add(entry.trim().split("://")[0]);
+        }
+        for (String entry : text(controller.originals().getOrDefault("listeners", "")).split(",")) {
+            String name = entry.trim().split("://")[0];
+            if (!name.isEmpty() && known.add(name)) {
+                properties.merge("listeners", entry.trim(), (before, more) -> before + "," + more);
+                properties.computeIfPresent("listener.security.protocol.map", (key, map) ->
+                    Arrays.stream(map.toString().split(",")).anyMatch(each -> each.trim().startsWith(name + ":"))
+                        ? map : map + "," + name + ":" + controller.effectiveListenerSecurityProtocolMap()
+                            .get(ListenerName.normalised(name)));
+            }
+        }
     }
 
     private void addOwnListener(Properties properties) {
