@@ -115,8 +115,22 @@ def test_the_worse_of_two_results_of_a_test_counts(tmp_path: Path) -> None:
     assert jvm_run.read(tmp_path / "results")["a"].status == "failed"
 
 
-def test_these_suites_have_no_list_because_they_were_not_run() -> None:
-    assert {suite.name for suite in suites.SUITES} - set(LISTED) == {"tools", "server", "storage", "harness"}
+def test_a_class_has_a_row_until_one_of_its_tests_is_known() -> None:
+    rows = {"a.BTest.c[1]": Row("a.BTest.c[1]", "passed"), "a.BTest": Row("a.BTest", cause="not run yet")}
+    outcome_list.add_classes(rows, ["a.BTest", "a.ShareTest", "a.OtherTest"])
+    causes = {row.test: row.cause for row in rows.values()}
+    assert causes == {"a.BTest.c[1]": "", "a.ShareTest": "share groups: not run yet", "a.OtherTest": "not run yet"}
+
+
+def test_a_method_that_kafka_never_passes_is_left_out() -> None:
+    outcomes = {"a.B.c[1]": "failed", "a.B.c[2]": "aborted", "a.B.d[1]": "failed", "a.B.d[2]": "passed"}
+    rows = [Row(test, "failed", outcome, "x") for test, outcome in outcomes.items()]
+    rows += [Row("a.B.e[1]", "failed", "skipped", "x"), Row("a.B.e[2]"), Row("a.CTest")]
+    assert outcome_list.without_hope(rows) == ["a.B.c"]
+
+
+def test_every_suite_has_a_list() -> None:
+    assert {suite.name for suite in suites.SUITES} == set(LISTED)
     assert {path.stem for path in suites.LISTS.glob("*.list")} == set(LISTED)
 
 

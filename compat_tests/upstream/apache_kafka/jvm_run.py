@@ -17,7 +17,7 @@ from kafka_shim.targets.kafka_jars import ROOT, test_libs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 SOURCES = Path(__file__).resolve().parent / "java"
 SHIM, KAFKA = "shim", "kafka"
@@ -62,8 +62,11 @@ def classes() -> Path:
     return folder
 
 
-def run(target: str, tests: Sequence[str], results: Path, scratch: Path, limit_s: int = 60) -> dict[str, Outcome]:
-    """Run `tests` (classes, methods, or invocations `Class.method[2]`) and return the outcome of each test in them.
+def run(
+    target: str, tests: Sequence[str], results: Path, scratch: Path, limit_s: int = 60, leave_out: Collection[str] = ()
+) -> dict[str, Outcome]:
+    """Run `tests` (classes, methods, or invocations `Class.method[2]`) but the methods `leave_out`, and return the
+    outcome of each test in them.
 
     Lines are appended to `results` as tests end; a method that has a line there is not run again. A test that does not
     react to its time limit ends the JVM, and the rest runs in another one.
@@ -71,7 +74,7 @@ def run(target: str, tests: Sequence[str], results: Path, scratch: Path, limit_s
     scratch.mkdir(parents=True, exist_ok=True)
     results.parent.mkdir(parents=True, exist_ok=True)
     selected = scratch / f"tests-{os.getpid()}.txt"
-    selected.write_text("".join(f"{test}\n" for test in tests))
+    selected.write_text("".join(f"{line}\n" for line in [*tests, *(f"-{method}" for method in leave_out)]))
     shim = "\t".join([sys.executable, "-m", "kafka_shim", "serve"])
     line = ["java", *OPTIONS, f"-Djava.io.tmpdir={scratch}", f"-Dkafkashim.logs={scratch}"]
     line += [f"-Dkafkashim.command={shim}", f"-Dlog4j2.configurationFile={jvm.log4j_configuration('error')}"]

@@ -1,5 +1,5 @@
 """A suite's committed list: one line per test, ``SHIM KAFKA TEST``, and after `` # `` the cause where the shim does
-not pass.
+not pass. A class of which no test is known yet has a line of its own.
 
 The columns are outcomes with a hyphen for a blank (``not-applicable``); ``not-run`` is one of them.
 """
@@ -27,6 +27,8 @@ SUBJECTS = (
     ("tiered storage", re.compile(r"Remote|Tiered|tiered")),
     ("delegation tokens", re.compile(r"DelegationToken")),
     ("Kerberos", re.compile(r"Gssapi")),
+    ("clients' metrics", re.compile(r"Telemetry|ClientMetrics")),
+    ("AlterReplicaLogDirs", re.compile(r"AlterReplicaLogDirs")),
 )
 
 
@@ -95,6 +97,34 @@ def write(path: Path, title: str, rows: Iterable[Row]) -> None:
 def _natural(test: str) -> tuple[str, int]:
     name, _, number = test.partition("[")
     return name, int(number.rstrip("]") or 0)
+
+
+def without_hope(rows: Iterable[Row]) -> list[str]:
+    """Return the methods of which Kafka with one broker passes no invocation, and was asked about all of them."""
+    of_method: dict[str, list[str]] = {}
+    for row in rows:
+        if not _is_class(row.test):
+            of_method.setdefault(row.test.partition("[")[0], []).append(row.kafka)
+    return sorted(
+        method
+        for method, outcomes in of_method.items()
+        if all(outcome in (FAILED, SKIPPED, ABORTED) for outcome in outcomes)
+    )
+
+
+def add_classes(rows: dict[str, Row], classes: Iterable[str]) -> None:
+    """Add a row for each class of which no test is known yet, and take out those of the others."""
+    known = {row.test.partition("[")[0].rpartition(".")[0] for row in rows.values() if not _is_class(row.test)}
+    for name in classes:
+        if name in known:
+            rows.pop(name, None)
+        else:
+            subject = next((subject for subject, pattern in SUBJECTS if pattern.search(name)), "")
+            rows.setdefault(name, Row(name, cause=f"{subject}: not run yet" if subject else "not run yet"))
+
+
+def _is_class(test: str) -> bool:
+    return test.rpartition(".")[2][:1].isupper()
 
 
 def merge(rows: dict[str, Row], target: str, outcomes: dict[str, Outcome]) -> None:

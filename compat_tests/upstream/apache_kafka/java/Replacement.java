@@ -370,6 +370,14 @@ public final class Replacement {
             return broker.metadataCache();
         }
 
+        public int brokerId() {
+            return broker.config.nodeId();
+        }
+
+        public String clusterId() {
+            return broker.cluster.id;
+        }
+
         public boolean isConsumerGroupProtocolEnabled() {
             return isGroupProtocolEnabled("group.version", "CONSUMER");
         }

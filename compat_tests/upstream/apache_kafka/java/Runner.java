@@ -41,7 +41,7 @@ import org.junit.platform.launcher.core.LauncherFactory;
 
 /**
  * Runs tests and writes one line of JSON for each. Arguments: the target (`shim` or `kafka`), the file with the tests
- * (a class, a method of it, or one invocation `method[3]`, a line each), the file of results, and the seconds that one
+ * (a class, a method of it, or one invocation `method[3]`, a line each; behind a hyphen a method to leave out), the file of results, and the seconds that one
  * test may take. The status is 0 when every test has its line, and 3 when a test had to be given up with the JVM: its
  * line is the last one.
  */
@@ -66,10 +66,14 @@ public final class Runner {
             .configurationParameter(
                 "junit.jupiter.execution.timeout.testable.method.default", limitSeconds + " s")
             .configurationParameter("junit.jupiter.extensions.autodetection.enabled", "true");
-        for (String test : tests) {
-            request.selectors(selectors(test));
-        }
         Set<String> done = done(Path.of(arguments[2]));
+        for (String test : tests) {
+            if (test.startsWith("-")) {
+                done.add(test.substring(1));
+            } else {
+                request.selectors(selectors(test));
+            }
+        }
         request.filters((PostDiscoveryFilter) descriptor -> FilterResult.includedIf(
             !descriptor.getUniqueId().getLastSegment().getType().matches("method|test-template")
             || !done.contains(name(descriptor.getUniqueId()))));
