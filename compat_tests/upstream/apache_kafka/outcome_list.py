@@ -44,6 +44,11 @@ class Row:
     cause: str = ""
 
     @property
+    def is_class(self) -> bool:
+        """Whether it stands for a class of which no test is known."""
+        return self.test.rpartition(".")[2][:1].isupper()
+
+    @property
     def counts(self) -> bool:
         """Whether it is expected of the shim: Kafka passes it, or was not asked yet, and nothing in it needs a
         broker's JVM."""
@@ -86,8 +91,10 @@ def read(path: Path) -> dict[str, Row]:
 def write(path: Path, title: str, rows: Iterable[Row]) -> None:
     ordered = sorted(rows, key=lambda row: _natural(row.test))
     of_shim, of_kafka = (sum(getattr(row, column) != NOT_RUN for row in ordered) for column in ("shim", "kafka"))
+    count = sum(not row.is_class for row in ordered)
     head = [
-        f"# {title}: {len(ordered)} tests known, {of_shim} run on the shim, {of_kafka} on Kafka with one broker.",
+        f"# {title}: {count} tests known, {of_shim} run on the shim, {of_kafka} on Kafka with one broker; "
+        f"{len(ordered) - count} classes not run.",
         "# The columns: the outcome on the shim, the outcome on Kafka, the test; after the hash the cause.",
     ]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -103,7 +110,7 @@ def without_hope(rows: Iterable[Row]) -> list[str]:
     """Return the methods of which Kafka with one broker passes no invocation, and was asked about all of them."""
     of_method: dict[str, list[str]] = {}
     for row in rows:
-        if not _is_class(row.test):
+        if not row.is_class:
             of_method.setdefault(row.test.partition("[")[0], []).append(row.kafka)
     return sorted(
         method
@@ -114,17 +121,13 @@ def without_hope(rows: Iterable[Row]) -> list[str]:
 
 def add_classes(rows: dict[str, Row], classes: Iterable[str]) -> None:
     """Add a row for each class of which no test is known yet, and take out those of the others."""
-    known = {row.test.partition("[")[0].rpartition(".")[0] for row in rows.values() if not _is_class(row.test)}
+    known = {row.test.partition("[")[0].rpartition(".")[0] for row in rows.values() if not row.is_class}
     for name in classes:
         if name in known:
             rows.pop(name, None)
         else:
             subject = next((subject for subject, pattern in SUBJECTS if pattern.search(name)), "")
             rows.setdefault(name, Row(name, cause=f"{subject}: not run yet" if subject else "not run yet"))
-
-
-def _is_class(test: str) -> bool:
-    return test.rpartition(".")[2][:1].isupper()
 
 
 def merge(rows: dict[str, Row], target: str, outcomes: dict[str, Outcome]) -> None:
