@@ -42,6 +42,8 @@ DOCS = {
     "sasl.kerberos.service.name": "The name of the broker's Kerberos service, if the JAAS options have none.",
     "sasl.server.callback.handler.class": "What checks credentials: a class of Kafka's, or a Python class.",
     "sasl.server.max.receive.size": "The longest request before a connection has authenticated.",
+    "ssl.allow.dn.changes": "Whether a certificate that replaces a listener's may have another subject.",
+    "ssl.allow.san.changes": "Whether a certificate that replaces a listener's may lack its alternative names.",
     "ssl.cipher.suites": "Cipher suites of TLS 1.2 by Java's names; empty for OpenSSL's choice.",
     "ssl.client.auth": "Whether clients need a certificate: none, requested or required.",
     "ssl.enabled.protocols": "TLSv1.2 and TLSv1.3.",

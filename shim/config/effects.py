@@ -205,8 +205,6 @@ BROKER_IDLE: dict[str, tuple[str, ...]] = {
         "sasl.oauthbearer.jwt.validator.class",
         "sasl.oauthbearer.scope",
         "sasl.oauthbearer.token.endpoint.url",
-        "ssl.allow.dn.changes",
-        "ssl.allow.san.changes",
         "ssl.endpoint.identification.algorithm",
         "ssl.keymanager.algorithm",
         "ssl.provider",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from kafka_shim.config.table import BROKER_OPTIONS
+from kafka_shim.config.table import BROKER_OPTIONS, LISTENER_OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +47,14 @@ class ListenerOptions:
     def given(self) -> dict[str, str]:
         """All options of the start, for a class that one of them names."""
         return dict(self._given)
+
+    def texts(self) -> dict[str, str]:
+        """All options that this listener may read, as they are set; two equal answers are the same security."""
+        return {
+            name: text
+            for name, text in {**self._given, **self._dynamic}.items()
+            if name in LISTENER_OPTIONS or name.startswith(self._prefix)
+        }
 
     def own_text(self, name: str, mechanism: str = "") -> str | None:
         """Return the text of an option that is set for this listener (and mechanism) itself, or None."""

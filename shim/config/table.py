@@ -86,6 +86,8 @@ LISTENER_OPTIONS = frozenset(
         "sasl.oauthbearer.sub.claim.name",
         "sasl.server.callback.handler.class",
         "sasl.server.max.receive.size",
+        "ssl.allow.dn.changes",
+        "ssl.allow.san.changes",
         "ssl.cipher.suites",
         "ssl.client.auth",
         "ssl.enabled.protocols",

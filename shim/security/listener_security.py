@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kafka_shim.security.principals import AuthenticationContext, PrincipalBuilder
     from kafka_shim.security.sasl.scram import Credentials
     from kafka_shim.security.sasl.settings import SaslSettings
+    from kafka_shim.security.tls.replacement import Stores
 
 logger = logging.getLogger("kafka_shim.security")
 
@@ -38,22 +39,33 @@ class ListenerSecurity:
         # From one change of options to the next.
         self._sasl: SaslSettings | None = None
         self._tls: SSLContext | None = None
+        self._stores: Stores | None = None
+        # The options as they were set.
+        self._texts: dict[str, str] = {}
         self._warned: set[str] = set()
         self.reload(options)
 
     def reload(self, options: ListenerOptions) -> None:
         """Take over changed options. Raises ConfigError and then keeps the old ones."""
-        builder, context = self._builder_and_context(options)
+        builder = self._principal_builder(options)
+        tls = self._tls_of(options) if self.uses_tls else None
         sasl = self._sasl_settings(options) if self.uses_sasl else None
         if sasl is not None:
             self._warn(options.listener_name, sasl.warnings)
         self._builder = builder
-        self._tls = context
+        if tls is not None:
+            self._tls, self._stores = tls
         self._sasl = sasl
+        self._texts = options.texts()
 
     def check(self, options: ListenerOptions) -> None:
-        """Raises ConfigError if `reload` would."""
-        self._builder_and_context(options)
+        """Raises ConfigError if `reload` would, with other options than those in force. As in Kafka, a file that has
+        become bad stops no change of other options: `reload` then keeps what is in force."""
+        if options.texts() == self._texts:
+            return
+        self._principal_builder(options)
+        if self.uses_tls:
+            self._tls_of(options)
         if self.uses_sasl:
             self._sasl_settings(options)
 
@@ -65,24 +77,34 @@ class ListenerSecurity:
             raise ConfigError(f"--strict-security: listener {options.listener_name}: {'; '.join(settings.warnings)}")
         return settings
 
-    def _builder_and_context(self, options: ListenerOptions) -> tuple[PrincipalBuilder, SSLContext | None]:
-        class_name = options.text("principal.builder.class")
-        map_kerberos = None
+    def _principal_builder(self, options: ListenerOptions) -> PrincipalBuilder:
+        map_kerberos = map_certificate = None
         if self.uses_sasl and "GSSAPI" in options.get("sasl.enabled.mechanisms"):
             from kafka_shim.security.sasl.gssapi import rules_of
 
             map_kerberos = rules_of(options).name_of
-        if not self.uses_tls:
-            return principal_builder(class_name, None, options.given(), map_kerberos), None
-        from kafka_shim.security.tls.context import make_context
-        from kafka_shim.security.tls.mapping_rules import MappingRules
+        if self.uses_tls:
+            from kafka_shim.security.tls.mapping_rules import MappingRules
 
-        rules = MappingRules(options.text("ssl.principal.mapping.rules") or "DEFAULT")
+            map_certificate = MappingRules(options.text("ssl.principal.mapping.rules") or "DEFAULT").name_of
+        class_name = options.text("principal.builder.class")
+        return principal_builder(class_name, map_certificate, options.given(), map_kerberos)
+
+    def _tls_of(self, options: ListenerOptions) -> tuple[SSLContext, Stores]:
+        from kafka_shim.security.tls.context import make_context, open_keys
+        from kafka_shim.security.tls.replacement import check_replacement
+
         try:
-            context = make_context(options, uses_sasl=self.uses_sasl)
+            context, stores = make_context(options, uses_sasl=self.uses_sasl)
+            if self._stores is not None:
+                check_replacement(self._stores, stores, options)
         except ConfigError as err:
             raise ConfigError(f"listener {options.listener_name}, {err}") from None
-        return principal_builder(class_name, rules.name_of, options.given(), map_kerberos), context
+        warnings = open_keys(options)
+        if warnings and options.is_strict:
+            raise ConfigError(f"--strict-security: listener {options.listener_name}: {'; '.join(warnings)}")
+        self._warn(options.listener_name, warnings)
+        return context, stores
 
     def tls_context(self) -> SSLContext:
         """The TLS context in force, on a listener with TLS."""

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import ssl
+import stat
 import tempfile
 from contextlib import contextmanager, suppress
 
+from cryptography import x509
+
 from kafka_shim.config import ConfigError
+from kafka_shim.security.tls.replacement import Stores
 from kafka_shim.security.tls.stores import read_keystore, read_truststore
 
 TYPE_CHECKING = False
@@ -22,8 +26,8 @@ _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required
 _TLS13_SUITES = frozenset({"TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"})
 
 
-def make_context(options: ListenerOptions, *, uses_sasl: bool) -> ssl.SSLContext:
-    """Return the context of a listener. Raises ConfigError."""
+def make_context(options: ListenerOptions, *, uses_sasl: bool) -> tuple[ssl.SSLContext, Stores]:
+    """Return (the context of a listener, what its stores hold). Raises ConfigError."""
     keystore = read_keystore(options)
     if keystore is None:
         raise ConfigError("TLS needs a certificate: set ssl.keystore.location, or ssl.keystore.certificate.chain")
@@ -46,7 +50,7 @@ def make_context(options: ListenerOptions, *, uses_sasl: bool) -> ssl.SSLContext
         context.load_verify_locations(cadata=truststore)
     elif mode is not ssl.CERT_NONE:
         context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
-    return context
+    return context, Stores(x509.load_pem_x509_certificates(keystore)[0], truststore is not None)
 
 
 def set_versions_and_suites(context: ssl.SSLContext, options: ListenerOptions) -> None:
@@ -87,6 +91,20 @@ def openssl_name(suite: str) -> str:
         return suite
     cipher = cipher.replace("AES_", "AES").replace("_CBC", "").replace("POLY1305_SHA256", "POLY1305")
     return f"{'' if exchange == 'RSA' else exchange + '-'}{cipher}".replace("_", "-")
+
+
+def open_keys(options: ListenerOptions) -> list[str]:
+    """Return a warning if every user of the machine can read the private key."""
+    location = options.text("ssl.keystore.location")
+    if not location:
+        return []
+    try:
+        mode = os.stat(location).st_mode  # noqa: PTH116 the path of an option
+    except OSError:
+        return []  # reading the store says why
+    if os.name != "posix" or not mode & stat.S_IROTH:
+        return []
+    return [f"ssl.keystore.location: every user of this machine can read {location}: chmod o-r {location}"]
 
 
 @contextmanager

@@ -77,6 +77,8 @@ UNMARKED = {
     "sasl.oauthbearer.sub.claim.name",
     "sasl.server.max.receive.size",
     "security.inter.broker.protocol",
+    "ssl.allow.dn.changes",
+    "ssl.allow.san.changes",
     "ssl.cipher.suites",
     "ssl.client.auth",
     "ssl.enabled.protocols",

@@ -21,7 +21,7 @@ from kafka_shim.protocol.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
-from kafka_shim.security.tls.authority import CertificateAuthority
+from kafka_shim.security.tls.authority import HOSTS, CertificateAuthority
 from kafka_shim.security.tls.context import openssl_name
 from kafka_shim.security.tls.mapping_rules import MappingRules
 from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, produce
@@ -176,26 +176,114 @@ def test_a_handshake_must_be_in_time(authority: CertificateAuthority):
                 assert sock.recv(1) == b""
 
 
-def test_a_new_store_is_taken_over_and_a_bad_one_refused(secured: Broker, authority: CertificateAuthority):
-    def alter(**values: str) -> tuple[int, str | None]:
-        configs = [
-            AlterableConfig(name=f"listener.name.ssl.ssl.keystore.{name}", config_operation=0, value=text)
-            for name, text in values.items()
-        ]
-        resource = AlterConfigsResource(resource_type=4, resource_name="1", configs=configs)
-        with Connection(address(secured, "PLAINTEXT")) as admin:
-            (result,) = admin.request(IncrementalAlterConfigsRequest(resources=[resource])).responses
-        return result.error_code, result.error_message
+def alter(broker: Broker, listener: str = "ssl", **values: str) -> tuple[int, str | None]:
+    """Change options of one listener's stores; a value None deletes."""
+    configs = [
+        AlterableConfig(
+            name=f"listener.name.{listener}.ssl.{name.replace('_', '.')}", config_operation=value is None, value=value
+        )
+        for name, value in values.items()
+    ]
+    resource = AlterConfigsResource(resource_type=4, resource_name="1", configs=configs)
+    with Connection(address(broker, "PLAINTEXT")) as admin:
+        (result,) = admin.request(IncrementalAlterConfigsRequest(resources=[resource])).responses
+    return result.error_code, result.error_message
 
-    key, chain = authority.issue("renewed")
-    other, _ = authority.issue("other")
-    code, message = alter(**{"key": other, "certificate.chain": chain})
+
+def serial_of(broker: Broker, authority: CertificateAuthority) -> str:
+    """The serial number of the certificate that clients see."""
+    with tls_connection(broker, authority) as client:
+        return client._socket.getpeercert()["serialNumber"]
+
+
+def test_a_new_store_is_taken_over_and_a_bad_one_refused(secured: Broker, authority: CertificateAuthority):
+    before = serial_of(secured, authority)
+    key, chain = authority.issue("broker")
+    other, _ = authority.issue("broker")
+    code, message = alter(secured, keystore_key=other, keystore_certificate_chain=chain)
     assert code == ErrorCode.INVALID_REQUEST
     assert "does not belong to" in message
     assert "PRIVATE" not in message
-    assert alter(**{"key": key, "certificate.chain": chain}) == (0, None)
-    with tls_connection(secured, authority) as client:
-        assert ("commonName", "renewed") in [pair for row in client._socket.getpeercert()["subject"] for pair in row]
+    assert serial_of(secured, authority) == before
+    assert alter(secured, keystore_key=key, keystore_certificate_chain=chain) == (0, None)
+    assert serial_of(secured, authority) != before
+
+
+@pytest.mark.parametrize(
+    ("name", "hosts", "option", "words"),
+    [
+        ("another", HOSTS, "ssl.allow.dn.changes", "DistinguishedName does not match"),
+        ("broker", ("localhost",), "ssl.allow.san.changes", "SubjectAltNames do not match"),
+    ],
+)
+def test_a_certificate_of_another_name_replaces_none_unless_that_is_allowed(
+    authority: CertificateAuthority, name: str, hosts: tuple[str, ...], option: str, words: str
+):
+    key, chain = authority.issue(name, hosts)
+    for allowed in ("false", "true"):
+        options = store_options(authority) | {option: allowed}
+        with Broker(listen="PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0", **options) as broker:
+            before = serial_of(broker, authority)
+            code, message = alter(broker, keystore_key=key, keystore_certificate_chain=chain)
+            if allowed == "true":
+                assert (code, message) == (0, None)
+                assert serial_of(broker, authority) != before
+            else:
+                assert code == ErrorCode.INVALID_REQUEST
+                assert words in message
+                assert serial_of(broker, authority) == before
+
+
+def test_more_names_and_a_truststore_that_was_not_there(authority: CertificateAuthority):
+    options = {name: text for name, text in store_options(authority).items() if "truststore" not in name}
+    with Broker(listen="PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0", **options) as broker:
+        key, chain = authority.issue("broker", ("localhost", "127.0.0.1", "::1", "more.example"))
+        assert alter(broker, keystore_key=key, keystore_certificate_chain=chain) == (0, None)
+        code, message = alter(broker, truststore_type="PEM", truststore_certificates=authority.certificate)
+        assert code == ErrorCode.INVALID_REQUEST
+        assert "Cannot add SSL truststore" in message
+
+
+def test_files_that_changed_are_read_again_at_the_next_change_of_the_brokers_options(
+    authority: CertificateAuthority, tmp_path: Path, caplog
+):
+    """Kafka's rule (KAFKA-14136): an alteration reads the files again, also one that sets what is set. A bad file keeps
+    the old store in force and stops no change of other options."""
+    path = tmp_path / "keystore.pem"
+    path.write_text("".join(authority.issue("broker")))
+    path.chmod(0o600)
+    options = {"ssl.keystore.type": "PEM", "listener.name.ssl.ssl.keystore.location": str(path)}
+    with Broker(listen="PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0", **options) as broker:
+        first = serial_of(broker, authority)
+        path.write_text("".join(authority.issue("broker")))
+        assert serial_of(broker, authority) == first
+        assert alter(broker, keystore_location=str(path)) == (0, None)
+        second = serial_of(broker, authority)
+        assert second != first
+        path.write_text("".join(authority.issue("broker")))
+        assert alter(broker, keystore_location=str(path)) == (0, None)
+        third = serial_of(broker, authority)
+        assert third != second
+        path.write_text("".join(authority.issue("another")))
+        assert alter(broker, keystore_location=str(path)) == (0, None)
+        assert serial_of(broker, authority) == third
+        assert "keeps its security as it was" in caplog.text
+        assert "DistinguishedName does not match" in caplog.text
+        path.unlink()
+        assert alter(broker, keystore_location=str(path)) == (0, None)
+        assert serial_of(broker, authority) == third
+
+
+def test_a_key_that_everybody_can_read_is_a_door_left_open(authority: CertificateAuthority, tmp_path: Path, caplog):
+    path = tmp_path / "keystore.pem"
+    path.write_text("".join(authority.issue("broker")))
+    options = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(path)}
+    path.chmod(0o640)
+    with Broker(listen="SSL://127.0.0.1:0", **options):
+        assert "can read" not in caplog.text
+    path.chmod(0o644)
+    with Broker(listen="SSL://127.0.0.1:0", **options):
+        assert f"every user of this machine can read {path}" in caplog.text
 
 
 @pytest.mark.java
