@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kafka_shim.clock import RealClock, VirtualClock
@@ -80,8 +80,6 @@ class Broker:
         if tls or sasl is not None or users:
             from kafka_shim.embedded_security import EmbeddedSecurity
 
-            if process:
-                raise TypeError("tls and sasl are for a broker in this process: a command line would show its secrets")
             self._security = EmbeddedSecurity(tls, sasl, users)
             self._options = {**self._security.options(), **self._options}
             protocol = self._security.protocol
@@ -323,7 +321,7 @@ class Broker:
     # --- in a process
 
     def _start_process(self) -> None:
-        from kafka_shim.serve import STOP_WITH_STDIN
+        from kafka_shim.serve import STOP_WITH_STDIN, USERS_ON_STDIN
 
         command = [sys.executable, "-m", "kafka_shim", "serve", "--listen", self._listen]
         if self._given_dirs is None:
@@ -341,11 +339,19 @@ class Broker:
         environment[STOP_WITH_STDIN] = "1"
         if self._faults_text:
             environment[ENVIRONMENT] = self._faults_text
+        users = "" if self._security is None else self._security.users_line()
+        if users:
+            environment[USERS_ON_STDIN] = "1"
         with _properties_file(secrets) as path:
             if secrets:
                 command += ["--config", path]
             child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
             assert child.stdout is not None
+            assert child.stdin is not None
+            if users:
+                with suppress(OSError):  # a child that ended already says why below
+                    child.stdin.write(users)
+                    child.stdin.flush()
             line = child.stdout.readline().rstrip("\n")
         if not line.startswith("ready "):
             status = child.wait(STOP_SECONDS)

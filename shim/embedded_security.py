@@ -23,7 +23,6 @@ _MODULES = {
     "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
 }
 TOKEN_SECONDS = 3600
-ITERATIONS = 4096
 
 
 class EmbeddedSecurity:
@@ -74,17 +73,24 @@ class EmbeddedSecurity:
 
     def add_users(self, broker: State) -> None:
         """Store the SCRAM credentials. Call it on the broker's thread."""
-        if self.sasl is None or not self.sasl.startswith("SCRAM-"):
-            return
-        from kafka_shim.security.sasl.scram import salted_password
-        from kafka_shim.security.scram_credentials import credential_record
+        if self.scram_users:
+            from kafka_shim.security.scram_credentials import records_of_users
 
-        records = []
-        for name, password in self.users.items():
-            salt = broker.clock.random.bytes_of(16)
-            salted = salted_password(self.sasl, password, salt, ITERATIONS)
-            records.append(credential_record(name, self.sasl, salt, salted, ITERATIONS))
-        broker.metadata.commit(records)
+            assert self.sasl is not None
+            broker.metadata.commit(records_of_users(self.sasl, self.scram_users, broker.clock.random))
+
+    @property
+    def scram_users(self) -> dict[str, str]:
+        """The users that are records of the metadata log, with their passwords."""
+        return self.users if self.sasl is not None and self.sasl.startswith("SCRAM-") else {}
+
+    def users_line(self) -> str:
+        """Return what a broker in a child process reads of its standard input (`serve.USERS_ON_STDIN`), or ""."""
+        if not self.scram_users:
+            return ""
+        import json
+
+        return json.dumps([self.sasl, self.scram_users]) + "\n"
 
     # --- what clients need
 

@@ -28,6 +28,9 @@ EXIT_FAILED = 1
 # Set in the environment of a child process: it stops when its standard input closes, so that it never outlives its
 # parent.
 STOP_WITH_STDIN = "KAFKA_SHIM_STOP_WITH_STDIN"
+# Set in the environment of a child process: the first line of its standard input is JSON, a SCRAM mechanism and its
+# users with their passwords, which no process list and no file shows.
+USERS_ON_STDIN = "KAFKA_SHIM_USERS_ON_STDIN"
 
 
 # Enough for a few 1 MB responses for each of several partitions. Memory beyond it is returned to the system as usual.
@@ -120,16 +123,29 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     return uvloop.new_event_loop
 
 
+def _add_users(server: Server, line: str) -> None:
+    import json
+
+    from kafka_shim.security.scram_credentials import records_of_users
+
+    mechanism, users = json.loads(line)
+    broker = server.broker
+    broker.metadata.commit(records_of_users(mechanism, users, broker.clock.random))
+
+
 async def _serve(config: BrokerConfig, faults: Faults, clock: Clock | None = None) -> int:
     keep_memory(KEPT_MEMORY_BYTES)
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked.set)
+    users = sys.stdin.readline() if USERS_ON_STDIN in os.environ else ""
     if STOP_WITH_STDIN in os.environ:
         loop.add_reader(sys.stdin.fileno(), asked.set)
     server = Server(config, clock, faults)
     await server.start()
+    if users:
+        _add_users(server, users)
     # What the start made stays, and so does what is read later on: the garbage collector need not look at it again.
     # With a million offsets one look takes a fifth of a second.
     gc.freeze()

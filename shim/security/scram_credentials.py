@@ -10,7 +10,7 @@ from kafka_shim.protocol.messages.describe_user_scram_credentials_response impor
 )
 from kafka_shim.protocol.records.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from kafka_shim.protocol.records.user_scram_credential_record import UserScramCredentialRecord
-from kafka_shim.security.sasl.scram import MAX_ITERATIONS, MIN_ITERATIONS, NAME_OF, keys_of
+from kafka_shim.security.sasl.scram import MAX_ITERATIONS, MIN_ITERATIONS, NAME_OF, keys_of, salted_password
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         ScramCredentialDeletion,
         ScramCredentialUpsertion,
     )
+    from kafka_shim.randomness import Randomness
 
     Credentials = Mapping[tuple[str, int], Any]
 
@@ -77,6 +78,16 @@ def credential_record(
     return UserScramCredentialRecord(
         name=name, mechanism=code, salt=salt, stored_key=stored_key, server_key=server_key, iterations=iterations
     )
+
+
+def records_of_users(mechanism: str, users: Mapping[str, str], random: Randomness) -> list[UserScramCredentialRecord]:
+    """Return the records of users with these passwords, each with a salt of its own."""
+    records = []
+    for name, password in users.items():
+        salt = random.bytes_of(16)
+        salted = salted_password(mechanism, password, salt, MIN_ITERATIONS)
+        records.append(credential_record(name, mechanism, salt, salted, MIN_ITERATIONS))
+    return records
 
 
 def _check_once(before: object) -> None:

@@ -112,14 +112,23 @@ class SignedTokens:
             raise InvalidTokenError(
                 f"{who} is of issuer {str(claims.get('iss'))[:MAX_NAME]!r}, expected is {self._issuer!r}"
             )
-        audience = claims.get("aud", [])
-        named = {audience} if isinstance(audience, str) else {str(one) for one in audience}
+        named = _audiences(claims.get("aud"), who)
         if (self._audiences or named) and not self._audiences & named:
             raise InvalidTokenError(
                 f"{who} is for the audience {[one[:MAX_NAME] for one in sorted(named)]}, "
                 f"sasl.oauthbearer.expected.audience has {sorted(self._audiences)}"
             )
         return subject.strip(), round(expires * 1000)
+
+
+def _audiences(claim: Any, who: str) -> set[str]:
+    """Return the audiences that a token names. As in Kafka a claim that is null is none. Raises InvalidTokenError."""
+    if claim is None:
+        return set()
+    listed = [claim] if isinstance(claim, str) else claim
+    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+        raise InvalidTokenError(f"{who} has an audience (aud) that is neither a text nor a list of texts")
+    return set(listed)
 
 
 class _FileKeys:

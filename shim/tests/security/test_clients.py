@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import aiokafka
 import confluent_kafka
 import kafka
+import psutil
 import pytest
 
 from kafka_shim.embedded import Broker
@@ -82,3 +83,17 @@ def test_aiokafka(secured: Broker):
 
     assert asyncio.run(run()) == b"x" * 100_000
     assert secured.state.metrics.errors_unexpected == 0
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_a_broker_in_a_process_of_its_own_has_tls_and_users_and_shows_no_secret(mechanism: str):
+    word = "a word that nobody else has"
+    with Broker(tls=True, sasl=mechanism, users={"alice": word}, process=True) as broker:
+        admin = kafka.KafkaAdminClient(**broker.client_config("kafka-python", "alice"))
+        assert admin.list_topics() == []
+        admin.close()
+        child = psutil.Process(broker._child.pid)
+        shown = " ".join([*child.cmdline(), *child.environ().values()])
+        assert word not in shown
+        assert "PRIVATE KEY" not in shown
+        broker.kill()

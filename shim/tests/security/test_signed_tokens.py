@@ -78,6 +78,39 @@ def test_a_token_is_accepted_by_its_signature_and_claims(tmp_path: Path, monkeyp
         assert answer(OTHER, kid="1")[:2] == (0, b"")
 
 
+@pytest.mark.parametrize(
+    ("audience", "accepted_with", "accepted_without"),
+    [
+        (None, False, True),
+        ("kafka", True, False),
+        (["x", "kafka"], True, False),
+        (7, False, False),
+        ([7], False, False),
+    ],
+)
+def test_an_audience_that_is_null_is_none_and_one_that_is_no_text_is_refused(
+    tmp_path: Path, monkeypatch, audience: object, accepted_with: bool, accepted_without: bool
+):
+    """With `sasl.oauthbearer.expected.audience` and without it, where Kafka takes no token that names an audience."""
+    url = jwks(tmp_path / "keys.json", KEY)
+    monkeypatch.setenv("KAFKA_OPTS", f"-D{ALLOWED_URLS}={url}")
+    clock = VirtualClock()
+    now = clock.now_ms() // 1000
+    claims = {"sub": "carol", "iat": now, "exp": now + 600, "iss": "https://issuer", "aud": audience}
+    token = jwt.PyJWS().encode(json.dumps(claims).encode(), KEY, "ES256", headers={"kid": "0"})
+    for is_expected, accepted in ((True, accepted_with), (False, accepted_without)):
+        given = options(url)
+        if not is_expected:
+            del given["sasl.oauthbearer.expected.audience"]
+        settings = ListenerOptions(BrokerConfig.parse(given), "SASL_PLAINTEXT")
+        tokens = SignedTokens(settings, clock, [])
+        if accepted:
+            assert asyncio.run(tokens.validate(token)) == ("carol", 1000 * (now + 600))
+        else:
+            with pytest.raises(InvalidTokenError, match="audience"):
+                asyncio.run(tokens.validate(token))
+
+
 def test_a_url_must_be_allowed(tmp_path: Path, monkeypatch):
     url = jwks(tmp_path / "keys.json", KEY)
     monkeypatch.delenv("KAFKA_OPTS", raising=False)

@@ -14,12 +14,13 @@ from kafka_shim.config import BrokerConfig, ConfigError
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.security.acl import AclOperation, ResourceType
 from kafka_shim.security.authorizers import make_authorizer
 from kafka_shim.security.standard_authorizer import StandardAuthorizer
 from kafka_shim.security.warnings import Exposure, security_warnings
 from kafka_shim.serve import configure
-from kafka_shim.tests.security.sasl_client import OAUTH_MODULE, listener_options
+from kafka_shim.tests.security.sasl_client import OAUTH_MODULE, listener_options, log_in_plain, plain_jaas
 from kafka_shim.wire_client import Connection
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -159,3 +160,19 @@ def test_strict_security_refuses_tokens_that_nobody_has_signed(tmp_path: Path):
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("kafka-shim: ")]
     assert "--strict-security: listener SASL_PLAINTEXT: OAUTHBEARER accepts tokens that nobody has signed" in line
+
+
+@pytest.mark.parametrize("name", ["principal.builder.class", "listener.name.sasl_plaintext.principal.builder.class"])
+def test_a_java_class_that_a_directory_of_kafka_stores_stops_no_start(tmp_path: Path, caplog, name: str):
+    """Kafka's broker may have had the class. Kafka's own principals are made instead, and one line says so."""
+    options = {**listener_options("SASL_PLAINTEXT", PLAIN=plain_jaas(alice="a")), "data_dir": tmp_path}
+    listen = "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0"
+    with Broker(listen=listen, **options) as broker:
+        record = ConfigRecord(resource_type=4, resource_name="1", name=name, value="com.example.OwnPrincipals")
+        broker.call(broker.state.metadata.commit, [record])
+    with Broker(listen=listen, **options) as broker:
+        assert "com.example.OwnPrincipals" in caplog.text or name in caplog.text
+        with Connection(broker._word(1).split(",")[1].partition("://")[2]) as client:
+            assert log_in_plain(client, "alice", "a").error_code == 0
+            principals = broker.call(lambda: {one.session.principal for one in broker._server._registry.connections})
+            assert principals == {"User:alice"}
