@@ -43,6 +43,7 @@ class Broker:
         "faults",
         "fetch_sessions",
         "groups",
+        "http_address",
         "listeners",
         "logs",
         "metadata",
@@ -66,6 +67,8 @@ class Broker:
     logs: Logs
     metadata: MetadataStore
     groups: GroupCoordinator
+    # http://HOST:PORT of metrics and health, or empty.
+    http_address: str
     transactions: TransactionCoordinator
     share_state: ShareStatePersister
     producer_ids: ProducerIds

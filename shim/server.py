@@ -13,6 +13,7 @@ from kafka_shim.api import TABLE
 from kafka_shim.api.fetch_sessions import FetchSessionCache
 from kafka_shim.broker import Broker
 from kafka_shim.clock import RealClock
+from kafka_shim.config import ConfigError
 from kafka_shim.connection import Connection
 from kafka_shim.dispatch import Dispatcher
 from kafka_shim.faults import Faults
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
+    from kafka_shim.monitoring.monitor import Monitor
     from kafka_shim.session import Listener
     from kafka_shim.tls_transport import TlsTransport
 
@@ -58,6 +60,8 @@ class Server:
         broker.node_id = config.node_id
         broker.fetch_sessions = FetchSessionCache(config.max_incremental_fetch_session_cache_slots, broker.clock.random)
         self._dispatcher = Dispatcher(broker, TABLE)
+        self._monitor: Monitor | None = None
+        broker.http_address = ""
         broker.receive_memory = ReceiveMemory(config.queued_max_request_bytes)
         broker.send_memory = SendMemory()
         self._registry = Registry(broker)
@@ -91,6 +95,7 @@ class Server:
             self._start_coordinators(undo)
             logs.run_periodically()
             metadata.run_periodically()
+            self._watch(undo)
             self._listen()
         except BaseException:
             self._close_listeners()
@@ -99,6 +104,8 @@ class Server:
             raise
         self._registry.start()
         broker.groups.know_connected(self._registry.has_member)
+        if self._monitor is not None:
+            self._monitor.is_ready()
         elapsed_ms = (time.monotonic_ns() - started_ns) / 1e6
         logger.info("node %d of cluster %s started in %.0f ms", broker.node_id, broker.cluster_id, elapsed_ms)
 
@@ -195,6 +202,23 @@ class Server:
         broker.transactions.start()
         undo.append(broker.transactions.stop)
 
+    def _watch(self, undo: list[Callable[[], None]]) -> None:
+        """Serve metrics and health over HTTP, if that is asked for. A start without it imports nothing for them."""
+        broker = self.broker
+        if broker.config.kafka_shim_http_listener:
+            try:
+                from kafka_shim.monitoring.monitor import Monitor
+            except ImportError as error:
+                needed = "kafka.shim.http.listener needs prometheus-client: pip install 'kafka-shim[metrics]'"
+                raise ConfigError(needed) from error
+            from kafka_shim.monitoring.request_times import MeasuringDispatcher
+
+            self._dispatcher = dispatcher = MeasuringDispatcher(broker, TABLE)
+            self._monitor = monitor = Monitor(broker, dispatcher)
+            monitor.start()
+            undo.append(monitor.stop)
+            broker.http_address = monitor.listener.address
+
     def _listen(self) -> None:
         broker = self.broker
         config = broker.config
@@ -246,7 +270,8 @@ class Server:
         broker = self.broker
         addresses = ",".join(printable(listener) for listener in self._listeners)
         directories = ",".join(directory.path for directory in broker.logs.dirs)
-        return f"ready {addresses} node={broker.node_id} cluster={broker.cluster_id} data={directories}"
+        http = f" http={broker.http_address}" if broker.http_address else ""
+        return f"ready {addresses} node={broker.node_id} cluster={broker.cluster_id}{http} data={directories}"
 
     # --- stop
 
@@ -254,6 +279,8 @@ class Server:
         """Stop accepting, respond to requests in progress, close everything, and sync the logs."""
         broker = self.broker
         broker.stopping = True
+        if self._monitor is not None:
+            self._monitor.leaves()
         if broker.faults.armed:
             broker.faults.reach("server.stopping")
         self._close_listeners()
@@ -270,6 +297,8 @@ class Server:
         broker.metadata.stop()
         if broker.metadata.policies is not None:
             broker.metadata.policies.close()
+        if self._monitor is not None:
+            await self._monitor.close()
         broker.logs.stop()
 
     def _close_listeners(self) -> None:

@@ -117,6 +117,10 @@ def _answer(context: Context, request: FetchRequest, fetch: FetchContext, reads:
     broker.metrics.fetched_bytes += reads.size_bytes
     session_id = fetch.session_id
     entries = reads.entries
+    if reads.size_bytes:
+        for entry in entries:
+            if entry.size_bytes and entry.log is not None:
+                entry.log.fetched_bytes += entry.size_bytes
     if session is not None:
         entries = fetch.update(entries, request.isolation_level)
     elif fetch.opens_session:

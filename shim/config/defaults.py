@@ -37,6 +37,7 @@ class BrokerDefaults:
     max_connection_creation_rate: int = 2147483647
     security_inter_broker_protocol: str = "PLAINTEXT"
     inter_broker_listener_name: str | None = None
+    kafka_shim_http_listener: str = ""  # an option of this project
     kafka_shim_login_timeout_ms: int = 30000  # an option of this project
 
     # --- security

@@ -23,6 +23,7 @@ DOCS = {
     "max.connection.creation.rate": "Connections accepted per second in all, or on one listener; others wait.",
     "inter.broker.listener.name": "Accepted and checked; there is no other broker that would use the listener.",
     "security.inter.broker.protocol": "Accepted and checked; there is no other broker that would use it.",
+    "kafka.shim.http.listener": "HOST:PORT of metrics and health over HTTP (docs/metrics.md); none where it is empty.",
     "kafka.shim.login.timeout.ms": "How long a connection may take to authenticate, with its TLS handshake.",
     # --- security of listeners
     "principal.builder.class": "What makes a principal of an authenticated client: Kafka's, or a Python class.",

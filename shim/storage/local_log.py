@@ -48,9 +48,12 @@ class LocalLog:
         "_lso_position",
         "_readers",
         "_services",
+        "appended_bytes",
+        "appended_records",
         "config",
         "directory",
         "epochs",
+        "fetched_bytes",
         "is_closed",
         "is_offline",
         "leader_epoch",
@@ -92,6 +95,8 @@ class LocalLog:
         self.unflushed_since_ms = -1
         # Cached lookup: (first unstable offset, base offset of its segment, position in that segment).
         self._lso_position: tuple[int, int, int] | None = None
+        # Counted for metrics, from the start of the broker.
+        self.appended_bytes = self.appended_records = self.fetched_bytes = 0
         self._readers: dict[Callable[[], None], None] | None = None
         # Set by the flusher thread. It is kept because the kernel reports lost pages to only one fsync.
         self.sync_error: OSError | None = None

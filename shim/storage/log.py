@@ -191,6 +191,8 @@ class PartitionLog(LocalLog):
         """Complete an append: advance the log end offset, wake waiting readers, request an fsync if the configuration
         requires one."""
         self.log_end_offset = self.producers.next_offset = last_offset + 1
+        self.appended_bytes += size_bytes
+        self.appended_records += last_offset - base_offset + 1
         if self._readers is not None:
             self._wake()
         if self.unflushed_since_ms < 0:

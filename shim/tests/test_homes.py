@@ -19,6 +19,8 @@ CLOCKS = {
     "wiretap/capture.py": "notes when frames passed on this machine",
     "storage/compaction.py": "says how long the machine needed for a round",
     "quota/request_throttle.py": "measures how long the machine was busy with a request, as request quotas count",
+    "monitoring/request_times.py": "measures what clients wait for, on this machine",
+    "monitoring/monitor.py": "measures how late this machine's loop is",
     "embedded_security.py": "tokens that it makes for clients of this machine are valid by its clock",
     "commands/storage.py": "a tool of its own process",
     "commands/transactions.py": "a tool of its own process",
@@ -33,9 +35,12 @@ THREADS = {
     "metadata/snapshots.py": "tells the clock of its work",
     "security/sasl/tokens.py": "tells the clock of its work",
     "embedded.py": "runs the loop of the broker itself",
+    "monitoring/monitor.py": "closes the threads of HTTP, which may wait for the loop",
+    "monitoring/http_listener.py": "answers HTTP also while the loop does not turn; the loop alone reads the broker",
 }
 TIMERS = {
     "clock.py": "the home",
+    "monitoring/monitor.py": "measures how late this machine's loop is",
     "scheduler.py": "periodic and sliced work, by name",
     "waiters.py": "a request that waits",
     "group/timers.py": "sessions, by the thousand",

@@ -27,6 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("authorization",),
     ("api",),
     ("dispatch",),
+    ("monitoring",),
     ("memory_pool", "network_send", "registry"),
     ("connection",),
     ("tls_transport",),

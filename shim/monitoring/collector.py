@@ -1,0 +1,219 @@
+"""Reads the state of a broker as families of Prometheus metrics.
+
+Names that begin with `kafka_` but not with `kafka_shim_` are those that the JMX exporter of Prometheus makes of the
+MBeans of Apache Kafka in KRaft mode, with the same meaning. The others are of this project. docs/metrics.md lists all
+of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+
+from kafka_shim.errors import KafkaError
+from kafka_shim.monitoring.request_times import BOUNDS_S
+from kafka_shim.protocol.api_keys import API_KEYS
+from kafka_shim.txn.transaction import STATE_NAMES, State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from prometheus_client.metrics_core import Metric
+
+    from kafka_shim.broker import Broker
+    from kafka_shim.group.groups import Groups
+    from kafka_shim.monitoring.request_times import Histogram
+    from kafka_shim.storage.log import PartitionLog
+
+# Series of one family at most: what has more topics or groups is summed up for the rest, with this label.
+MOST_SERIES = 500
+REST = "(others)"
+# Partitions that are looked at in one turn of the event loop.
+SLICE = 250
+
+
+def gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, text, value=value)
+
+
+def counter(name: str, text: str, value: float) -> CounterMetricFamily:
+    return CounterMetricFamily(name, text, value=value)
+
+
+class Collector:
+    """Belongs to one broker. `times` are the requests' by API key, `loop_lag` those of the event loop."""
+
+    def __init__(self, broker: Broker, times: Mapping[int, Histogram], loop_lag: Histogram) -> None:
+        self._broker = broker
+        self._times = times
+        self._loop_lag = loop_lag
+
+    def slices(self) -> Iterator[list[Metric]]:
+        """Yields all families. Runs on the event loop, one slice in a turn."""
+        yield [*self._requests(), *self._cluster(), *self._storage(), *self._transactions()]
+        topics = _Topics()
+        for number, log in enumerate(self._broker.logs.loaded()):
+            topics.add(log)
+            if number % SLICE == SLICE - 1:
+                yield []
+        yield topics.families()
+        lags = _Lags(self._broker)
+        for groups in self._broker.groups.loaded():
+            for _ in lags.slices(groups):
+                yield []
+            yield []
+        yield lags.families()
+
+    def _requests(self) -> Iterator[Metric]:
+        metrics = self._broker.metrics
+        requests = CounterMetricFamily("kafka_network_requestmetrics_requests", "Requests by API.", labels=["request"])
+        for api_key, count in sorted(metrics.requests.items()):
+            requests.add_metric([API_KEYS[api_key][0]], count)
+        yield requests
+        times = HistogramMetricFamily(
+            "kafka_shim_request_seconds", "Time from a request to its response, with waiting.", labels=["request"]
+        )
+        for api_key, histogram in sorted(self._times.items()):
+            times.add_metric([API_KEYS[api_key][0]], _buckets(histogram), histogram.sum_ns / 1e9)
+        yield times
+        lag = HistogramMetricFamily("kafka_shim_loop_lag_seconds", "How late the event loop runs what is due.")
+        lag.add_metric([], _buckets(self._loop_lag), self._loop_lag.sum_ns / 1e9)
+        yield lag
+        opened, closed = metrics.connections_opened, metrics.connections_closed
+        yield gauge("kafka_shim_connections", "Open connections.", opened - closed)
+        yield counter("kafka_shim_connections_opened", "Connections accepted.", opened)
+        yield counter("kafka_shim_connections_refused", "Connections over a limit.", metrics.connections_refused)
+        yield counter("kafka_shim_frames_refused", "Connections closed for what they sent.", metrics.frames_refused)
+        yield counter("kafka_shim_unexpected_errors", "Errors that no rule foresees.", metrics.errors_unexpected)
+        yield counter("kafka_shim_appended_bytes", "Bytes of batches that clients wrote.", metrics.appended_bytes)
+        yield counter("kafka_shim_fetched_bytes", "Bytes of batches that fetches returned.", metrics.fetched_bytes)
+        parked = len(self._broker.parked)
+        yield gauge("kafka_server_delayedoperationpurgatory_numdelayedoperations", "Requests that wait.", parked)
+        sessions = len(self._broker.fetch_sessions)
+        yield gauge("kafka_server_fetchsessioncache_numincrementalfetchsessions", "Fetch sessions.", sessions)
+
+    def _cluster(self) -> Iterator[Metric]:
+        topics = self._broker.metadata.image.topics
+        partitions = sum(len(topic.partitions) for topic in topics.values())
+        yield gauge("kafka_controller_kafkacontroller_activecontrollercount", "1: the broker is the controller.", 1)
+        yield gauge("kafka_controller_kafkacontroller_activebrokercount", "1: the broker is all there is.", 1)
+        yield gauge("kafka_controller_kafkacontroller_globaltopiccount", "Topics.", len(topics))
+        yield gauge("kafka_controller_kafkacontroller_globalpartitioncount", "Partitions.", partitions)
+        offline = self._broker.logs.offline_count
+        yield gauge("kafka_server_replicamanager_partitioncount", "Partitions that can be used.", partitions - offline)
+        yield gauge("kafka_server_replicamanager_leadercount", "Partitions that are led here.", partitions - offline)
+        yield gauge("kafka_server_replicamanager_offlinereplicacount", "Partitions that cannot be used.", offline)
+
+    def _storage(self) -> Iterator[Metric]:
+        files = self._broker.logs.services.files
+        yield gauge("kafka_shim_open_partition_files", "Descriptors of partitions that are open.", files.descriptors)
+        yield gauge("kafka_shim_open_partition_files_limit", "The most of them.", files.limit)
+        receive = self._broker.receive_memory.used_bytes
+        yield gauge("kafka_shim_receive_memory_bytes", "Memory of requests that are being received.", receive)
+        send = self._broker.send_memory.used_bytes
+        yield gauge("kafka_shim_send_memory_bytes", "Memory of responses that clients have not taken.", send)
+
+    def _transactions(self) -> Iterator[Metric]:
+        transactions = self._broker.transactions.transactions()
+        states = Counter(transaction.state for transaction in transactions)
+        family = GaugeMetricFamily("kafka_shim_transactions", "Transactional ids by state.", labels=["state"])
+        for state in sorted(states):
+            family.add_metric([STATE_NAMES[state]], states[state])
+        yield family
+        now_ms = self._broker.clock.now_ms()
+        begun = [transaction.start_ms for transaction in transactions if transaction.state == State.ONGOING]
+        oldest_s = (now_ms - min(begun)) / 1000 if begun else 0
+        yield gauge("kafka_shim_oldest_transaction_seconds", "The age of the oldest open transaction.", oldest_s)
+
+
+class _Topics:
+    """Sums over the partitions of each topic that were used since the start."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, list[int]] = defaultdict(lambda: [0] * 6)
+        self._held_back = GaugeMetricFamily(
+            "kafka_shim_last_stable_offset_lag",
+            "Records above the last stable offset, where there are any: what an open transaction holds back.",
+            labels=["topic", "partition"],
+        )
+
+    def add(self, log: PartitionLog) -> None:
+        topic = log.topic if log.topic in self._sums or len(self._sums) < MOST_SERIES else REST
+        sums = self._sums[topic]
+        sums[0] += log.appended_bytes
+        sums[1] += log.appended_records
+        sums[2] += log.fetched_bytes
+        sums[3] += log.size_bytes
+        sums[4] += len(log.segments)
+        sums[5] += log.log_end_offset - log.log_start_offset
+        lag = log.high_watermark - log.last_stable_offset
+        if lag > 0 and len(self._held_back.samples) < MOST_SERIES:
+            self._held_back.add_metric([log.topic, str(log.partition)], lag)
+
+    def families(self) -> list[Metric]:
+        server = "kafka_server_brokertopicmetrics"
+        families: tuple[CounterMetricFamily | GaugeMetricFamily, ...] = (
+            CounterMetricFamily(f"{server}_bytesin", "Bytes that clients wrote.", labels=["topic"]),
+            CounterMetricFamily(f"{server}_messagesin", "Records that clients wrote.", labels=["topic"]),
+            CounterMetricFamily(f"{server}_bytesout", "Bytes that clients fetched.", labels=["topic"]),
+            GaugeMetricFamily("kafka_shim_log_bytes", "Stored bytes.", labels=["topic"]),
+            GaugeMetricFamily("kafka_shim_log_segments", "Segments.", labels=["topic"]),
+            GaugeMetricFamily("kafka_shim_log_offsets", "Offsets from the start to the end.", labels=["topic"]),
+        )
+        for at, family in enumerate(families):
+            for topic, sums in sorted(self._sums.items()):
+                family.add_metric([topic], sums[at])
+        return [*families, self._held_back]
+
+
+class _Lags:
+    """Groups by type and state, and how far their committed offsets are behind."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._lags: dict[tuple[str, str], int] = defaultdict(int)
+        self._states: Counter[tuple[str, str]] = Counter()
+
+    def slices(self, groups: Groups) -> Iterator[None]:
+        """Adds the groups of one partition of `__consumer_offsets`. Yields now and then."""
+        self._states.update((group.TYPE, group.state_name) for group in groups.by_id.values())
+        number = 0
+        for group_id in list(groups.offsets.group_ids()):
+            for topic, partitions in list(groups.offsets.of_group(group_id).items()):
+                known = (group_id, topic) in self._lags or len(self._lags) < MOST_SERIES
+                where = (group_id, topic) if known else (REST, REST)
+                for partition, committed in list(partitions.items()):
+                    self._lags[where] += max(0, self._end_of(topic, partition) - committed.offset)
+                    number += 1
+                    if number % SLICE == 0:
+                        yield
+
+    def _end_of(self, topic: str, partition: int) -> int:
+        try:
+            return self._broker.logs.get(topic, partition).last_stable_offset
+        except (KafkaError, OSError):
+            return 0  # a deleted or an offline partition has nothing to read
+
+    def families(self) -> list[Metric]:
+        groups = GaugeMetricFamily("kafka_shim_groups", "Groups by type and state.", labels=["type", "state"])
+        for (kind, state), count in sorted(self._states.items()):
+            groups.add_metric([kind, state], count)
+        lags = GaugeMetricFamily(
+            "kafka_shim_group_lag",
+            "Records between a group's committed offsets and the last stable offsets.",
+            labels=["group", "topic"],
+        )
+        for (group_id, topic), lag in sorted(self._lags.items()):
+            lags.add_metric([group_id, topic], lag)
+        return [groups, lags]
+
+
+def _buckets(histogram: Histogram) -> list[tuple[str, float]]:
+    """Returns the cumulative counts that Prometheus wants."""
+    found, sum_so_far = [], 0
+    for bound, count in zip((*map(str, BOUNDS_S), "+Inf"), histogram.counts, strict=True):
+        sum_so_far += count
+        found.append((bound, float(sum_so_far)))
+    return found

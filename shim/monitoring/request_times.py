@@ -1,0 +1,74 @@
+"""How long requests take, by API (Kafka: RequestMetrics, TotalTimeMs).
+
+Measured from the complete request to the response that is ready to be sent, with the time in purgatory.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+
+from kafka_shim.dispatch import Dispatcher
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping
+    from typing import Any
+
+    from kafka_shim.api import Api
+    from kafka_shim.broker import Broker
+    from kafka_shim.dispatch import Reply
+    from kafka_shim.session import Session
+
+# Upper bounds of the histogram's buckets, in seconds.
+BOUNDS_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0)
+_BOUNDS_NS = [round(bound * 1e9) for bound in BOUNDS_S]
+
+
+class Histogram:
+    """The times of one API. `counts` has one entry for each bucket, and one for what is above them all."""
+
+    __slots__ = ("counts", "sum_ns")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BOUNDS_S) + 1)
+        self.sum_ns = 0
+
+    def observe(self, elapsed_ns: int) -> None:
+        self.counts[bisect_left(_BOUNDS_NS, elapsed_ns)] += 1
+        self.sum_ns += elapsed_ns
+
+
+class MeasuringDispatcher(Dispatcher):
+    """A dispatcher that measures. A broker without metrics has the plain one and pays nothing."""
+
+    __slots__ = ("times",)
+
+    def __init__(self, broker: Broker, table: Mapping[int, Api]) -> None:
+        super().__init__(broker, table)
+        # By API key.
+        self.times: dict[int, Histogram] = {}
+
+    def handle(self, session: Session, frame: memoryview) -> Reply | None:
+        began_ns = time.perf_counter_ns()
+        api_key = int.from_bytes(frame[:2])
+        reply = super().handle(session, frame)
+        if reply is not None and reply.waiting is not None:
+            reply.waiting = self._measured(api_key, began_ns, reply.waiting)
+        else:
+            self._observe(api_key, began_ns)
+        return reply
+
+    async def _measured(self, api_key: int, began_ns: int, waiting: Coroutine[Any, Any, Any]) -> Any:
+        try:
+            return await waiting
+        finally:
+            self._observe(api_key, began_ns)
+
+    def _observe(self, api_key: int, began_ns: int) -> None:
+        times = self.times.get(api_key)
+        if times is None:
+            if api_key not in self._table:
+                return
+            times = self.times[api_key] = Histogram()
+        times.observe(time.perf_counter_ns() - began_ns)

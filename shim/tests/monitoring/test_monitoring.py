@@ -1,0 +1,204 @@
+"""Metrics and health over HTTP, read as an operator reads them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from kafka_shim.config import ConfigError
+from kafka_shim.embedded import Broker
+from kafka_shim.monitoring import http_listener
+from kafka_shim.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kafka_shim.tests.api.test_fetch_committed import Producer
+from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, produce
+from kafka_shim.wire_client import Connection
+
+ROOT = Path(__file__).resolve().parents[3]
+Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+@pytest.fixture
+def watched() -> Iterator[Broker]:
+    with Broker(clock="virtual", kafka_shim_http_listener="127.0.0.1:0") as broker:
+        yield broker
+
+
+def get(broker: Broker, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(broker.state.http_address + path, timeout=60) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def scrape(broker: Broker) -> Samples:
+    status, text = get(broker, "/metrics")
+    assert status == 200
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def of(samples: Samples, name: str, **labels: str) -> float:
+    return samples[name, tuple(sorted(labels.items()))]
+
+
+@pytest.mark.option("kafka.shim.http.listener")
+def test_what_clients_did_is_counted(watched: Broker) -> None:
+    one = batch(b"a", b"b")
+    with Connection(watched.bootstrap_servers) as client:
+        make_topic(client, "t", 2)
+        for partition in (0, 1, 1):
+            produce(client, "t", partition, one)
+        told = fetch(client, "t", 1, 0)
+        commit = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1)
+        parts = [OffsetCommitRequestPartition(partition_index=number, committed_offset=1) for number in (0, 1)]
+        commit.topics = [OffsetCommitRequestTopic(name="t", partitions=parts)]
+        client.request(commit, 8)
+        samples = scrape(watched)
+    server = "kafka_server_brokertopicmetrics"
+    assert of(samples, f"{server}_bytesin_total", topic="t") == 3 * len(one)
+    assert of(samples, f"{server}_messagesin_total", topic="t") == 6
+    assert of(samples, f"{server}_bytesout_total", topic="t") == len(told.records) == 2 * len(one)
+    assert of(samples, "kafka_shim_log_bytes", topic="t") == 3 * len(one)
+    assert of(samples, "kafka_shim_log_offsets", topic="t") == 6
+    assert of(samples, "kafka_network_requestmetrics_requests_total", request="Produce") == 3
+    assert of(samples, "kafka_shim_request_seconds_count", request="Produce") == 3
+    assert of(samples, "kafka_shim_connections") == 1
+    assert of(samples, "kafka_shim_group_lag", group="g", topic="t") == (2 - 1) + (4 - 1)
+    assert of(samples, "kafka_shim_groups", type="classic", state="Empty") == 1
+    assert of(samples, "kafka_controller_kafkacontroller_globaltopiccount") == 2
+    assert of(samples, "process_open_fds") > 0
+
+
+def test_an_open_transaction_shows_what_it_holds_back_and_how_old_it_is(watched: Broker) -> None:
+    with Connection(watched.bootstrap_servers) as client:
+        make_topic(client, "t", 1)
+        writer = Producer(client, "x")
+        writer.write(b"held back")
+        produce(client, "t", 0, batch(b"behind it"))
+        watched.clock.advance("7s")
+        samples = scrape(watched)
+        assert of(samples, "kafka_shim_transactions", state="Ongoing") == 1
+        assert of(samples, "kafka_shim_oldest_transaction_seconds") == 7
+        assert of(samples, "kafka_shim_last_stable_offset_lag", topic="t", partition="0") == 2
+        writer.end(commit=True)
+        samples = scrape(watched)
+    assert of(samples, "kafka_shim_oldest_transaction_seconds") == 0
+    assert not [name for name, _ in samples if name == "kafka_shim_last_stable_offset_lag"]
+
+
+def test_a_request_that_waits_is_seen_and_its_time_counts(watched: Broker) -> None:
+    with Connection(watched.bootstrap_servers) as client, Connection(watched.bootstrap_servers) as other:
+        make_topic(other, "t", 1)
+        client.send(fetch_request({("t", 0): 0}, max_wait_ms=60_000), 12)
+        while of(scrape(watched), "kafka_server_delayedoperationpurgatory_numdelayedoperations") < 1:
+            pass
+        assert ("kafka_shim_request_seconds_count", (("request", "Fetch"),)) not in scrape(watched)
+        produce(other, "t", 0, batch(b"a"))
+        client.receive(1, 12)
+        assert of(scrape(watched), "kafka_shim_request_seconds_count", request="Fetch") == 1
+
+
+def test_many_topics_are_summed_up_beyond_a_number_of_series(watched: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafka_shim.monitoring.collector.MOST_SERIES", 2)
+    with Connection(watched.bootstrap_servers) as client:
+        for name in ("a", "b", "c", "d"):
+            make_topic(client, name, 1)
+            produce(client, name, 0, batch(b"x"))
+    wanted = "kafka_server_brokertopicmetrics_messagesin_total"
+    topics = {dict(labels)["topic"]: value for (name, labels), value in scrape(watched).items() if name == wanted}
+    assert sorted(topics.values()) == [1, 1, 2]
+    assert topics["(others)"] == 2
+
+
+def test_health_says_whether_the_loop_turns(watched: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert get(watched, "/health/live") == (200, "live\n")
+    assert get(watched, "/health/ready") == (200, "ready\n")
+    assert get(watched, "/")[0] == 404
+    monkeypatch.setattr(http_listener, "PATIENCE_S", 0.2)
+    began, held = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        began.set()
+        held.wait(60)
+
+    holder = threading.Thread(target=watched.call, args=(hold,))
+    holder.start()
+    began.wait(60)
+    try:
+        assert get(watched, "/health/live") == (503, "the event loop does not answer\n")
+        assert get(watched, "/metrics")[0] == 503
+    finally:
+        held.set()
+        holder.join()
+    monkeypatch.setattr(http_listener, "PATIENCE_S", 60)
+    assert get(watched, "/health/live")[0] == 200
+
+
+def test_a_stop_closes_the_port_and_a_start_says_a_bad_address() -> None:
+    with Broker(kafka_shim_http_listener="127.0.0.1:0") as broker:
+        address = broker.state.http_address
+        assert get(broker, "/health/live")[0] == 200
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(address, timeout=10)
+    with pytest.raises(ConfigError, match="is not HOST:PORT"):
+        Broker(kafka_shim_http_listener="9404").start()
+
+
+def test_without_it_nothing_is_served_and_nothing_is_measured() -> None:
+    with Broker() as broker:
+        assert broker.state.http_address == ""
+
+
+def test_requests_beyond_a_number_are_closed(watched: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    host, port = watched.state.http_address.removeprefix("http://").split(":")
+    idle = [socket.create_connection((host, int(port)), timeout=60) for _ in range(http_listener.MOST_REQUESTS)]
+    try:
+        with socket.create_connection((host, int(port)), timeout=60) as late:
+            assert late.recv(1) == b""  # closed: nobody is left to read its request
+    finally:
+        for one in idle:
+            one.close()
+    while get_or_none(watched) != 200:
+        pass
+
+
+def get_or_none(broker: Broker) -> int | None:
+    try:
+        return get(broker, "/health/live")[0]
+    except (OSError, urllib.error.URLError):
+        return None
+
+
+def test_the_page_of_metrics_lists_them_all(watched: Broker) -> None:
+    """docs/metrics.md has a row for each family that is exported, and none for others."""
+    page = (ROOT / "docs" / "metrics.md").read_text()
+    rows = set(re.findall(r"^\| `((?:kafka|process)_\w+)`", page, re.MULTILINE))
+
+    async def families() -> set[str]:
+        _, text = await asyncio.to_thread(get, watched, "/metrics")
+        return {
+            family.name + ("_total" if family.type == "counter" else "")
+            for family in text_string_to_metric_families(text)
+        }
+
+    with Connection(watched.bootstrap_servers) as client:
+        make_topic(client, "t", 1)
+        produce(client, "t", 0, batch(b"a"))
+    assert rows == asyncio.run(families())
