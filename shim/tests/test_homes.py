@@ -22,6 +22,7 @@ CLOCKS = {
     "monitoring/request_times.py": "measures what clients wait for, on this machine",
     "monitoring/monitor.py": "measures how late this machine's loop is",
     "embedded_security.py": "tokens that it makes for clients of this machine are valid by its clock",
+    "commands/formatting.py": "a tool of its own process",
     "commands/storage.py": "a tool of its own process",
     "commands/transactions.py": "a tool of its own process",
 }
