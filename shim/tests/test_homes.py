@@ -23,7 +23,6 @@ CLOCKS = {
     "monitoring/monitor.py": "measures how late this machine's loop is",
     "embedded_security.py": "tokens that it makes for clients of this machine are valid by its clock",
     "commands/formatting.py": "a tool of its own process",
-    "commands/storage.py": "a tool of its own process",
     "commands/transactions.py": "a tool of its own process",
 }
 CHANCE = {
