@@ -17,6 +17,7 @@ import org.apache.kafka.coordinator.group.api.assignor.PartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
+import org.apache.kafka.coordinator.group.assignor.SimpleAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
 import org.apache.kafka.coordinator.group.modern.Assignment;
 import org.apache.kafka.coordinator.group.modern.GroupSpecImpl;
@@ -58,7 +59,11 @@ public final class AssignorDriver {
     }
 
     private static String assign(String[] words) {
-        PartitionAssignor assignor = words[1].equals("range") ? new RangeAssignor() : new UniformAssignor();
+        PartitionAssignor assignor = switch (words[1]) {
+            case "range" -> new RangeAssignor();
+            case "simple" -> new SimpleAssignor();
+            default -> new UniformAssignor();
+        };
         SubscriptionType type = words[2].equals("same") ? SubscriptionType.HOMOGENEOUS : SubscriptionType.HETEROGENEOUS;
         Map<Uuid, Integer> counts = new HashMap<>();
         for (String topic : list(words[3])) {
@@ -102,7 +107,7 @@ public final class AssignorDriver {
                 found.members().get(member).partitions().forEach((topic, numbers) -> {
                     List<String> texts = new ArrayList<>();
                     for (int number : new TreeSet<>(numbers)) texts.add(Integer.toString(number));
-                    topics.put(hex(topic), String.join(".", texts));
+                    if (!texts.isEmpty()) topics.put(hex(topic), String.join(".", texts));
                 });
             }
             List<String> parts = new ArrayList<>();

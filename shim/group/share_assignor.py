@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from math import ceil
 
-from kafka_shim.group.java_order import order_ints, order_keys, order_uuids, presized_table_size, table_size, uuid_hash
+from kafka_shim.group.java_order import (
+    copied_table_size,
+    order_ints,
+    order_keys,
+    order_uuids,
+    presized_table_size,
+    table_size,
+    uuid_hash,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,10 +60,6 @@ def _assignable(spec: GroupSpec, initialized: Partitions, topic_id: bytes) -> li
     return [number for number in range(spec.partition_counts[topic_id]) if number in known]
 
 
-def _topic_partition_hash(key: TopicPartition) -> int:
-    return 31 * uuid_hash(key[0]) + key[1]
-
-
 class _Assignment:
     """The members' targets by their index. A target is copied before its first change."""
 
@@ -75,7 +79,8 @@ class _Assignment:
     def old(self, member: int) -> Iterable[TopicPartition]:
         """Returns what the member had, in Java's order."""
         for topic_id in order_uuids(self._old[member]):
-            for partition in order_ints(self._old[member][topic_id]):
+            partitions = self._old[member][topic_id]
+            for partition in order_ints(partitions, copied_table_size(len(partitions))):
                 yield topic_id, partition
 
 
@@ -169,8 +174,16 @@ class _Sharing:
                 break
 
     def _in_order(self, partitions: Iterable[TopicPartition], size: int) -> list[TopicPartition]:
+        """Returns partitions as a HashMap that began with `size` buckets iterates over them."""
         found = list(partitions)
-        return order_keys(found, _topic_partition_hash, max(size, table_size(len(found))))
+        if partitions is self._members_of:
+            # Kafka fills this map by computeIfAbsent, which puts a new key first into its bucket.
+            found.reverse()
+        return order_keys(found, self._hash, table_size(len(found), size))
+
+    @staticmethod
+    def _hash(key: TopicPartition) -> int:
+        return 31 * uuid_hash(key[0]) + key[1]
 
 
 class _TopicSharing(_Sharing):
@@ -179,6 +192,6 @@ class _TopicSharing(_Sharing):
     def _drops(self, topic_id: bytes) -> bool:
         return False
 
-    def _in_order(self, partitions: Iterable[TopicPartition], size: int) -> list[TopicPartition]:
-        found = {partition: (topic_id, partition) for topic_id, partition in partitions}
-        return [found[number] for number in order_ints(found, max(size, table_size(len(found))))]
+    @staticmethod
+    def _hash(key: TopicPartition) -> int:
+        return key[1]

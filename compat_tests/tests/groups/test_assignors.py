@@ -10,7 +10,7 @@ import pytest
 from kafka_shim.compat.groups.assignor_driver import AssignorDriver, random_case
 from kafka_shim.group.topic_hash import combine, hash_topic
 from kafka_shim.metadata.image import Topic
-from kafka_shim.tests.group.assignor_cases import assign
+from kafka_shim.tests.group.assignor_cases import assign, assign_share
 
 CASES = 2000
 
@@ -26,6 +26,26 @@ def test_random_groups_are_assigned_as_kafka_assigns_them(driver: AssignorDriver
     for number in range(CASES):
         case = random_case(source)
         assert assign(case) == driver.assign(case), f"case {number}: {case}"
+
+
+def test_random_share_groups_are_assigned_as_kafka_assigns_them(driver: AssignorDriver) -> None:
+    """In three steps each: from any state, then with members that come and go, and topics that grow."""
+    source = random.Random(932)
+    for number in range(CASES // 4):
+        case = random_case(source)
+        case["assignor"] = "simple"
+        for step in range(3):
+            told = driver.assign(case)
+            assert assign_share(case) == told, f"case {number}, step {step}: {case}"
+            members = case["members"]
+            for member_id in members:
+                members[member_id]["target"] = told[member_id]
+            if source.random() < 0.5 and len(members) > 1:
+                del members[source.choice(list(members))]
+            else:
+                topics = members[source.choice(list(members))]["topics"]
+                members[f"new{step}"] = {"instance": None, "topics": topics, "target": {}}
+            case["topics"][source.choice(list(case["topics"]))] += source.randint(0, 3)
 
 
 def test_topics_are_hashed_as_kafka_hashes_them(driver: AssignorDriver) -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 from kafka_shim.compat.groups.conversations import beat, commit_fields, first_member, modern, stay, sync_fields
 from kafka_shim.compat.groups.script import Script
 from kafka_shim.compat.tests.groups.conftest import wait_for_coordinator
+from kafka_shim.errors import ErrorCode
 from kafka_shim.targets import Target, make
 from kafka_shim.targets.requests import protocols, subscription
 
+LOADING = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
+
 
 class Work:
-    """A classic group, a consumer group and offsets without a group, begun with one broker."""
+    """A classic group, a consumer group, a share group and offsets without a group, begun with one broker."""
 
     def __init__(self, target: Target) -> None:
         wait_for_coordinator(target)
@@ -22,6 +26,7 @@ class Work:
         script = Script(target.bootstrap, self._suffix)
         topic, classic, consumer = script.topic("t", 3), script.group("classic"), script.group("consumer")
         self._topic, self._classic, self._consumer, self._simple = topic, classic, consumer, script.group("simple")
+        self._share = script.group("share")
         mine = {"protocols": protocols("range", metadata=subscription(topic)), "session_timeout_ms": 300_000}
         joined = self._joined = first_member(script, classic, **mine)
         script.ask("SyncGroup", 5, **sync_fields(classic, joined, {joined.member_id: b"\0\0\0\0\0\0\xff\xff\xff\xff"}))
@@ -33,8 +38,52 @@ class Work:
             9,
             **commit_fields(consumer, None, topic, 8, member_id="member-a", generation_id_or_member_epoch=2),
         )
+        self._share_epoch = self._begin_share(script)
         self._told = self._seen(script)
         script.close()
+
+    def _beat_share(self, script: Script, epoch: int, **fields: Any) -> Any:
+        return script.ask(
+            "ShareGroupHeartbeat", 1, group_id=self._share, member_id="sharer", member_epoch=epoch, **fields
+        )
+
+    def _begin_share(self, script: Script) -> int:
+        """A share group of one member, with what it read of one partition. Returns the member's epoch."""
+        epoch: int = self._beat_share(script, 0, subscribed_topic_names=[self._topic]).member_epoch
+        wanted = [{"group_id": self._share, "topics": None}]
+        for _ in range(500):
+            told: Any = script.quietly("DescribeShareGroupOffsets", 1, groups=wanted)
+            if told.groups[0].topics:
+                break
+            time.sleep(0.02)
+        for _ in range(500):
+            answer = self._beat_share(script, epoch)
+            epoch = answer.member_epoch
+            if answer.assignment is not None and answer.assignment.topic_partitions:
+                break
+            time.sleep(0.02)
+        batches = [{"first_offset": 3, "last_offset": 5, "delivery_state": 2, "delivery_count": 1}]
+        self._ask_states(
+            script,
+            "WriteShareGroupState",
+            1,
+            state_epoch=2,
+            leader_epoch=0,
+            start_offset=1,
+            delivery_complete_count=3,
+            state_batches=batches,
+        )
+        return epoch
+
+    def _ask_states(self, script: Script, api: str, version: int, **fields: Any) -> Any:
+        """A request to the share coordinator about partition 1, once that has been loaded."""
+        topics = [{"topic_id": script.topic_id(self._topic), "partitions": [{"partition": 1, **fields}]}]
+        for _ in range(500):
+            told: Any = script.quietly(api, version, group_id=self._share, topics=topics)
+            if told.results[0].partitions[0].error_code not in LOADING:
+                break
+            time.sleep(0.02)
+        return script.ask(api, version, group_id=self._share, topics=topics).results[0].partitions[0]
 
     def _seen(self, script: Script) -> list[Any]:
         """What a broker tells of the groups."""
@@ -43,6 +92,10 @@ class Work:
         script.ask("OffsetFetch", 9, groups=groups)
         script.ask("DescribeGroups", 6, groups=[self._classic])
         script.ask("ConsumerGroupDescribe", 1, group_ids=[self._consumer])
+        script.ask("ShareGroupDescribe", 1, group_ids=[self._share])
+        script.ask("DescribeShareGroupOffsets", 1, groups=[{"group_id": self._share, "topics": None}])
+        self._ask_states(script, "ReadShareGroupState", 0, leader_epoch=-1)
+        script.ask("ListGroups", 5, types_filter=["share"])
         return script.said[first:]
 
     def go_on(self, target: Target) -> None:
@@ -50,10 +103,17 @@ class Work:
         wait_for_coordinator(target)
         script = Script(target.bootstrap, self._suffix)
         script.name(self._topic, "t")
+        script.topic_id(self._topic)
         assert _without_names(self._seen(script)) == _without_names(self._told)
         assert beat(script, self._classic, self._joined).error_code == 0
         answer = stay(script, self._consumer, "member-a", 2, instance_id="one")
         assert (answer.error_code, answer.member_epoch) == (0, 2), "no rebalance: the topics' hash is the same"
+        answer = self._beat_share(script, self._share_epoch)
+        assert (answer.error_code, answer.member_epoch) == (0, self._share_epoch)
+        state = self._ask_states(script, "WriteShareGroupState", 1, state_epoch=1, leader_epoch=-1, start_offset=-1)
+        assert state.error_code == ErrorCode.FENCED_STATE_EPOCH
+        state = self._ask_states(script, "WriteShareGroupState", 1, state_epoch=2, leader_epoch=-1, start_offset=6)
+        assert state.error_code == 0
         script.close()
 
 

@@ -92,6 +92,38 @@ def test_kafka_consumer_groups_lists_describes_resets_and_deletes(
     assert simple not in {row[0] for row in tool("--list")}
 
 
+def test_kafka_share_groups_lists_describes_resets_and_deletes(script: Script, target: Target) -> None:
+    from kafka_shim.targets.requests import produce
+
+    topic = script.topic("shared", 2)
+    script._main.request(produce(topic, 0, [(None, b"v")] * 10), 9)
+    group = script.group("share")
+    member = {"group_id": group, "member_id": "sharer"}
+    joined = script.ask("ShareGroupHeartbeat", 1, **member, member_epoch=0, subscribed_topic_names=[topic])
+    assert joined.error_code == 0
+    with ToolDriver() as driver:
+
+        def tool(*words: str) -> list[list[str]]:
+            text = driver.run("kafka-share-groups", "--bootstrap-server", target.bootstrap, *words)
+            return [line.split() for line in text.splitlines() if line.strip()]
+
+        assert [group] in tool("--list")
+        assert [group, "Stable"] in tool("--list", "--state")
+        members = next(row for row in tool("--describe", "--group", group, "--members") if row[0] == group)
+        assert members[1:4] == ["sharer", "/127.0.0.1", "script"]
+        states = next(row for row in tool("--describe", "--group", group, "--state") if row[0] == group)
+        assert states[-2:] == ["Stable", "1"]
+        script.ask("ShareGroupHeartbeat", 1, **member, member_epoch=-1)
+        reset = tool("--reset-offsets", "--group", group, "--topic", f"{topic}:0", "--to-earliest", "--execute")
+        assert [group, topic, "0", "0"] in reset
+        rows = [row for row in tool("--describe", "--group", group) if row[0] == group]
+        assert sorted(row[1:5] for row in rows) == [[topic, "0", "0", "10"], [topic, "1", "-", "-"]]
+        tool("--delete-offsets", "--group", group, "--topic", topic)
+        assert not [row for row in tool("--describe", "--group", group) if row[0] == group and topic in row]
+        tool("--delete", "--group", group)
+        assert [group] not in tool("--list")
+
+
 def test_dump_log_segments_reads_what_the_groups_wrote(script: Script, target: Target) -> None:
     topic, group, other = script.topic("dumped"), script.group("dumped"), script.group("modern")
     commit(script, group, topic, 42)
@@ -102,6 +134,8 @@ def test_dump_log_segments_reads_what_the_groups_wrote(script: Script, target: T
     modern(script, f"{other}-regex", **regex)
     stay(script, other, "member-a", -1)
     script.ask("DeleteGroups", 2, groups_names=[other])
+    sharer = {"group_id": script.group("sharers"), "member_id": "sharer", "subscribed_topic_names": [topic]}
+    script.ask("ShareGroupHeartbeat", 1, **sharer)
     script.close()
     target.stop()
     files = sorted(
@@ -112,7 +146,11 @@ def test_dump_log_segments_reads_what_the_groups_wrote(script: Script, target: T
     assert "error" not in done.stderr.decode().lower()
     assert not re.search(r"could not|unknown|malformed", text, re.IGNORECASE)
     kinds = set(re.findall(r'key: \{"type":"(\d+)"', text))
-    assert {"1", "2", "3", "5", "6", "7", "8", "16"} <= kinds
+    assert {"1", "2", "3", "5", "6", "7", "8", "16", "10", "11", "12", "13", "14", "15"} <= kinds
+    states = [each for each in Path(target.data_dir).glob("__share_group_state-*/*.log") if each.stat().st_size]
+    done = jvm.run(DUMP, "--share-group-state-decoder", "--files", ",".join(map(str, states)))
+    assert f'"groupId":"{script.group("sharers")}"' in done.stdout.decode()
+    assert '"stateEpoch":2,' in done.stdout.decode()
     assert '"offset":42' in text
     assert f'"regularExpression":"dumped.*{script.suffix}"' in text
     assert '"protocol":"range"' in text

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kafka_shim.group.assignors import ASSIGNORS, GroupSpec, MemberSpec
-from kafka_shim.group.java_order import order_strings
+from kafka_shim.group.java_order import order_strings, order_uuids
+from kafka_shim.group.share_assignor import assign_simple
 
 Answer = dict[str, dict[str, list[int]]]
 
@@ -33,5 +34,20 @@ def assign(case: dict[str, Any]) -> Answer:
     found = ASSIGNORS[case["assignor"]](spec_of(case))
     return {
         member_id: {topic_id.hex(): sorted(numbers) for topic_id, numbers in found.get(member_id, {}).items()}
+        for member_id in case["members"]
+    }
+
+
+def assign_share(case: dict[str, Any]) -> Answer:
+    """What this broker assigns to the members of a share group, when every partition has a state."""
+    spec = spec_of(case)
+    for member in spec.members.values():
+        member.topic_ids = dict.fromkeys(order_uuids(member.topic_ids))
+    initialized = {topic_id: set(range(count)) for topic_id, count in spec.partition_counts.items()}
+    found = assign_simple(spec, initialized)
+    return {
+        member_id: {
+            topic_id.hex(): sorted(numbers) for topic_id, numbers in found.get(member_id, {}).items() if numbers
+        }
         for member_id in case["members"]
     }
