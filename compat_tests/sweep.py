@@ -242,6 +242,32 @@ CASES: dict[str, list[dict[str, Any]]] = {
         )
     ],
     "ShareGroupDescribe": [{"group_ids": ["nobody"]}, {"group_ids": [""]}],
+    "ShareFetch": [
+        {
+            "group_id": group_id,
+            "member_id": member_id,
+            "share_session_epoch": epoch,
+            "max_records": 10,
+            "batch_size": 10,
+        }
+        for group_id, member_id, epoch in (
+            (None, "m", 0),
+            (GROUP, "", 0),
+            (GROUP, "m" * 37, 0),
+            ("nobody", "m", 3),
+            ("nobody", "m", -1),
+        )
+    ],
+    "ShareAcknowledge": [
+        {"group_id": group_id, "member_id": member_id, "share_session_epoch": epoch, "topics": []}
+        for group_id, member_id, epoch in (
+            (None, "m", 1),
+            (GROUP, "", 1),
+            ("nobody", "m", 0),
+            ("nobody", "m", 3),
+            ("nobody", "m", -1),
+        )
+    ],
     "InitializeShareGroupState": _share_states(state_epoch=1, start_offset=0),
     "ReadShareGroupState": _share_states(leader_epoch=0),
     "WriteShareGroupState": _share_states(state_epoch=1, leader_epoch=0, start_offset=0, delivery_complete_count=0),

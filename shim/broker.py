@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kafka_shim.security.delegation_tokens import DelegationTokens
     from kafka_shim.session import Listener
     from kafka_shim.share.persister import ShareStatePersister
+    from kafka_shim.share.share_partitions import SharePartitions
     from kafka_shim.storage.logs import Logs
     from kafka_shim.txn.coordinator import TransactionCoordinator
     from kafka_shim.txn.producer_ids import ProducerIds
@@ -54,6 +55,7 @@ class Broker:
         "quotas",
         "receive_memory",
         "send_memory",
+        "share_partitions",
         "share_state",
         "stopping",
         "tokens",
@@ -96,5 +98,7 @@ class Broker:
         # topic id -> (offset of the metadata log, the topic's part of a Metadata response): cached until the metadata
         # changes.
         self.described_topics: dict[bytes, tuple[tuple[int, int], MetadataResponseTopic]] = {}
+        # Share groups' sessions and records in flight; None until the first ShareFetch.
+        self.share_partitions: SharePartitions | None = None
         # Waiters of parked requests; a stop wakes them so that they see `stopping`.
         self.parked: set[Waiter] = set()

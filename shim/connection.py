@@ -175,6 +175,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._task is not None and self._is_abandonable:
             self._task.cancel()
         self._registry.remove(self)
+        if self.session.on_closed is not None:
+            self.session.on_closed()
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
 

@@ -290,6 +290,8 @@ class Server:
             waiter.wake()
         broker.transactions.stop()
         broker.groups.stop()
+        if broker.share_partitions is not None:
+            broker.share_partitions.stop()
         broker.share_state.stop()
         await self._drain()
         if broker.tokens is not None:

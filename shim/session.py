@@ -4,6 +4,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kafka_shim.security.listener_security import ListenerSecurity
     from kafka_shim.security.sasl.authenticator import Authenticator
 
@@ -55,6 +57,7 @@ class Session:
         "local_port",
         "members",
         "muted_ms",
+        "on_closed",
         "peer_host",
         "peer_port",
         "principal",
@@ -74,6 +77,8 @@ class Session:
         self.members: set[tuple[str, str]] = set()
         # For how long nothing is read from the connection after the response under way (KIP-219).
         self.muted_ms = 0
+        # Called once when the connection is closed: a share session ends with it.
+        self.on_closed: Callable[[], None] | None = None
 
     def advertised(self) -> tuple[str, int]:
         """Returns the (host, port) for this client in Metadata, FindCoordinator and DescribeCluster."""

@@ -118,6 +118,8 @@ ROWS: tuple[tuple[int, str, int, int, int, ThrottleClass, tuple[AclOperation, ..
     (75, "describe_topic_partitions", 0, 0, 0, T.REQUEST, (), LATER),
     (76, "share_group_heartbeat", 1, 1, 1, T.REQUEST, (), LATER),
     (77, "share_group_describe", 1, 1, 1, T.REQUEST, (), LATER),
+    (78, "share_fetch", 1, 2, 1, T.FETCH, (), LATER),
+    (79, "share_acknowledge", 1, 2, 1, T.REQUEST, (), LATER),
     (80, "add_raft_voter", 0, 1, 0, T.REQUEST, (Op.ALTER,), LATER),
     (81, "remove_raft_voter", 0, 0, 0, T.REQUEST, (Op.ALTER,), LATER),
     (83, "initialize_share_group_state", 0, 0, 0, T.REQUEST, (Op.CLUSTER_ACTION,), LATER),

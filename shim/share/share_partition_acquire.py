@@ -93,7 +93,10 @@ class _Acquisition:
         base_offset = self.first_read_offset
         self._archive_absent(fetch_offset, base_offset)
         at = share.floor(base_offset)
-        if at >= 0 and share.batches[at].last_offset >= base_offset:
+        if at < 0:
+            # A stored batch may begin before the window. Behind other batches Kafka delivers the whole of it.
+            base_offset = max(base_offset, share.start_offset)
+        elif share.batches[at].last_offset >= base_offset:
             base_offset = share.batches[at].first_offset
         known = share.between(min(self.first_read_offset, base_offset), self.last_offset)
         if not known:
@@ -200,8 +203,6 @@ class _Acquisition:
     def _acquire_new(self, first_offset: int, last_offset: int) -> None:
         share = self.share
         most = self.wanted - self.count
-        # A stored batch may begin before the window.
-        first_offset = max(first_offset, share.start_offset)
         if not share.batches and share.end_offset > first_offset:
             first_offset = share.end_offset
         if first_offset > last_offset:

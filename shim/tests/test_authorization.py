@@ -470,6 +470,15 @@ CASES: dict[tuple[int, int], tuple[Callable[[], Any], set[tuple[str, str, str]]]
         lambda: new("share_group_describe_request.ShareGroupDescribeRequest", group_ids=["s"]),
         {("DESCRIBE", "GROUP", "s"), DESCRIBE_TOPIC},
     ),
+    # The topics of these two are in test_k78_share_fetch: they are named by their ids.
+    (78, 2): (
+        lambda: new("share_fetch_request.ShareFetchRequest", group_id="s", member_id="m"),
+        {("READ", "GROUP", "s")},
+    ),
+    (79, 2): (
+        lambda: new("share_acknowledge_request.ShareAcknowledgeRequest", group_id="s", member_id="m"),
+        {("READ", "GROUP", "s")},
+    ),
     (83, 0): (
         lambda: share_state("initialize_share_group_state_request", "InitializeShareGroupState", "InitializeStateData"),
         {cluster("CLUSTER_ACTION")},
@@ -697,6 +706,7 @@ def test_each_api_has_kafkas_throttle():
     assert throttles == {
         "produce": ThrottleClass.PRODUCE,
         "fetch": ThrottleClass.FETCH,
+        "share_fetch": ThrottleClass.FETCH,
         "create_topics": ThrottleClass.CONTROLLER_MUTATION,
         "delete_topics": ThrottleClass.CONTROLLER_MUTATION,
         "create_partitions": ThrottleClass.CONTROLLER_MUTATION,

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
+from kafka_shim.protocol.messages.envelope_request import EnvelopeRequest
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
-from kafka_shim.protocol.messages.share_fetch_request import ShareFetchRequest
 from kafka_shim.wire_client import Connection, RequestError, WireClientError, check, parse_address
 
 
@@ -35,8 +35,8 @@ def test_the_highest_version_that_both_know_is_taken(client):
 
 
 def test_an_api_that_the_broker_does_not_have_is_told(client):
-    with pytest.raises(WireClientError, match="ShareFetch"):
-        client.version_of(ShareFetchRequest.API_KEY)
+    with pytest.raises(WireClientError, match="Envelope"):
+        client.version_of(EnvelopeRequest.API_KEY)
 
 
 def test_requests_may_be_sent_ahead_and_are_answered_in_order(client):

@@ -1,0 +1,182 @@
+"""What ShareFetch and ShareAcknowledge have in common: the checks of the request, and the acknowledgements in it
+(KafkaApis.handleAcknowledgements)."""
+
+from __future__ import annotations
+
+from kafka_shim.api.partitions import led_by
+from kafka_shim.authorization import authorized, require
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.features import SHARE_VERSION
+from kafka_shim.security.acl import AclOperation, ResourceType
+from kafka_shim.share.record_state import AcknowledgeType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from typing import Any, Protocol
+
+    from kafka_shim.broker import Broker
+    from kafka_shim.context import Context
+    from kafka_shim.outcome import Flush
+    from kafka_shim.share.share_partition_acknowledge import AcknowledgementBatch
+    from kafka_shim.share.share_partitions import SharePartitions
+    from kafka_shim.share.share_sessions import TopicIdPartition
+
+    class Request(Protocol):
+        """ShareFetchRequest or ShareAcknowledgeRequest."""
+
+        group_id: str | None
+        member_id: str | None
+        is_renew_ack: bool
+        topics: list[Any]
+
+
+FIRST_WITH_RENEWAL = 2
+MAX_MEMBER_ID_CHARS = 36
+# The default of group.share.max.share.sessions.
+MOST_SESSIONS = 2000
+
+
+class Acknowledged:
+    """The outcome of acknowledgements: an error, or None, for each partition, and the fsyncs that must finish before
+    the response."""
+
+    __slots__ = ("errors", "flushes")
+
+    def __init__(self) -> None:
+        self.errors: dict[TopicIdPartition, KafkaError | None] = {}
+        self.flushes: list[Flush] = []
+
+
+def shares_of(broker: Broker) -> SharePartitions:
+    """Returns the broker's share partitions; the first request makes them, so that start-up does not pay for it."""
+    if broker.share_partitions is None:
+        from kafka_shim.share.share_partitions import SharePartitions
+
+        broker.share_partitions = SharePartitions(
+            clock=broker.clock,
+            most_sessions=MOST_SESSIONS,
+            logs=broker.logs,
+            metadata=broker.metadata,
+            persister=broker.share_state,
+        )
+        broker.share_partitions.start()
+    return broker.share_partitions
+
+
+def check_member(context: Context, request: Request) -> tuple[str, str]:
+    """Returns (group id, member id). Raises UNSUPPORTED_VERSION if share groups are disabled, INVALID_REQUEST,
+    GROUP_AUTHORIZATION_FAILED."""
+    broker = context.broker
+    if broker.metadata.feature(SHARE_VERSION) < 1:
+        shares_of(broker).clear()
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    if request.group_id is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
+    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    member_id = request.member_id
+    if not member_id or len(member_id) > MAX_MEMBER_ID_CHARS:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
+    return request.group_id, member_id
+
+
+def watch_connection(context: Context) -> None:
+    """The share session ends with the connection."""
+    sessions = shares_of(context.broker).sessions
+    session = context.session
+    session.on_closed = lambda: sessions.connection_closed(session)
+
+
+def readable_topics(context: Context, names: Collection[str]) -> Collection[str]:
+    """Returns the topics that the client may read."""
+    return authorized(context, AclOperation.READ, ResourceType.TOPIC, names)
+
+
+def acknowledge(
+    context: Context, request: Request, group_id: str, member_id: str, readable: Collection[str]
+) -> Acknowledged:
+    """Carry out the acknowledgements of a request."""
+    broker = context.broker
+    done = Acknowledged()
+    empty: list[TopicIdPartition] = []
+    is_any = False
+    for topic in request.topics:
+        name = _name(broker, topic.topic_id)
+        for asked in topic.partitions:
+            key = topic.topic_id, asked.partition_index
+            batches = [
+                (batch.first_offset, batch.last_offset, batch.acknowledge_types)
+                for batch in asked.acknowledgement_batches or ()
+            ]
+            try:
+                _check(context, request, name, asked.partition_index, batches, readable)
+                if not batches:
+                    empty.append(key)
+                    continue
+                is_any = True
+                done.errors[key] = None
+                done.flushes += shares_of(broker).acknowledge((group_id, *key), member_id, batches)
+            except KafkaError as error:
+                done.errors[key] = error
+    if is_any:
+        done.errors.update(dict.fromkeys(empty))
+    return done
+
+
+def _check(
+    context: Context,
+    request: Request,
+    name: str | None,
+    partition: int,
+    batches: Sequence[AcknowledgementBatch],
+    readable: Collection[str],
+) -> None:
+    """Raises KafkaError in the order of Kafka's checks."""
+    if name is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+    _check_batches(request, batches, supports_renewal=context.api_version >= FIRST_WITH_RENEWAL)
+    if name not in readable:
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    if context.broker.metadata.image.partition(name, partition) is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _check_batches(request: Request, batches: Sequence[AcknowledgementBatch], *, supports_renewal: bool) -> None:
+    """Raises INVALID_REQUEST (KafkaApis.validateAcknowledgementBatches)."""
+    greatest = AcknowledgeType.RENEW if supports_renewal else AcknowledgeType.REJECT
+    previous_offset = -1
+    for first_offset, last_offset, types in batches:
+        if first_offset > last_offset or first_offset < previous_offset:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        if not types or (len(types) > 1 and last_offset - first_offset != len(types) - 1):
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        if min(types) < 0 or max(types) > greatest:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        if not request.is_renew_ack and AcknowledgeType.RENEW in types:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        previous_offset = last_offset
+
+
+def _name(broker: Broker, topic_id: bytes) -> str | None:
+    topic = broker.metadata.image.topics_by_id.get(topic_id)
+    return None if topic is None else topic.name
+
+
+def tell_leader(context: Context, response: Any, topic_id: bytes, answer: Any, endpoint: type[Any]) -> None:
+    """Name the partition's leader to a client that was told NOT_LEADER_OR_FOLLOWER: the next fetch from it reads the
+    stored state anew."""
+    if answer.error_code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+        return
+    broker = context.broker
+    topic = broker.metadata.image.topics_by_id.get(topic_id)
+    if topic is None or not 0 <= answer.partition_index < len(topic.partitions):
+        return
+    partition = topic.partitions[answer.partition_index]
+    leader_id = led_by(broker, topic, partition)
+    answer.current_leader.leader_id = leader_id
+    answer.current_leader.leader_epoch = partition.leader_epoch
+    if leader_id >= 0 and not response.node_endpoints:
+        host, port = context.session.advertised()
+        response.node_endpoints.append(
+            endpoint(node_id=leader_id, host=host, port=port, rack=broker.config.broker_rack)
+        )

@@ -1,0 +1,220 @@
+"""Reads the partitions of one ShareFetch, and acquires records for its member (Kafka: DelayedShareFetch,
+ShareFetchUtils)."""
+
+from __future__ import annotations
+
+from kafka_shim.cext.segment import Walk
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.protocol.messages.share_fetch_response import PartitionData
+from kafka_shim.share.share_partition import PartitionState
+from kafka_shim.share.share_partition_acquire import AcquireLimits, acquire
+from kafka_shim.storage.file_records import FileRecords
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from kafka_shim.cext.batch import Batch
+    from kafka_shim.context import Context
+    from kafka_shim.protocol.messages.share_fetch_request import ShareFetchRequest
+    from kafka_shim.share.share_partition import SharePartition
+    from kafka_shim.share.share_partitions import SharePartitions
+    from kafka_shim.share.share_sessions import TopicIdPartition
+    from kafka_shim.storage.segments import Segment
+
+# The number of stored bytes that a response holds in memory. Further bytes are read from the files as the response is
+# sent.
+COPY_BYTES = 64 * 1024
+RECORD_LIMIT = 1  # share acquire mode
+
+
+class PartitionRead:
+    """What the log has for one share partition. `range` is where the stored batches are; None: there is nothing."""
+
+    __slots__ = ("aborted", "error", "is_on_older_segment", "offset", "range", "size_bytes")
+
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
+        self.error: KafkaError | None = None
+        self.range: FileRecords | None = None
+        self.size_bytes = 0
+        self.is_on_older_segment = False
+        self.aborted: Sequence[tuple[int, int]] = ()
+
+
+class ShareFetchReads:
+    """The partitions of one ShareFetch, in the order in which they are served."""
+
+    __slots__ = (
+        "_context",
+        "_copied_bytes",
+        "_is_committed",
+        "_partitions",
+        "_request",
+        "failed",
+        "group_id",
+        "member_id",
+        "shares",
+        "sizes",
+    )
+
+    def __init__(
+        self, context: Context, request: ShareFetchRequest, partitions: SharePartitions, group_id: str, member_id: str
+    ) -> None:
+        self._context = context
+        self._partitions = partitions
+        self._request = request
+        self.group_id = group_id
+        self.member_id = member_id
+        self._is_committed = context.broker.share_state.is_read_committed(group_id)
+        self.shares: dict[TopicIdPartition, SharePartition] = {}
+        # Partitions that cannot be read, and why.
+        self.failed: dict[TopicIdPartition, KafkaError] = {}
+        # The size of the records in each partition of the response.
+        self.sizes: dict[TopicIdPartition, int] = {}
+        self._copied_bytes = 0
+
+    def find(self, key: TopicIdPartition, topic: str) -> None:
+        """Add a partition."""
+        try:
+            self.shares[key] = self._partitions.get((self.group_id, *key), topic)
+        except KafkaError as error:
+            self.failed[key] = error
+
+    def refresh(self) -> bool:
+        """Look again for share partitions whose state was not read yet, or does not count any more. Returns whether
+        some still wait for the share coordinator."""
+        waits = False
+        for key, share in list(self.shares.items()):
+            if share.state is not PartitionState.ACTIVE:
+                del self.shares[key]
+                self.find(key, share.log.topic)
+                found = self.shares.get(key)
+                waits = waits or (found is not None and found.state is PartitionState.EMPTY)
+        return waits
+
+    def try_answer(self, *, is_last: bool) -> dict[TopicIdPartition, PartitionData] | None:
+        """Returns the response's partitions if there is enough for it, or if this is the last attempt; else None, and
+        nothing was acquired."""
+        ready = {key: share for key, share in self.shares.items() if share.can_acquire()}
+        reads: dict[TopicIdPartition, PartitionRead] = {}
+        if ready:
+            max_bytes = self._limit_bytes() // len(ready) or 1
+            is_empty = True
+            for key, share in ready.items():
+                reads[key] = one = self._read(share, max_bytes, at_least_one=is_empty)
+                is_empty = is_empty and not one.size_bytes
+        if not is_last and not self._is_enough(reads):
+            return None
+        answers: dict[TopicIdPartition, PartitionData] = {}
+        count = 0
+        for key, one in reads.items():
+            answer = PartitionData(partition_index=key[1], records=b"")
+            try:
+                count += self._fill(answer, key, one, count)
+            except KafkaError as raised:
+                self.failed[key] = raised
+                self._partitions.check((self.group_id, *key), raised)
+                continue
+            answers[key] = answer
+        for key, error in self.failed.items():
+            answers[key] = PartitionData(partition_index=key[1], error_code=error.code, records=b"")
+        for key, share in ready.items():
+            if answers[key].acquired_records and share.can_acquire():
+                share.wake()  # others may get the rest
+        return answers
+
+    def _limit_bytes(self) -> int:
+        return max(min(self._request.max_bytes, self._context.broker.config.fetch_max_bytes), 0)
+
+    def _is_enough(self, reads: dict[TopicIdPartition, PartitionRead]) -> bool:
+        if not reads:
+            return bool(self.failed) and not self.shares
+        if any(one.error is not None or one.is_on_older_segment for one in reads.values()):
+            return True
+        min_bytes = min(self._request.min_bytes, self._limit_bytes())
+        return sum(one.size_bytes for one in reads.values()) >= min_bytes
+
+    # --- one partition
+
+    def _read(self, share: SharePartition, max_bytes: int, *, at_least_one: bool) -> PartitionRead:
+        one = PartitionRead(share.next_fetch_offset())
+        try:
+            fetched = share.log.read(
+                one.offset,
+                max_bytes,
+                isolation_level=1 if self._is_committed else 0,
+                at_least_one=at_least_one,
+                copy_bytes=-1,
+            )
+        except KafkaError as error:
+            one.error = error
+            return one
+        for found in fetched.records:
+            assert isinstance(found, FileRecords)
+            one.range = found
+            one.is_on_older_segment = found.segment is not share.log.active
+        one.size_bytes = fetched.size_bytes
+        one.aborted = fetched.aborted or ()
+        return one
+
+    def _fill(self, answer: PartitionData, key: TopicIdPartition, one: PartitionRead, count: int) -> int:
+        """Acquire records and put them into the response. Returns how many. Raises KafkaError."""
+        share = self.shares[key]
+        if one.error is not None:
+            if one.error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise one.error
+            share.raise_start_offset(share.log.earliest().offset)
+            return 0
+        found = one.range
+        limits = AcquireLimits(
+            self._request.max_records - count,
+            self._request.batch_size,
+            self._request.share_acquire_mode == RECORD_LIMIT,
+        )
+        if found is None or limits.max_records <= 0:
+            return 0
+        batches = _batches(share, found, limits.max_records)
+        acquired = acquire(share, self.member_id, batches, one.offset, limits)
+        if one.aborted and acquired:
+            from kafka_shim.share.share_partition_aborted import archive_aborted
+
+            segment = found.segment
+            acquired = archive_aborted(
+                share, acquired, batches, one.aborted, lambda batch: segment.read(batch.position, batch.size_bytes)
+            )
+        if not acquired:
+            return 0
+        answer.acquired_records = acquired
+        overlapping = [
+            batch
+            for batch in batches
+            if batch.last_offset >= acquired[0].first_offset and batch.base_offset <= acquired[-1].last_offset
+        ]
+        if overlapping:
+            position = overlapping[0].position
+            size_bytes = overlapping[-1].position + overlapping[-1].size_bytes - position
+            self.sizes[key] = size_bytes
+            self._put(answer, found.segment, position, size_bytes)
+        return sum(part.last_offset - part.first_offset + 1 for part in acquired)
+
+    def _put(self, answer: PartitionData, segment: Segment, position: int, size_bytes: int) -> None:
+        stored: list[Any]
+        if self._copied_bytes + size_bytes > COPY_BYTES:
+            stored = [FileRecords(segment, position, size_bytes)]
+        else:
+            self._copied_bytes += size_bytes
+            stored = [segment.read(position, size_bytes)]
+        answer.records = stored
+
+
+def _batches(share: SharePartition, found: FileRecords, max_records: int) -> list[Batch]:
+    """Returns the stored batches of the range, without a last one that is cut, and without those behind what can be
+    acquired."""
+    batches: list[Batch] = []
+    for batch in Walk(found.segment.fd, found.position, found.position + found.size_bytes, check_crc=False):
+        batches.append(batch)
+        if batch.last_offset >= max(share.end_offset + 1, batches[0].base_offset) + max_records:
+            break
+    return batches

@@ -1,0 +1,305 @@
+"""ShareFetch: sessions, acquired records, waiting."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_shim.embedded import Broker
+from kafka_shim.errors import ErrorCode
+from kafka_shim.tests.produced import batch, make_topic, produce
+from kafka_shim.tests.share.share_member import ACCEPT, REJECT, RELEASE, RENEW, ShareMember, open_share, ranges, values
+from kafka_shim.wire_client import Connection
+
+GROUP = "sharers"
+
+
+@pytest.fixture
+def topic_id(broker: Broker, client: Connection) -> bytes:
+    """A topic "t" whose partition 0 the group shares from the start."""
+    found = make_topic(client, "t", 2, retention_ms="-1")
+    open_share(broker, GROUP, found)
+    return found
+
+
+@pytest.fixture
+def member(broker: Broker, topic_id: bytes):
+    with ShareMember(broker, GROUP, "m1", topic_id) as one:
+        yield one
+
+
+@pytest.fixture
+def other(broker: Broker, topic_id: bytes):
+    with ShareMember(broker, GROUP, "m2", topic_id) as one:
+        yield one
+
+
+def test_a_record_belongs_to_one_member_until_it_is_released(
+    client: Connection, member: ShareMember, other: ShareMember
+):
+    produce(client, "t", 0, batch(b"a", b"b", b"c"))
+    got = member.poll()
+    assert ranges(got) == [(0, 2, 1)]
+    assert values(got) == [b"a", b"b", b"c"]
+    assert not ranges(other.poll())
+    assert member.outcome([(0, 0, [ACCEPT]), (1, 1, [RELEASE]), (2, 2, [REJECT])]) == 0
+    again = other.poll()
+    assert ranges(again) == [(1, 1, 2)]
+    assert values(again) == [b"b"]
+
+
+def test_acknowledgements_in_a_fetch_are_carried_out_before_it(client: Connection, member: ShareMember):
+    produce(client, "t", 0, batch(b"a", b"b"))
+    assert ranges(member.poll()) == [(0, 1, 1)]
+    got = member.poll(acks=[(0, 1, [ACCEPT, RELEASE])])
+    assert got.acknowledge_error_code == 0
+    assert ranges(got) == [(1, 1, 2)]
+
+
+def test_a_lock_ends_on_the_brokers_clock(broker: Broker, client: Connection, member: ShareMember, other: ShareMember):
+    produce(client, "t", 0, batch(b"a", b"b"))
+    response = member.fetch()
+    assert response.acquisition_lock_timeout_ms == 30_000
+    broker.clock.advance(29_999)
+    assert not ranges(other.poll())
+    broker.clock.advance(1)
+    assert ranges(other.poll()) == [(0, 1, 2)]
+    assert member.outcome([(0, 1, [ACCEPT])]) == ErrorCode.INVALID_RECORD_STATE
+    assert other.outcome([(0, 1, [ACCEPT])]) == 0
+
+
+def test_a_waiting_fetch_gets_what_another_member_releases(client: Connection, member: ShareMember, other: ShareMember):
+    produce(client, "t", 0, batch(b"a"))
+    member.poll()
+    assert other.poll().error_code == 0
+    waiting = other.connection.send(other.fetch_request(max_wait_ms=60_000), 2)
+    assert member.outcome([(0, 0, [RELEASE])]) == 0
+    answered, response = other.connection.receive(78, 2)
+    assert answered == waiting
+    assert ranges(response.responses[0].partitions[0]) == [(0, 0, 2)]
+
+
+def test_a_waiting_fetch_gets_what_is_appended(client: Connection, member: ShareMember):
+    member.connection.send(member.fetch_request(max_wait_ms=60_000), 2)
+    produce(client, "t", 0, batch(b"a"))
+    _, response = member.connection.receive(78, 2)
+    assert ranges(response.responses[0].partitions[0]) == [(0, 0, 1)]
+
+
+def test_a_closed_connection_releases_what_its_member_had(client: Connection, member: ShareMember, other: ShareMember):
+    produce(client, "t", 0, batch(b"a"))
+    member.poll()
+    assert other.poll().error_code == 0
+    other.connection.send(other.fetch_request(max_wait_ms=60_000), 2)
+    member.connection.close()
+    _, response = other.connection.receive(78, 2)
+    assert ranges(response.responses[0].partitions[0]) == [(0, 0, 2)]
+
+
+def test_the_final_epoch_ends_the_session_and_releases(client: Connection, member: ShareMember, other: ShareMember):
+    produce(client, "t", 0, batch(b"a", b"b"))
+    member.poll()
+    member.epoch = -1
+    response = member.fetch(acks=[(0, 0, [ACCEPT])])
+    assert response.error_code == 0
+    assert response.responses[0].partitions[0].acknowledge_error_code == 0
+    assert ranges(other.poll()) == [(1, 1, 2)]
+    assert member.fetch().error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+
+
+def test_session_errors(member: ShareMember, other: ShareMember):
+    member.epoch = 5
+    assert member.fetch().error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+    member.epoch = 0
+    assert member.fetch(acks=[(0, 0, [ACCEPT])]).error_code == ErrorCode.INVALID_REQUEST
+    assert member.fetch().error_code == 0
+    member.epoch = 7
+    assert member.fetch().error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
+    assert member.acknowledge([(0, 0, [ACCEPT])]).error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
+    assert other.acknowledge([(0, 0, [ACCEPT])], share_session_epoch=0).error_code == (
+        ErrorCode.INVALID_SHARE_SESSION_EPOCH
+    )
+    assert other.acknowledge([(0, 0, [ACCEPT])], share_session_epoch=-1).error_code == (
+        ErrorCode.SHARE_SESSION_NOT_FOUND
+    )
+
+
+@pytest.mark.parametrize("member_id", ["", "m" * 37, None])
+def test_a_member_id_is_required(member: ShareMember, member_id: str | None):
+    member.member_id = member_id
+    assert member.fetch().error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_an_incremental_answer_has_what_is_new_alone(client: Connection, member: ShareMember):
+    assert [one.partition_index for one in member.fetch().responses[0].partitions] == [0]
+    assert member.fetch().responses == []
+    produce(client, "t", 0, batch(b"a"))
+    assert ranges(member.fetch().responses[0].partitions[0]) == [(0, 0, 1)]
+
+
+def test_a_forgotten_partition_is_not_read(client: Connection, member: ShareMember):
+    member.fetch()
+    produce(client, "t", 0, batch(b"a"))
+    assert member.fetch(partitions=(), forget=(0,)).responses == []
+    assert ranges(member.fetch().responses[0].partitions[0]) == [(0, 0, 1)]
+
+
+def test_unknown_topics_and_partitions(broker: Broker, member: ShareMember):
+    (answer,) = member.fetch(partitions=(9,)).responses[0].partitions
+    assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    with ShareMember(broker, GROUP, "m3", bytes(15) + b"x") as lost:
+        (answer,) = lost.fetch().responses[0].partitions
+        assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    (answer,) = member.fetch(partitions=(9,)).responses[0].partitions
+    assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_record_limit_takes_a_part_of_a_stored_batch(client: Connection, member: ShareMember, other: ShareMember):
+    produce(client, "t", 0, batch(*[b"%d" % number for number in range(10)]))
+    got = member.poll(max_records=4, share_acquire_mode=1)
+    assert ranges(got) == [(0, 3, 1)]
+    rest = other.poll(max_records=4, share_acquire_mode=1)
+    assert ranges(rest) == [(4, 7, 1)]
+    assert values(rest) == [b"4", b"5", b"6", b"7"]
+
+
+def test_batch_optimized_exceeds_the_limit_to_the_end_of_a_stored_batch(client: Connection, member: ShareMember):
+    produce(client, "t", 0, batch(*[b"%d" % number for number in range(10)]))
+    assert ranges(member.poll(max_records=4)) == [(0, 9, 1)]
+
+
+def test_pieces_begin_where_stored_batches_begin(client: Connection, member: ShareMember):
+    for _ in range(6):
+        produce(client, "t", 0, batch(b"a", b"b"))
+    assert ranges(member.poll(batch_size=4)) == [(0, 3, 1), (4, 7, 1), (8, 11, 1)]
+
+
+def test_renewed_locks_last_longer(broker: Broker, client: Connection, member: ShareMember, other: ShareMember):
+    produce(client, "t", 0, batch(b"a", b"b"))
+    member.poll()
+    broker.clock.advance(20_000)
+    assert member.outcome([(0, 0, [RENEW])], is_renew_ack=True) == 0
+    broker.clock.advance(20_000)
+    assert ranges(other.poll()) == [(1, 1, 2)]
+    assert member.outcome([(0, 0, [ACCEPT])]) == 0
+
+
+def test_a_fetch_that_renews_reads_nothing(client: Connection, member: ShareMember):
+    produce(client, "t", 0, batch(b"a"))
+    member.poll()
+    produce(client, "t", 0, batch(b"b"))
+    nothing = {"max_bytes": 0, "min_bytes": 0, "max_records": 0, "max_wait_ms": 0}
+    got = member.poll(acks=[(0, 0, [RENEW])], is_renew_ack=True, **nothing)
+    assert (got.acknowledge_error_code, ranges(got)) == (0, [])
+    assert member.fetch(acks=[(0, 0, [RENEW])], is_renew_ack=True).error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_the_last_delivery_of_a_record_is_alone(broker: Broker, client: Connection, member: ShareMember):
+    produce(client, "t", 0, batch(*[b"%d" % number for number in range(8)]))
+    seen = []
+    for _ in range(12):
+        seen.append(ranges(member.poll()))
+        broker.clock.advance(30_000)
+    # Halved from the third delivery on, and one by one for the fifth.
+    assert seen[:3] == [[(0, 7, 1)], [(0, 7, 2)], [(0, 7, 3)]]
+    assert seen[3] == [(0, 3, 4)]
+    assert seen[4] == [(0, 0, 5)]
+    assert all(part[2] <= 5 for parts in seen for part in parts)
+
+
+def test_read_committed_skips_aborted_and_waits_for_open_transactions(
+    broker: Broker, client: Connection, member: ShareMember, topic_id: bytes
+):
+    from kafka_shim.protocol.messages.incremental_alter_configs_request import (
+        AlterableConfig,
+        AlterConfigsResource,
+        IncrementalAlterConfigsRequest,
+    )
+
+    change = AlterableConfig(name="share.isolation.level", config_operation=0, value="read_committed")
+    resource = AlterConfigsResource(resource_type=32, resource_name=GROUP, configs=[change])
+    assert client.request(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses[0].error_code == 0
+    log = broker.call(broker.state.logs.get, "t", 0)
+    for number, commit in enumerate((False, True)):
+        records = bytearray(
+            batch(b"x%d" % number, b"y%d" % number, producer_id=7, producer_epoch=0, transactional=True)
+        )
+        broker.call(lambda records=records: log.append_batch(records, now_ms=broker.state.clock.now_ms()))
+        assert not ranges(member.poll())
+        broker.call(lambda commit=commit: log.append_marker(7, 0, 0, commit, 1, broker.state.clock.now_ms()))
+    got = member.poll()
+    # 0-1 are aborted; 2 is their marker.
+    assert values(got) == [b"x1", b"y1"]
+    assert ranges(got) == [(2, 5, 1)]
+
+
+def test_a_deleted_topic(broker: Broker, client: Connection, member: ShareMember):
+    from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest
+
+    produce(client, "t", 0, batch(b"a"))
+    member.poll()
+    client.request(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
+    (answer,) = member.fetch().responses[0].partitions
+    assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert broker.state.share_partitions._by_group == {}
+
+
+def test_records_that_the_log_lost_are_skipped(broker: Broker, client: Connection, member: ShareMember):
+    from kafka_shim.protocol.messages.delete_records_request import (
+        DeleteRecordsPartition,
+        DeleteRecordsRequest,
+        DeleteRecordsTopic,
+    )
+
+    for _ in range(4):
+        produce(client, "t", 0, batch(b"a", b"b"))
+    part = DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=3)])
+    client.request(DeleteRecordsRequest(topics=[part], timeout_ms=1000), 2)
+    assert ranges(member.poll()) == []
+    assert ranges(member.poll()) == [(3, 7, 1)]
+
+
+class _Denies:
+    """An authorizer that denies one topic to all."""
+
+    def allowed(self, principal, host, operation, resource_type, names):
+        return {name for name in names if name != "t"}
+
+    def allowed_on_any(self, principal, host, operation, resource_type):
+        return True
+
+
+def test_topics_that_the_client_may_not_read(broker: Broker, client: Connection, member: ShareMember):
+    produce(client, "t", 0, batch(b"a"))
+    member.poll()
+    broker.state.authorizer = _Denies()
+    (answer,) = member.fetch(acks=[(0, 0, [ACCEPT])]).responses[0].partitions
+    denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert (answer.error_code, answer.acknowledge_error_code) == (denied, denied)
+    assert member.outcome([(0, 0, [ACCEPT])]) == denied
+    broker.state.authorizer = None
+    assert member.outcome([(0, 0, [ACCEPT])]) == 0
+
+
+def test_share_groups_may_be_disabled(broker: Broker, member: ShareMember):
+    member.fetch()
+    features = broker.state.metadata.image.features
+    broker.call(features.pop, "share.version")
+    assert member.fetch().error_code == ErrorCode.UNSUPPORTED_VERSION
+    broker.call(features.__setitem__, "share.version", 1)
+    assert member.fetch().error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+
+
+def test_many_records_are_read_from_the_file(client: Connection, member: ShareMember):
+    for _ in range(3):
+        produce(client, "t", 0, batch(b"x" * 60_000))
+    assert [len(value) for value in values(member.poll())] == [60_000] * 3
+
+
+def test_a_fetch_waits_for_enough_bytes(broker: Broker, client: Connection, member: ShareMember):
+    member.connection.send(member.fetch_request(max_wait_ms=1_000, min_bytes=100_000), 2)
+    produce(client, "t", 0, batch(b"a"))
+    broker.clock.advance(999)
+    assert not broker.state.share_partitions.find((GROUP, member.topic_id, 0)).batches
+    broker.clock.advance(1)
+    _, response = member.connection.receive(78, 2)
+    assert ranges(response.responses[0].partitions[0]) == [(0, 0, 1)]
