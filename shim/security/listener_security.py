@@ -91,8 +91,9 @@ class ListenerSecurity:
         return principal_builder(class_name, map_certificate, options.given(), map_kerberos)
 
     def _tls_of(self, options: ListenerOptions) -> tuple[SSLContext, Stores]:
-        from kafka_shim.security.tls.context import make_context, open_keys
+        from kafka_shim.security.tls.context import make_context
         from kafka_shim.security.tls.replacement import check_replacement
+        from kafka_shim.security.warnings import world_readable
 
         try:
             context, stores = make_context(options, uses_sasl=self.uses_sasl)
@@ -100,7 +101,7 @@ class ListenerSecurity:
                 check_replacement(self._stores, stores, options)
         except ConfigError as err:
             raise ConfigError(f"listener {options.listener_name}, {err}") from None
-        warnings = open_keys(options)
+        warnings = world_readable("ssl.keystore.location", options.text("ssl.keystore.location"))
         if warnings and options.is_strict:
             raise ConfigError(f"--strict-security: listener {options.listener_name}: {'; '.join(warnings)}")
         self._warn(options.listener_name, warnings)

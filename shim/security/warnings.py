@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 from stat import S_IROTH
@@ -88,6 +90,20 @@ RULES: tuple[Callable[[Exposure], Iterator[str]], ...] = (
     secrets_on_the_command_line,
     keys_for_everyone,
 )
+
+
+def world_readable(option: str, location: str | None) -> list[str]:
+    """Returns a warning if every user of the machine can read a file with a key. A file that is not there is the error
+    of who reads it."""
+    if not location:
+        return []
+    try:
+        mode = Path(location).stat().st_mode
+    except OSError:
+        return []
+    if os.name != "posix" or not mode & stat.S_IROTH:
+        return []
+    return [f"{option}: every user of this machine can read {location}: chmod o-r {location}"]
 
 
 def security_warnings(exposure: Exposure) -> list[str]:

@@ -16,6 +16,7 @@ from kafka_shim.config import ConfigError
 from kafka_shim.security.kerberos_rules import KerberosRules
 from kafka_shim.security.sasl.jaas import java_property
 from kafka_shim.security.sasl.mechanism import SaslError
+from kafka_shim.security.warnings import world_readable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ KRB5_CONFIG = "KRB5_CONFIG"
 class Acceptor:
     """The credentials of one listener."""
 
-    def __init__(self, modules: Sequence[LoginModule], options: ListenerOptions) -> None:
-        """Raises ConfigError."""
+    def __init__(self, modules: Sequence[LoginModule], options: ListenerOptions, warnings: list[str]) -> None:
+        """`warnings` gets what leaves a door open. Raises ConfigError."""
         gssapi = _library()
         found = [module for module in modules if module.name == LOGIN_MODULE]
         if not found:
@@ -53,6 +54,7 @@ class Acceptor:
                 pass
         except OSError as err:
             raise ConfigError(f"keyTab {keytab}: {err.strerror}") from None
+        warnings += world_readable("keyTab", keytab)
         name = gssapi.Name(principal, gssapi.NameType.kerberos_principal)
         try:
             self._credentials = gssapi.Credentials(name=name, usage="accept", store={"keytab": keytab})
@@ -158,7 +160,9 @@ def _library() -> Any:
     try:
         import gssapi
     except ImportError:
-        raise ConfigError("GSSAPI needs the package gssapi: pip install 'kafka-shim[gssapi]'") from None
+        raise ConfigError(
+            "GSSAPI needs the package gssapi: pip install 'kafka-shim[gssapi]', or change sasl.enabled.mechanisms"
+        ) from None
     return gssapi
 
 

@@ -71,7 +71,7 @@ class SaslSettings:
             from kafka_shim.security.sasl.gssapi import Acceptor, Gssapi
 
             _check_handler(handler, GSSAPI_HANDLER)
-            acceptor = Acceptor(modules, options)
+            acceptor = Acceptor(modules, options, self.warnings)
             return lambda: Gssapi(acceptor)
         own = make_handler(handler, name, modules, options)
         if name == OAUTHBEARER:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import ssl
-import stat
 import tempfile
 from contextlib import contextmanager, suppress
 
@@ -91,20 +90,6 @@ def openssl_name(suite: str) -> str:
         return suite
     cipher = cipher.replace("AES_", "AES").replace("_CBC", "").replace("POLY1305_SHA256", "POLY1305")
     return f"{'' if exchange == 'RSA' else exchange + '-'}{cipher}".replace("_", "-")
-
-
-def open_keys(options: ListenerOptions) -> list[str]:
-    """Return a warning if every user of the machine can read the private key."""
-    location = options.text("ssl.keystore.location")
-    if not location:
-        return []
-    try:
-        mode = os.stat(location).st_mode  # noqa: PTH116 the path of an option
-    except OSError:
-        return []  # reading the store says why
-    if os.name != "posix" or not mode & stat.S_IROTH:
-        return []
-    return [f"ssl.keystore.location: every user of this machine can read {location}: chmod o-r {location}"]
 
 
 @contextmanager

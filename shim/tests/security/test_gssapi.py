@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -182,3 +183,20 @@ def test_kafka_opts_name_the_configuration_of_kerberos(realm: Kdc, monkeypatch, 
     monkeypatch.setenv("KAFKA_OPTS", "-Djava.security.krb5.realm=NAMED")
     assert default_realm() == "NAMED"
     monkeypatch.setenv("KRB5_CONFIG", str(realm.krb5_conf))
+
+
+def test_a_keytab_that_everybody_can_read_is_a_door_left_open(realm: Kdc, caplog):
+    keytab = realm.folder / "kafka_localhost.keytab"
+    keytab.chmod(0o600)
+    with Broker(listen="SASL_PLAINTEXT://127.0.0.1:0", **options(realm)):
+        assert "can read" not in caplog.text
+    keytab.chmod(0o604)
+    with Broker(listen="SASL_PLAINTEXT://127.0.0.1:0", **options(realm)):
+        assert f"every user of this machine can read {keytab}" in caplog.text
+    keytab.chmod(0o600)
+
+
+def test_without_the_extra_the_start_says_how_to_get_it(realm: Kdc, monkeypatch):
+    monkeypatch.setitem(sys.modules, "gssapi", None)
+    with pytest.raises(ConfigError, match=r"kafka-shim\[gssapi\]"):
+        Broker(listen="SASL_PLAINTEXT://127.0.0.1:0", **options(realm)).start()

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_shim.config import ConfigError
+from kafka_shim.clock import VirtualClock
+from kafka_shim.config import BrokerConfig, ConfigError, ListenerOptions
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.incremental_alter_configs_request import (
@@ -21,6 +22,8 @@ from kafka_shim.protocol.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
+from kafka_shim.security.listener_security import ListenerSecurity
+from kafka_shim.security.sasl.scram import Credentials
 from kafka_shim.security.tls.authority import HOSTS, CertificateAuthority
 from kafka_shim.security.tls.context import openssl_name
 from kafka_shim.security.tls.mapping_rules import MappingRules
@@ -284,6 +287,15 @@ def test_a_key_that_everybody_can_read_is_a_door_left_open(authority: Certificat
     path.chmod(0o644)
     with Broker(listen="SSL://127.0.0.1:0", **options):
         assert f"every user of this machine can read {path}" in caplog.text
+    caplog.clear()
+    with Broker(listen="SSL://127.0.0.1:0", **store_options(authority)):
+        assert "can read" not in caplog.text
+    config = BrokerConfig.parse(options)
+    config.strict_security = True
+    with pytest.raises(ConfigError, match=r"--strict-security: listener SSL: ssl\.keystore\.location"):
+        ListenerSecurity(
+            "SSL", ListenerOptions(config, "SSL"), Credentials(lambda user, mechanism: None), VirtualClock()
+        )
 
 
 @pytest.mark.java
