@@ -14,12 +14,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from kafka_shim.api import APIS  # noqa: E402
+from kafka_shim.api import APIS, TELEMETRY  # noqa: E402
 from kafka_shim.protocol.api_keys import API_KEYS  # noqa: E402
 
 PAGE = ROOT / "docs" / "api-coverage.md"
-# Advertised only when a telemetry plug-in is configured.
-TELEMETRY = (71, 72)
 # Kafka advertises Produce from 0 for old librdkafka, and refuses below 3 (KAFKA-18659).
 PRODUCE = 0
 
@@ -45,7 +43,7 @@ def kafka_ranges() -> dict[int, tuple[int, int]]:
 
 def our_ranges() -> dict[int, tuple[int, int]]:
     """Returns the same for this broker."""
-    return {api.key: (api.advertised_min, api.last) for api in APIS}
+    return {api.key: (api.advertised_min, api.last) for api in APIS if api.key not in TELEMETRY}
 
 
 def gaps(key: int) -> str:

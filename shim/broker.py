@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kafka_shim.share.persister import ShareStatePersister
     from kafka_shim.share.share_partitions import SharePartitions
     from kafka_shim.storage.logs import Logs
+    from kafka_shim.telemetry.client_metrics import ClientMetrics
     from kafka_shim.txn.coordinator import TransactionCoordinator
     from kafka_shim.txn.producer_ids import ProducerIds
     from kafka_shim.waiters import Waiter
@@ -36,6 +37,7 @@ class Broker:
         "acls",
         "audit_log",
         "authorizer",
+        "client_metrics",
         "clock",
         "cluster_id",
         "config",
@@ -91,6 +93,8 @@ class Broker:
         self.acls: AclControl | None = None
         # The delegation tokens; None without `delegation.token.secret.key`.
         self.tokens: DelegationTokens | None = None
+        # The clients that push metrics; None until there is one, or a receiver for them.
+        self.client_metrics: ClientMetrics | None = None
         # True once a clean stop has begun: requests in purgatory are then completed at once.
         self.stopping = False
         # The client quotas; None until there is one.

@@ -168,6 +168,8 @@ class Registry:
             del self.per_ip[host]
         self._by_listener[connection.session.listener.name] -= 1
         self._broker.metrics.connections_closed += 1
+        if connection.session.client_instance_id is not None:
+            self._broker.client_metrics.disconnected(connection.session)
         self._wake()
 
     def _wake(self) -> None:

@@ -20,7 +20,7 @@ from kafka_shim.faults import Faults
 from kafka_shim.group.coordinator import GroupCoordinator
 from kafka_shim.listeners import bind, endpoints_of, listeners_of, printable, reload_listeners, secure_listeners
 from kafka_shim.memory_pool import ReceiveMemory
-from kafka_shim.metadata.image import RESOURCE_BROKER
+from kafka_shim.metadata.image import RESOURCE_BROKER, RESOURCE_CLIENT_METRICS
 from kafka_shim.metadata.store import MetadataStore
 from kafka_shim.metrics import Metrics
 from kafka_shim.network_send import SendMemory
@@ -92,6 +92,7 @@ class Server:
             self._secure_listeners()
             logs.start(metadata.lookup)
             metadata.create_missing_logs()
+            self._start_telemetry(undo)
             self._start_coordinators(undo)
             logs.run_periodically()
             metadata.run_periodically()
@@ -162,7 +163,18 @@ class Server:
         self._registry.reconfigure()
         broker.metadata.on_config_changed.append(self._config_changed)
 
+    def _start_telemetry(self, undo: list[Callable[[], None]]) -> None:
+        """Make the receivers of clients' metrics. A start without any imports nothing for them. Raises ConfigError."""
+        broker = self.broker
+        if "metric.reporters" not in broker.config.given:
+            return
+        from kafka_shim.telemetry.client_metrics import client_metrics_of
+
+        undo.append(client_metrics_of(broker).stop)
+
     def _config_changed(self, resource_type: int, name: str) -> None:
+        if resource_type == RESOURCE_CLIENT_METRICS and self.broker.client_metrics is not None:
+            self.broker.client_metrics.reload()
         if resource_type == RESOURCE_BROKER:
             self._registry.reconfigure()
             reload_listeners(self._listeners, self.broker.config)
@@ -294,6 +306,8 @@ class Server:
             broker.share_partitions.stop()
         broker.share_state.stop()
         await self._drain()
+        if broker.client_metrics is not None:
+            broker.client_metrics.stop()
         if broker.tokens is not None:
             broker.tokens.stop()
         broker.metadata.stop()

@@ -50,6 +50,7 @@ class Session:
 
     __slots__ = (
         "authenticator",
+        "client_instance_id",
         "client_software_name",
         "client_software_version",
         "listener",
@@ -71,6 +72,8 @@ class Session:
         # The SASL exchange and its session, on a listener with SASL. Until it is complete only the requests of the
         # exchange are served.
         self.authenticator: Authenticator | None = None
+        # The id under which the client pushes metrics (KIP-714).
+        self.client_instance_id: bytes | None = None
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         # (group id, member id) of what this connection sent heartbeats for; known under a virtual clock alone.

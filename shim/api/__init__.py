@@ -114,6 +114,8 @@ ROWS: tuple[tuple[int, str, int, int, int, ThrottleClass, tuple[AclOperation, ..
     (66, "list_transactions", 0, 2, 0, T.REQUEST, (), LATER),
     (68, "consumer_group_heartbeat", 0, 1, 0, T.REQUEST, (), LATER),
     (69, "consumer_group_describe", 0, 1, 0, T.REQUEST, (), LATER),
+    (71, "get_telemetry_subscriptions", 0, 0, 0, T.REQUEST, (), LATER),
+    (72, "push_telemetry", 0, 0, 0, T.REQUEST, (), LATER),
     (74, "list_config_resources", 0, 1, 0, T.REQUEST, (Op.DESCRIBE_CONFIGS,), LATER),
     (75, "describe_topic_partitions", 0, 0, 0, T.REQUEST, (), LATER),
     (76, "share_group_heartbeat", 1, 1, 1, T.REQUEST, (), LATER),
@@ -131,6 +133,8 @@ ROWS: tuple[tuple[int, str, int, int, int, ThrottleClass, tuple[AclOperation, ..
     (91, "alter_share_group_offsets", 0, 0, 0, T.REQUEST, (), LATER),
     (92, "delete_share_group_offsets", 0, 0, 0, T.REQUEST, (), LATER),
 )
+# GetTelemetrySubscriptions, PushTelemetry: served always, but advertised only if `metric.reporters` names a receiver.
+TELEMETRY = frozenset({71, 72})
 # Key -> the last version that Kafka 4.3.1 does not release yet: with `unstable.api.versions.enable`.
 UNSTABLE = {22: 6}
 

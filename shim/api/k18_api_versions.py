@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from kafka_shim.api import APIS, TABLE
+from kafka_shim.api import APIS, TABLE, TELEMETRY
 from kafka_shim.errors import ErrorCode
 from kafka_shim.metadata.features import KRAFT_VERSION
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -57,8 +57,13 @@ def _controller_ranges() -> list[ApiVersion]:
 
 
 def _broker_ranges(context: Context) -> list[ApiVersion]:
-    """With `unstable.api.versions.enable` up to the versions that Kafka 4.3.1 does not release yet."""
-    return _UNSTABLE_RANGES if context.broker.config.unstable_api_versions_enable else _RANGES
+    """With `unstable.api.versions.enable` up to the versions that Kafka 4.3.1 does not release yet. Those of telemetry
+    only if there is a receiver for what clients push."""
+    broker = context.broker
+    ranges = _UNSTABLE_RANGES if broker.config.unstable_api_versions_enable else _RANGES
+    if broker.client_metrics is not None and broker.client_metrics.receivers:
+        return ranges
+    return [one for one in ranges if one.api_key not in TELEMETRY]
 
 
 def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:

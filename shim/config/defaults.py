@@ -40,6 +40,9 @@ class BrokerDefaults:
     kafka_shim_http_listener: str = ""  # an option of this project
     kafka_shim_login_timeout_ms: int = 30000  # an option of this project
 
+    metric_reporters: tuple[str, ...] = ("org.apache.kafka.common.metrics.JmxReporter",)
+    telemetry_max_bytes: int = 1048576
+
     # --- security
     authorizer_class_name: str = ""
     create_topic_policy_class_name: str | None = None

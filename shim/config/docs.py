@@ -25,6 +25,12 @@ DOCS = {
     "security.inter.broker.protocol": "Accepted and checked; there is no other broker that would use it.",
     "kafka.shim.http.listener": "HOST:PORT of metrics and health over HTTP (docs/metrics.md); none where it is empty.",
     "kafka.shim.login.timeout.ms": "How long a connection may take to authenticate, with its TLS handshake.",
+    # --- metrics of clients
+    "metric.reporters": "Python classes, by dotted path, that receive what clients push (KIP-714).",
+    "telemetry.max.bytes": "The most bytes of one push of a client, also decompressed.",
+    "metrics": "Prefixes of the names of metrics that clients push; * for all.",
+    "interval.ms": "How often clients push.",
+    "match": "Which clients push: ATTRIBUTE=REGULAR EXPRESSION each.",
     # --- security of listeners
     "principal.builder.class": "What makes a principal of an authenticated client: Kafka's, or a Python class.",
     "connections.max.reauth.ms": "How long a SASL session lasts until the client must authenticate again; 0 for ever.",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 # Options that name a class, which is loaded when a listener's options change.
-CLASS_OPTIONS = ("principal.builder.class", "sasl.server.callback.handler.class")
+CLASS_OPTIONS = ("metric.reporters", "principal.builder.class", "sasl.server.callback.handler.class")
 KAFKAS_OWN = "org.apache.kafka."
 
 

@@ -17,7 +17,6 @@ NO_STREAMS = "streams groups are not implemented"
 NO_SECURITY = (
     "it belongs to the renewal of Kerberos tickets, to clients inside a broker, or to Java's TLS, none of which is here"
 )
-NO_TELEMETRY = "clients' metrics are not implemented"
 NO_REPORTERS = "there are no reporters and no samples of metrics"
 AT_ONCE = "the file is written as soon as an offset changes"
 WITH_RECOVERY_POINTS = "high watermarks are log end offsets here, and are written with the recovery points"
@@ -120,12 +119,10 @@ BROKER_IDLE: dict[str, tuple[str, ...]] = {
     NO_REPORTERS: (
         "kafka.metrics.polling.interval.secs",
         "kafka.metrics.reporters",
-        "metric.reporters",
         "metrics.num.samples",
         "metrics.recording.level",
         "metrics.sample.window.ms",
     ),
-    NO_TELEMETRY: ("telemetry.max.bytes",),
     NO_TIERS: (
         "follower.fetch.last.tiered.offset.enable",
         "log.local.retention.bytes",
@@ -239,7 +236,7 @@ GROUP_IDLE: dict[str, tuple[str, ...]] = {
     ),
 }
 
-CLIENT_METRICS_IDLE: dict[str, tuple[str, ...]] = {NO_TELEMETRY: ("interval.ms", "match", "metrics")}
+CLIENT_METRICS_IDLE: dict[str, tuple[str, ...]] = {}
 
 # Broker options that stop the start, unless they have their default: name -> what is missing.
 REFUSED: dict[str, str] = {

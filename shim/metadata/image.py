@@ -122,6 +122,10 @@ class Image:
             return None
         return found.partitions[partition]
 
+    def client_metrics(self) -> list[dict[str, str]]:
+        """Return the stored options of each CLIENT_METRICS resource, in the order of their creation."""
+        return [options for (kind, _), options in self.configs.items() if kind == RESOURCE_CLIENT_METRICS]
+
     def config_of(self, resource_type: int, name: str) -> dict[str, str]:
         """Return the stored options of one resource, empty if there are none. The caller must not change the dict."""
         return self.configs.get((resource_type, name), _NO_CONFIG)

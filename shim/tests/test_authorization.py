@@ -446,6 +446,8 @@ CASES: dict[tuple[int, int], tuple[Callable[[], Any], set[tuple[str, str, str]]]
         lambda: new("consumer_group_describe_request.ConsumerGroupDescribeRequest", group_ids=["k"]),
         {("DESCRIBE", "GROUP", "k"), DESCRIBE_TOPIC},
     ),
+    (71, 0): (lambda: new("get_telemetry_subscriptions_request.GetTelemetrySubscriptionsRequest"), set()),
+    (72, 0): (lambda: new("push_telemetry_request.PushTelemetryRequest"), set()),
     (74, 1): (
         lambda: new("list_config_resources_request.ListConfigResourcesRequest"),
         {cluster("DESCRIBE_CONFIGS")},
@@ -565,7 +567,22 @@ INSTEAD = {
     (27, 1): {cluster("CLUSTER_ACTION")},
 }
 # Of these no answer names what is hidden, or nothing is asked.
-SILENT = {(3, 8), (16, 5), (60, 1), (60, 2), (66, 2), (17, 1), (18, 3), (36, 2), (38, 3), (39, 2), (40, 2), (41, 3)}
+SILENT = {
+    (71, 0),
+    (72, 0),
+    (3, 8),
+    (16, 5),
+    (60, 1),
+    (60, 2),
+    (66, 2),
+    (17, 1),
+    (18, 3),
+    (36, 2),
+    (38, 3),
+    (39, 2),
+    (40, 2),
+    (41, 3),
+}
 
 
 class Recorder:

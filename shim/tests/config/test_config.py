@@ -7,6 +7,7 @@ import pytest
 
 from kafka_shim.config import (
     BROKER_OPTIONS,
+    CLIENT_METRICS_OPTIONS,
     GROUP_OPTIONS,
     SYNONYMS,
     TOPIC_OPTIONS,
@@ -48,7 +49,7 @@ def test_every_attribute_is_an_option_with_kafkas_default():
 
 
 def test_every_option_with_an_effect_has_a_sentence_and_every_sentence_an_option():
-    known = BROKER_OPTIONS.keys() | TOPIC_OPTIONS.keys() | GROUP_OPTIONS.keys()
+    known = BROKER_OPTIONS.keys() | TOPIC_OPTIONS.keys() | GROUP_OPTIONS.keys() | CLIENT_METRICS_OPTIONS.keys()
     assert DOCS.keys() <= known
     idle = {
         option.name

@@ -15,9 +15,7 @@ import pytest
 
 from kafka_shim.config import (
     BROKER_OPTIONS,
-    GROUP_OPTIONS,
     SYNONYMS,
-    TOPIC_OPTIONS,
     BrokerDefaults,
     TopicConfig,
     effects,
@@ -158,7 +156,7 @@ def test_each_option_with_an_effect_has_a_sentence() -> None:
         level, _, name = label.rpartition(":")
         if name == "internal.segment.bytes" or (not level and name not in BrokerDefaults.__annotations__):
             continue
-        table = {"": BROKER_OPTIONS, "topic": TOPIC_OPTIONS, "group": GROUP_OPTIONS}[level]
+        table = TABLES[f"{level}:" if level else ""]
         assert table[name].doc, label
 
 

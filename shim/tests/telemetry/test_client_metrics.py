@@ -1,0 +1,265 @@
+"""What clients are told to push, what becomes of it, and how it is bounded."""
+
+from __future__ import annotations
+
+import gzip
+from typing import Any
+
+import pytest
+
+from kafka_shim.cext.compression import compress
+from kafka_shim.config import BrokerConfig, ConfigError
+from kafka_shim.embedded import Broker
+from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
+from kafka_shim.protocol.messages.push_telemetry_request import PushTelemetryRequest
+from kafka_shim.telemetry import client_metrics
+from kafka_shim.telemetry.prometheus_reporter import MOST_OF_A_CLIENT, PrometheusReporter
+from kafka_shim.telemetry.receivers import Push, make_receivers
+from kafka_shim.tests.api.admin import DELETE, METRICS, SET, alter
+from kafka_shim.wire_client import Connection
+
+ID = bytes(range(16))
+RECEIVER = f"{__name__}.Receiver"
+
+
+class Receiver:
+    """Keeps what it gets."""
+
+    last: Receiver
+
+    def __init__(self) -> None:
+        self.pushes: list[Push] = []
+        self.gone: list[str] = []
+        self.is_closed = False
+        Receiver.last = self
+
+    def configure(self, options: Any) -> None:
+        self.options = options
+
+    def export_metrics(self, push: Push) -> None:
+        if push.metrics == b"bad":
+            raise ValueError("unreadable")
+        self.pushes.append(push)
+
+    def forget_client(self, client_instance_id: str) -> None:
+        self.gone.append(client_instance_id)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture
+def broker():
+    with Broker(metric_reporters=RECEIVER, clock="virtual", telemetry_max_bytes="1000") as found:
+        yield found
+
+
+@pytest.fixture
+def client(broker):
+    with Connection(broker.bootstrap_servers, client_id="app-1") as connection:
+        yield connection
+
+
+def subscribe(client, name="all", **options):
+    changes = [(key.replace("_", "."), SET, value) for key, value in options.items()]
+    assert alter(client, METRICS, name, *changes) == (0, None)
+
+
+def ask(client, instance_id=ID):
+    return client.request(GetTelemetrySubscriptionsRequest(client_instance_id=instance_id), 0)
+
+
+def push(client, subscription_id, metrics=b"m", instance_id=ID, **fields):
+    request = PushTelemetryRequest(
+        client_instance_id=instance_id, subscription_id=subscription_id, metrics=metrics, **fields
+    )
+    return client.request(request, 0).error_code
+
+
+def advertised(bootstrap):
+    with Connection(bootstrap) as connection:
+        return {71, 72} & connection.ranges().keys()
+
+
+@pytest.mark.option("metric.reporters")
+def test_apis_are_advertised_if_there_is_a_receiver(broker):
+    assert advertised(broker.bootstrap_servers) == {71, 72}
+    with Broker() as other, Connection(other.bootstrap_servers) as connection:
+        assert advertised(other.bootstrap_servers) == set()
+        answer = ask(connection)  # served all the same, as by Kafka
+        assert (answer.error_code, answer.requested_metrics, answer.push_interval_ms) == (0, [], 300_000)
+
+
+@pytest.mark.option("client-metrics:metrics", "client-metrics:interval.ms", "client-metrics:match")
+def test_client_is_told_what_its_subscriptions_want_and_no_other(client):
+    subscribe(client, "a", metrics="org.apache.kafka.producer.,org.apache.kafka.consumer.", interval_ms="1000")
+    subscribe(client, "b", metrics="x", interval_ms="200", match="client_id=other.*")
+    answer = ask(client)
+    assert answer.error_code == 0
+    assert answer.client_instance_id == ID
+    assert sorted(answer.requested_metrics) == ["org.apache.kafka.consumer.", "org.apache.kafka.producer."]
+    assert answer.push_interval_ms == 1000
+    assert answer.accepted_compression_types == [4, 3, 1, 2]
+    assert answer.delta_temporality
+    subscribe(client, "b", match="client_id=app-[0-9],client_source_address=127.*")
+    changed = ask(client)
+    assert sorted(changed.requested_metrics) == [*sorted(answer.requested_metrics), "x"]
+    assert changed.push_interval_ms == 200
+    assert changed.subscription_id != answer.subscription_id
+    subscribe(client, "c", metrics="*")
+    assert ask(client).requested_metrics == ["*"]
+    for name, options in (("a", ("metrics", "interval.ms")), ("b", ("metrics", "interval.ms", "match"))):
+        assert alter(client, METRICS, name, *((option, DELETE, None) for option in options))[0] == 0
+    assert ask(client).push_interval_ms == 300_000
+
+
+def test_subscription_id_is_kafkas(client):
+    """The value that Apache Kafka 4.3.1 answers to this id and these metrics."""
+    assert ask(client, b"\x01" * 16).subscription_id == client_metrics._subscription_id([], 300_000, b"\x01" * 16)
+    new = ask(client, bytes(16))
+    assert new.client_instance_id not in (ID, bytes(16))
+
+
+def test_pushes_reach_the_receiver_in_every_compression(broker, client):
+    subscribe(client, metrics="*", interval_ms="100")
+    told = ask(client)
+    for codec in range(5):
+        metrics = bytes(compress(codec, b"metrics" * 9)) if codec else b"metrics" * 9
+        assert push(client, told.subscription_id, metrics, compression_type=codec) == 0
+        broker.clock.advance(100)
+    pushes = Receiver.last.pushes
+    assert [one.metrics for one in pushes] == [b"metrics" * 9] * 5
+    assert pushes[0].push_interval_ms == 100
+    assert pushes[0].attributes["client_id"] == "app-1"
+    assert pushes[0].attributes["client_source_address"] == "127.0.0.1"
+    assert pushes[0].principal == "User:ANONYMOUS"
+
+
+def test_who_comes_too_early_is_throttled(broker, client):
+    subscribe(client, metrics="*", interval_ms="1000")
+    told = ask(client)
+    assert ask(client).error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert push(client, told.subscription_id) == 0  # the first may come at once
+    assert push(client, told.subscription_id) == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    broker.clock.advance(1000)
+    assert push(client, told.subscription_id) == 0
+    assert push(client, told.subscription_id, terminating=True) == 0
+    assert push(client, told.subscription_id) == ErrorCode.INVALID_REQUEST
+
+
+def test_changed_subscriptions_are_asked_for_again(broker, client):
+    subscribe(client, metrics="a", interval_ms="1000")
+    told = ask(client)
+    assert push(client, told.subscription_id) == 0
+    broker.clock.advance(1000)
+    subscribe(client, metrics="b")
+    assert push(client, told.subscription_id) == ErrorCode.UNKNOWN_SUBSCRIPTION_ID
+    again = ask(client)
+    assert (again.error_code, again.requested_metrics) == (0, ["b"])
+    assert push(client, again.subscription_id) == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    broker.clock.advance(1000)
+    assert push(client, again.subscription_id) == 0
+
+
+@pytest.mark.option("telemetry.max.bytes")
+def test_what_cannot_be_taken_has_kafkas_error(broker, client):
+    subscribe(client, metrics="*", interval_ms="100")
+
+    def one(metrics, **fields):
+        broker.clock.advance(100)
+        return push(client, told.subscription_id, metrics, **fields)
+
+    told = ask(client)
+    assert told.telemetry_max_bytes == 1000
+    assert one(b"m" * 1000) == 0
+    assert one(b"m" * 1001) == ErrorCode.TELEMETRY_TOO_LARGE
+    assert one(b"m", compression_type=5) == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    assert one(b"bad") == ErrorCode.INVALID_RECORD
+    assert one(b"no gzip", compression_type=1) == ErrorCode.INVALID_RECORD
+    assert one(gzip.compress(b"m" * 2000), compression_type=1) == ErrorCode.INVALID_RECORD
+    assert one(b"m", instance_id=bytes(15) + b"\x01") == ErrorCode.INVALID_REQUEST
+    assert one(b"") == 0
+    assert len(Receiver.last.pushes) == 1
+
+
+def test_clients_are_forgotten_at_their_disconnection_and_after_three_intervals(broker, client, monkeypatch):
+    monkeypatch.setattr(client_metrics, "MOST_INSTANCES", 3)
+    with Connection(broker.bootstrap_servers) as other:
+        ask(other, ID)
+        known = broker.state.client_metrics
+        assert known.instance_count == 1
+    while known.instance_count:
+        client.ranges()
+    for number in range(5):
+        ask(client, bytes([number]) * 16)
+    assert known.instance_count == 3
+    broker.clock.advance(3 * 300_000 + client_metrics.SWEEP_MS)
+    assert known.instance_count == 0
+    assert len(Receiver.last.gone) == 6
+
+
+def test_receiver_is_configured_and_closed():
+    with Broker(metric_reporters=RECEIVER):
+        assert Receiver.last.options["metric.reporters"] == RECEIVER
+    assert Receiver.last.is_closed
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"), [("nowhere.Class", "cannot be made"), ("Class", "cannot be made"), ("builtins.dict", "has no")]
+)
+def test_class_that_is_no_receiver_is_refused(name, fault):
+    with pytest.raises(ConfigError, match=fault):
+        make_receivers([name], {})
+    assert make_receivers(BrokerConfig().metric_reporters, {}) == []
+
+
+# --- the reporter for Prometheus
+
+
+def otlp(*metrics: Any) -> bytes:
+    from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData, ResourceMetrics, ScopeMetrics
+
+    scope = ScopeMetrics(metrics=metrics)
+    return MetricsData(resource_metrics=[ResourceMetrics(scope_metrics=[scope])]).SerializeToString()
+
+
+def metric(name: str, value: float, *, delta: bool = False, **attributes: str) -> Any:
+    from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+    from opentelemetry.proto.metrics.v1.metrics_pb2 import Gauge, Metric, NumberDataPoint, Sum
+
+    labels = [KeyValue(key=key, value=AnyValue(string_value=text)) for key, text in attributes.items()]
+    point = NumberDataPoint(as_double=value, attributes=labels)
+    if delta:
+        return Metric(name=name, sum=Sum(data_points=[point], is_monotonic=True, aggregation_temporality=1))
+    return Metric(name=name, gauge=Gauge(data_points=[point]))
+
+
+def pushed(client: str, *metrics: Any) -> Push:
+    return Push({"client_instance_id": client, "client_id": "app"}, "User:x", otlp(*metrics), 1000, False)
+
+
+def test_reporter_keeps_gauges_and_adds_differences():
+    reporter = PrometheusReporter()
+    for _ in range(3):
+        reporter.export_metrics(
+            pushed("c", metric("a.b-c", 2.5, topic="t"), metric("sent.total", 4, delta=True, **{"node.id": "1"}))
+        )
+    rows = {(one.name, one.is_counter): (dict(one.labels), one.value) for one in reporter.series()}
+    labels = {"client_id": "app", "client_instance_id": "c", "client_software_name": ""}
+    assert rows == {
+        ("a_b_c", False): ({**labels, "topic": "t"}, 2.5),
+        ("sent_total", True): ({**labels, "node_id": "1"}, 12.0),
+    }
+    reporter.forget_client("c")
+    assert reporter.series() == []
+
+
+def test_reporter_bounds_its_series():
+    reporter = PrometheusReporter()
+    for number in range(MOST_OF_A_CLIENT + 10):
+        reporter.export_metrics(pushed("c", metric("a", 1, topic=f"t{number}")))
+    assert len(reporter.series()) == MOST_OF_A_CLIENT
+    assert reporter.dropped == 10
+    with pytest.raises(Exception, match=r"(?i)pars"):
+        reporter.export_metrics(Push({"client_instance_id": "c"}, "User:x", b"\xff\xff", 1000, False))
