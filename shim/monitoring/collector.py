@@ -14,6 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from kafka_shim.errors import KafkaError
 from kafka_shim.monitoring.request_times import BOUNDS_S
 from kafka_shim.protocol.api_keys import API_KEYS
+from kafka_shim.telemetry.series import KeepsSeries
 from kafka_shim.txn.transaction import STATE_NAMES, State
 
 TYPE_CHECKING = False
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from kafka_shim.group.groups import Groups
     from kafka_shim.monitoring.request_times import Histogram
     from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.telemetry.client_metrics import ClientMetrics
+    from kafka_shim.telemetry.series import Series
 
 # Series of one family at most: what has more topics or groups is summed up for the rest, with this label.
 MOST_SERIES = 500
@@ -65,6 +68,8 @@ class Collector:
                 yield []
             yield []
         yield lags.families()
+        if self._broker.client_metrics is not None:
+            yield list(_pushed(self._broker.client_metrics))
 
     def _requests(self) -> Iterator[Metric]:
         metrics = self._broker.metrics
@@ -126,6 +131,30 @@ class Collector:
         begun = [transaction.start_ms for transaction in transactions if transaction.state == State.ONGOING]
         oldest_s = (now_ms - min(begun)) / 1000 if begun else 0
         yield gauge("kafka_shim_oldest_transaction_seconds", "The age of the oldest open transaction.", oldest_s)
+
+
+def _pushed(clients: ClientMetrics) -> Iterator[Metric]:
+    """Yields what is known of the clients that push metrics (KIP-714), and what they pushed if a receiver keeps it."""
+    yield gauge("kafka_shim_client_metrics_instances", "Clients that push metrics.", clients.instance_count)
+    yield counter("kafka_shim_client_metrics_exports", "Pushes that the receivers took.", clients.exports)
+    yield counter("kafka_shim_client_metrics_export_errors", "Pushes that one refused.", clients.failed_exports)
+    yield counter("kafka_shim_client_metrics_throttled", "Requests that came too early.", clients.throttled)
+    keepers = [receiver for receiver in clients.receivers if isinstance(receiver, KeepsSeries)]
+    if keepers:
+        dropped = sum(keeper.dropped for keeper in keepers)
+        yield counter("kafka_shim_client_metrics_dropped_values", "Values above the bounds.", dropped)
+    families: dict[str, list[Series]] = defaultdict(list)
+    for keeper in keepers:
+        for one in keeper.series():
+            families[one.name].append(one)
+    for name, every in sorted(families.items()):
+        labels = list(dict.fromkeys(label for one in every for label, _ in one.labels))
+        kind = CounterMetricFamily if every[0].is_counter else GaugeMetricFamily
+        family = kind(name, "Pushed by clients.", labels=labels)
+        for one in every:
+            values = dict(one.labels)
+            family.add_metric([values.get(label, "") for label in labels], one.value)
+        yield family
 
 
 class _Topics:

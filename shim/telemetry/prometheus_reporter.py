@@ -8,14 +8,15 @@ import re
 
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_DELTA, MetricsData
 
+from kafka_shim.telemetry.series import Series
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
     from kafka_shim.telemetry.receivers import Push
-
-    Labels = tuple[tuple[str, str], ...]
+    from kafka_shim.telemetry.series import Labels
 
 # How many series one client and all clients together may have. What is above is counted and dropped.
 MOST_OF_A_CLIENT = 500
@@ -26,20 +27,8 @@ CLIENT_LABELS = ("client_id", "client_instance_id", "client_software_name")
 _UNFIT = re.compile(r"[^a-zA-Z0-9_]")
 
 
-class Series:
-    """One value: `name`, `labels`, and whether it only grows."""
-
-    __slots__ = ("is_counter", "labels", "name", "value")
-
-    def __init__(self, name: str, labels: Labels, is_counter: bool) -> None:
-        self.name = name
-        self.labels = labels
-        self.is_counter = is_counter
-        self.value = 0.0
-
-
 class PrometheusReporter:
-    """Keeps series by client. The event loop writes; another thread reads through `series`, which copies."""
+    """Keeps series by client. Event-loop thread only."""
 
     def __init__(self) -> None:
         self._clients: dict[str, dict[tuple[str, Labels], Series]] = {}

@@ -26,13 +26,15 @@ from kafka_shim.tests.api.test_fetch_committed import Producer
 from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, produce
 from kafka_shim.wire_client import Connection
 
+REPORTER = "kafka_shim.telemetry.prometheus_reporter.PrometheusReporter"
 ROOT = Path(__file__).resolve().parents[3]
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 @pytest.fixture
 def watched() -> Iterator[Broker]:
-    with Broker(clock="virtual", kafka_shim_http_listener="127.0.0.1:0") as broker:
+    options = {"kafka_shim_http_listener": "127.0.0.1:0", "metric_reporters": REPORTER}
+    with Broker(clock="virtual", **options) as broker:
         yield broker
 
 

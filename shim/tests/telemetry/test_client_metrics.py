@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import urllib.request
 from typing import Any
 
 import pytest
@@ -263,3 +264,23 @@ def test_reporter_bounds_its_series():
     assert reporter.dropped == 10
     with pytest.raises(Exception, match=r"(?i)pars"):
         reporter.export_metrics(Push({"client_instance_id": "c"}, "User:x", b"\xff\xff", 1000, False))
+
+
+def test_metrics_endpoint_shows_what_clients_pushed():
+    options = {"metric_reporters": f"{PrometheusReporter.__module__}.PrometheusReporter"}
+    with (
+        Broker(kafka_shim_http_listener="127.0.0.1:0", **options) as broker,
+        Connection(broker.bootstrap_servers, client_id="app") as client,
+    ):
+        subscribe(client, metrics="*")
+        sent = otlp(metric("org.apache.x", 7.5, topic="t"), metric("sent.total", 4, delta=True))
+        assert push(client, ask(client).subscription_id, sent) == 0
+        with urllib.request.urlopen(f"{broker.state.http_address}/metrics", timeout=30) as answer:
+            lines = answer.read().decode().splitlines()
+    (line,) = [line for line in lines if line.startswith("org_apache_x{")]
+    assert 'client_id="app"' in line
+    assert 'topic="t"' in line
+    assert line.endswith(" 7.5")
+    assert any(line.startswith("sent_total{") and line.endswith(" 4.0") for line in lines)
+    assert "kafka_shim_client_metrics_exports_total 1.0" in lines
+    assert "kafka_shim_client_metrics_instances 1.0" in lines
