@@ -4,6 +4,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from kafka_shim.api.fetch_sessions import FetchSessionCache
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
@@ -43,6 +45,7 @@ class Broker:
         "config",
         "controller_listeners",
         "described_topics",
+        "disconnect",
         "faults",
         "fetch_sessions",
         "groups",
@@ -97,6 +100,8 @@ class Broker:
         self.client_metrics: ClientMetrics | None = None
         # True once a clean stop has begun: requests in purgatory are then completed at once.
         self.stopping = False
+        # Called with (mechanism, users) whose credentials changed; None: their sessions go on, as in Kafka.
+        self.disconnect: Callable[[str, Collection[str]], None] | None = None
         # The client quotas; None until there is one.
         self.quotas: Quotas | None = None
         # topic id -> (offset of the metadata log, the topic's part of a Metadata response): cached until the metadata

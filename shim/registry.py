@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import logging
 
+from kafka_shim.security.printable import MAX_NAME, printable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from typing import Any
 
     from kafka_shim.connection import Connection
@@ -91,6 +93,15 @@ class Registry:
                 most, rate = options.own_text("max.connections"), options.own_text("max.connection.creation.rate")
                 self._limits[listener.name] = (int(most) if most else None, int(rate) if rate else None)
         self._wake()
+
+    def disconnect(self, mechanism: str, users: Collection[str]) -> None:
+        """Close the connections that these users have made with this mechanism (`kafka.shim.disconnect.changed.users`).
+        Their clients must authenticate again."""
+        for connection in list(self.connections):
+            authenticator = connection.session.authenticator
+            if authenticator is None or authenticator.mechanism_name != mechanism or authenticator.user not in users:
+                continue
+            connection.close(f"the {mechanism} credentials of {printable(authenticator.user, MAX_NAME)} have changed")
 
     # --- before a connection is served
 

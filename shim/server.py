@@ -161,6 +161,11 @@ class Server:
         broker = self.broker
         secure_listeners(self._listeners, broker.config, broker.metadata, broker.tokens, broker.clock)
         self._registry.reconfigure()
+        if broker.config.kafka_shim_disconnect_changed_users:
+            broker.disconnect = self._registry.disconnect
+            for listener in broker.listeners:
+                if listener.security is not None:
+                    listener.security.on_users_changed = self._registry.disconnect
         broker.metadata.on_config_changed.append(self._config_changed)
 
     def _start_telemetry(self, undo: list[Callable[[], None]]) -> None:

@@ -37,8 +37,9 @@ class BrokerDefaults:
     max_connection_creation_rate: int = 2147483647
     security_inter_broker_protocol: str = "PLAINTEXT"
     inter_broker_listener_name: str | None = None
-    kafka_shim_http_listener: str = ""  # an option of this project
-    kafka_shim_login_timeout_ms: int = 30000  # an option of this project
+    kafka_shim_http_listener: str = ""  # an option of this project, as the next ones
+    kafka_shim_login_timeout_ms: int = 30000
+    kafka_shim_disconnect_changed_users: bool = False
 
     metric_reporters: tuple[str, ...] = ("org.apache.kafka.common.metrics.JmxReporter",)
     telemetry_max_bytes: int = 1048576

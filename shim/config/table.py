@@ -282,6 +282,7 @@ def _options(rows: Iterable[tuple[str | None, ...]], reasons: dict[str, tuple[st
 _TOPIC_OPTION_OF = {broker: topic for topic, synonyms in SYNONYMS.items() for broker, _ in synonyms}
 # Options of this project. DescribeConfigs shows them only where they are set, as it does internal ones.
 _OWN_ROWS: tuple[tuple[str | None, ...], ...] = (
+    ("kafka.shim.disconnect.changed.users", "BOOLEAN", "false", "", "LOW", READ_ONLY, "internal"),
     ("kafka.shim.http.listener", "STRING", "", None, "LOW", READ_ONLY, "internal"),
     ("kafka.shim.login.timeout.ms", "INT", "30000", "[1,...]", "LOW", READ_ONLY, "internal"),
 )

@@ -12,6 +12,7 @@ from kafka_shim.security.principals import principal_builder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
     from ssl import SSLContext
 
     from kafka_shim.clock import Clock
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from kafka_shim.security.tls.replacement import Stores
 
 logger = logging.getLogger("kafka_shim.security")
+
+PLAIN = "PLAIN"
 
 
 class ListenerSecurity:
@@ -43,6 +46,8 @@ class ListenerSecurity:
         # The options as they were set.
         self._texts: dict[str, str] = {}
         self._warned: set[str] = set()
+        # Called with (mechanism, users) whose passwords in the options changed.
+        self.on_users_changed: Callable[[str, Collection[str]], None] | None = None
         self.reload(options)
 
     def reload(self, options: ListenerOptions) -> None:
@@ -55,8 +60,10 @@ class ListenerSecurity:
         self._builder = builder
         if tls is not None:
             self._tls, self._stores = tls
-        self._sasl = sasl
+        before, self._sasl = self._sasl, sasl
         self._texts = options.texts()
+        if before is not None and sasl is not None and self.on_users_changed is not None:
+            self.on_users_changed(PLAIN, sasl.changed_since(before))
 
     def check(self, options: ListenerOptions) -> None:
         """Raises ConfigError if `reload` would, with other options than those in force. As in Kafka, a file that has

@@ -198,3 +198,58 @@ def test_mutations_are_refused_as_on_kafka(shim: Target, kafka: Target):
         told.append((steps, made.throttle_time_ms > 0, grown.throttle_time_ms > 0, deleted.throttle_time_ms > 0))
     assert told[0] == told[1]
     assert told[0][1:] == (True, True, True)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("key", ["producer_byte_rate", "consumer_byte_rate"])
+def test_a_client_gets_the_rate_that_it_gets_from_kafka(shim: Target, kafka: Target, key: str):
+    """Over 30 seconds, within a tenth: a producer and a consumer that want more than their quota."""
+    rates = {one.kind: sustained(one, key) for one in (shim, kafka)}
+    print(f"{key} {SUSTAINED_RATE}: {', '.join(f'{kind} {rate:.0f}' for kind, rate in rates.items())} B/s")
+    ours, theirs = rates.values()
+    assert abs(ours - theirs) < 0.1 * theirs
+    assert abs(ours - SUSTAINED_RATE) < 0.25 * SUSTAINED_RATE
+
+
+SUSTAINED_S, SUSTAINED_RATE = 30.0, 200_000
+
+
+def sustained(target: Target, key: str) -> float:
+    """Bytes of batches a second, behind the first windows, in which a burst is free."""
+    topic = f"sustained-{key.replace('_', '-')}"
+    part = {"index": 0, "records": build([(None, bytes(20_000), 0, ())])}
+    request = requests.make(
+        "Produce", acks=-1, timeout_ms=30_000, topic_data=[{"name": topic, "partition_data": [part]}]
+    )
+    fields = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 20_000}
+    fetch = requests.make(
+        "Fetch",
+        max_wait_ms=500,
+        min_bytes=1,
+        max_bytes=20_000,
+        session_epoch=-1,
+        topics=[{"topic": topic, "partitions": [fields]}],
+    )
+    with Connection(target.bootstrap, timeout_s=60) as client:
+        requests.create_topic(client, topic, 1)
+        client.request(request, 9)
+        with Connection(target.bootstrap) as admin:
+            put_in_force(admin, key, SUSTAINED_RATE)
+        try:
+            began, total, counted_from = time.monotonic(), 0, time.monotonic()
+            while (now := time.monotonic()) < began + 12 + SUSTAINED_S:
+                if now < began + 12:
+                    counted_from, total = now, 0
+                if key == "producer_byte_rate":
+                    answer = client.request(request, 9)
+                    got = len(part["records"])
+                else:
+                    answer = client.request(fetch, 11)
+                    got = len(answer.responses[0].partitions[0].records or b"") if answer.responses else 0
+                total += got
+                # The broker mutes the connection for this long anyway.
+                time.sleep(answer.throttle_time_ms / 1000)
+            return total / (time.monotonic() - counted_from)
+        finally:
+            with Connection(target.bootstrap) as admin:
+                put_in_force(admin, key, None)

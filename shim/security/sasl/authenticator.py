@@ -59,6 +59,7 @@ class Authenticator:
         "on_complete",
         "principal",
         "state",
+        "user",
         "uses_headers",
     )
 
@@ -77,6 +78,8 @@ class Authenticator:
         self.uses_headers = False
         # Of the session: its principal, when it ends by the monotonic clock, when a handshake last began again.
         self.principal: str | None = None
+        # Whose credentials made the session: a principal builder may have made another name of it.
+        self.user = ""
         self.expires_at_ms: float | None = None
         self.by_token = False
         self._handshake_at_ms: float | None = None
@@ -219,6 +222,8 @@ class Authenticator:
             lifetime_ms = max(0, min(left_ms, max_reauth_ms) if max_reauth_ms > 0 else left_ms)
             self.expires_at_ms = self._clock.monotonic_ms() + lifetime_ms
         self.principal = principal
+        # A session by a token has nothing of the owner's password.
+        self.user = "" if mechanism.by_token else mechanism.authorization_id
         self.by_token = mechanism.by_token
         self._mechanism = None
         self.state = State.COMPLETE

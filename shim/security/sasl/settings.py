@@ -29,6 +29,7 @@ class SaslSettings:
 
     __slots__ = (
         "_makers",
+        "_passwords",
         "failure_delay_ms",
         "listed",
         "max_reauth_ms",
@@ -44,6 +45,8 @@ class SaslSettings:
         self.failure_delay_ms: int = options.get("connection.failed.authentication.delay.ms")
         self.max_reauth_ms = {name: options.get("connections.max.reauth.ms", name) for name in self.mechanisms}
         self.warnings: list[str] = []
+        # Of PLAIN, where no handler knows them.
+        self._passwords: dict[str, str] = {}
         self._makers: dict[str, Callable[[], Mechanism]] = {}
         self.listed = _in_order_of_hash_map(self.mechanisms)
         if not self.mechanisms:
@@ -57,6 +60,10 @@ class SaslSettings:
     def make(self, mechanism: str) -> Mechanism:
         """Return a new exchange of an enabled mechanism."""
         return self._makers[mechanism]()
+
+    def changed_since(self, before: SaslSettings) -> set[str]:
+        """Return the users of PLAIN whose password is another one now, or gone."""
+        return {user for user, password in before._passwords.items() if self._passwords.get(user) != password}
 
     def _maker(
         self, name: str, options: ListenerOptions, credentials: Credentials, clock: Clock
@@ -82,7 +89,7 @@ class SaslSettings:
             if own is not None:
                 return lambda: HandledPlain(own.authenticate)
             _check_handler(handler, PLAIN_HANDLER)
-            passwords = plain.passwords_of(modules)
+            self._passwords = passwords = plain.passwords_of(modules)
             return lambda: plain.Plain(passwords)
         if own is not None:
             asked = credentials_of(own)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import select
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -461,3 +462,55 @@ def test_clients_before_authentication_do_not_spend_the_memory_of_requests():
                 handshake(client, "PLAIN")
                 token = plain_token("alice", "alice-secret", "x" * 80_000)
                 assert send_token(client, token).error_code == 58
+
+
+# --- sessions of users whose password has changed
+
+
+def change_password(admin: Connection, jaas: str) -> None:
+    name = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
+    changes = [AlterableConfig(name=name, config_operation=0, value=jaas)]
+    resource = AlterConfigsResource(resource_type=4, resource_name="1", configs=changes)
+    (changed,) = admin.request(IncrementalAlterConfigsRequest(resources=[resource])).responses
+    assert (changed.error_code, changed.error_message) == (0, None)
+
+
+@pytest.mark.option("kafka.shim.disconnect.changed.users")
+@pytest.mark.parametrize("ends", [False, True], ids=["goes-on", "ends"])
+def test_session_of_a_changed_user_goes_on_unless_it_is_to_end(ends: bool):
+    """Two users by two mechanisms; what happens to one is nothing to the other."""
+
+    def goes_on(client: Connection) -> bool:
+        try:
+            return bool(client.request(MetadataRequest(topics=[]), 12).brokers)
+        except WireClientError:
+            return False
+
+    users = {"listener.name.sasl_plaintext.plain.sasl.jaas.config": plain_jaas(alice="alice-secret", bob="bob-secret")}
+    options = {**OPTIONS, **users, "kafka.shim.disconnect.changed.users": str(ends).lower()}
+    with Broker(listen=LISTENERS, **options) as broker, ExitStack() as stack:
+        add_user(broker, "alice", "SCRAM-SHA-256", 1)
+        add_user(broker, "eve", "SCRAM-SHA-256", 1)
+        address = sasl_address(broker)
+        clients = [stack.enter_context(Connection(address)) for _ in range(4)]
+        plain_alice, plain_bob, scram_alice, scram_eve = clients
+        assert log_in_plain(plain_alice, "alice", "alice-secret").error_code == 0
+        assert log_in_plain(plain_bob, "bob", "bob-secret").error_code == 0
+        assert log_in_scram(scram_alice, "SCRAM-SHA-256", "alice", "scram-secret").error_code == 0
+        assert log_in_scram(scram_eve, "SCRAM-SHA-256", "eve", "scram-secret").error_code == 0
+        add_user(broker, "alice", "SCRAM-SHA-256", 1, "other")
+        assert [goes_on(client) for client in clients] == [True, True, not ends, True]
+        with Connection(broker.bootstrap_servers) as admin:
+            change_password(admin, plain_jaas(alice="alice-secret"))
+        assert [goes_on(client) for client in clients] == [True, not ends, not ends, True]
+
+
+def test_user_whose_own_session_changes_the_password_is_told_so_first():
+    with Broker(listen=LISTENERS, **OPTIONS, kafka_shim_disconnect_changed_users=True) as broker:
+        add_user(broker, "alice", "SCRAM-SHA-256", 1)
+        with Connection(sasl_address(broker)) as client:
+            assert log_in_scram(client, "SCRAM-SHA-256", "alice", "scram-secret").error_code == 0
+            request = AlterUserScramCredentialsRequest(deletions=[ScramCredentialDeletion(name="alice", mechanism=1)])
+            (result,) = client.request(request).results
+            assert result.error_code == 0
+            assert closed(client)
