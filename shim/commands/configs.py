@@ -6,8 +6,12 @@ from __future__ import annotations
 
 import click
 
-from kafka_shim.commands.options import bootstrap_option, connected, parse_pairs
+from kafka_shim.commands.options import bootstrap_option, connected, json_option, parse_pairs, show_rows
 from kafka_shim.wire_client import check
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 TYPES = {"topics": 2, "brokers": 4, "broker-loggers": 8, "client-metrics": 16, "groups": 32}
 SINGULAR = {
@@ -46,6 +50,7 @@ def group() -> None:
 @click.option("--entity-name", default="", help="the topic, node id or group")
 @click.option("--entity-default", is_flag=True, help="the cluster-wide default of brokers")
 @click.option("--all", "everything", is_flag=True, help="defaults too")
+@json_option
 def describe(bootstrap_server: str, entity_type: str, entity_name: str, entity_default: bool, everything: bool) -> None:
     from kafka_shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 
@@ -57,15 +62,27 @@ def describe(bootstrap_server: str, entity_type: str, entity_name: str, entity_d
     with connected(bootstrap_server) as connection:
         result = connection.request(DescribeConfigsRequest(resources=[resource], include_synonyms=True)).results[0]
         check(result.error_code, result.error_message, entity_name)
-        if entity_name:
-            click.echo(f"{'All' if everything else 'Dynamic'} configs for {SINGULAR[entity_type]} {entity_name} are:")
-        else:
-            click.echo(f"Default configs for {entity_type} in the cluster are:")
-        for entry in sorted(result.configs, key=lambda one: one.name):
-            if everything or entry.config_source == own:
-                synonyms = ", ".join(f"{SOURCES[one.source]}:{one.name}={one.value}" for one in entry.synonyms)
-                sensitive = "true" if entry.is_sensitive else "false"
-                click.echo(f"  {entry.name}={entry.value} sensitive={sensitive} synonyms={{{synonyms}}}")
+        entries = [
+            entry
+            for entry in sorted(result.configs, key=lambda one: one.name)
+            if everything or entry.config_source == own
+        ]
+        rows = [
+            (entry.name, entry.value, entry.is_sensitive, entry.read_only, SOURCES[entry.config_source])
+            for entry in entries
+        ]
+        title = f"{'All' if everything else 'Dynamic'} configs for {SINGULAR[entity_type]} {entity_name} are:"
+        if not entity_name:
+            title = f"Default configs for {entity_type} in the cluster are:"
+        show_rows(("Name", "Value", "Sensitive", "ReadOnly", "Source"), rows, lambda: _print_entries(title, entries))
+
+
+def _print_entries(title: str, entries: list[Any]) -> None:
+    click.echo(title)
+    for entry in entries:
+        synonyms = ", ".join(f"{SOURCES[one.source]}:{one.name}={one.value}" for one in entry.synonyms)
+        sensitive = "true" if entry.is_sensitive else "false"
+        click.echo(f"  {entry.name}={entry.value} sensitive={sensitive} synonyms={{{synonyms}}}")
 
 
 @group.command(help="Set and unset options of one entity.")

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import click
 
-from kafka_shim.commands.options import bootstrap_option, connected
+from kafka_shim.commands.options import bootstrap_option, connected, json_option, show_rows, wants_json
 from kafka_shim.errors import ErrorCode
 from kafka_shim.group.consumer_protocol import ConsumerProtocolError, read_assignment
 from kafka_shim.wire_client import Connection, check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     TopicPartition = tuple[str, int]
@@ -70,6 +70,7 @@ def group() -> None:
 @click.option("--state", "states", multiple=True, help="only in this state, as Stable or Empty; repeatable")
 @click.option("--type", "types", multiple=True, help="only of this type, classic or consumer; repeatable")
 @click.option("-v", "--verbose", is_flag=True, help="with type and state")
+@json_option
 def list_groups(bootstrap_server: str, states: tuple[str, ...], types: tuple[str, ...], verbose: bool) -> None:
     from kafka_shim.protocol.messages.list_groups_request import ListGroupsRequest
 
@@ -77,7 +78,7 @@ def list_groups(bootstrap_server: str, states: tuple[str, ...], types: tuple[str
         answer = connection.request(ListGroupsRequest(states_filter=list(states), types_filter=list(types)))
         check(answer.error_code)
         found = sorted(answer.groups, key=lambda each: each.group_id)
-        if verbose:
+        if verbose or wants_json():
             rows = [(each.group_id, each.group_type.title(), each.group_state) for each in found]
             print_table(("GROUP", "TYPE", "STATE"), rows)
         else:
@@ -91,6 +92,7 @@ def list_groups(bootstrap_server: str, states: tuple[str, ...], types: tuple[str
 @click.option("--members", "what", flag_value="members", help="members and how many partitions they have")
 @click.option("--state", "what", flag_value="state", help="state, assignor and number of members")
 @click.option("--offsets", "what", flag_value="offsets", default=True, help="offsets and lag; the default")
+@json_option
 def describe(names: tuple[str, ...], bootstrap_server: str, what: str) -> None:
     with connected(bootstrap_server) as connection:
         for name in names:
@@ -141,6 +143,7 @@ def _describe_offsets(connection: Connection, found: Group) -> None:
 @click.option("--shift-by", type=int, help="by this many records, back when negative")
 @click.option("--to-timestamp", type=int, metavar="MS", help="to the first record at or after this time")
 @click.option("--execute", is_flag=True, help="do it")
+@json_option
 def reset_offsets(
     name: str,
     bootstrap_server: str,
@@ -193,6 +196,7 @@ def reset_offsets(
 @click.argument("name")
 @bootstrap_option
 @click.option("--topic", "topics", multiple=True, required=True, metavar="TOPIC[:P,P]", help="repeatable")
+@json_option
 def delete_offsets(name: str, bootstrap_server: str, topics: tuple[str, ...]) -> None:
     from kafka_shim.protocol.messages.offset_delete_request import (
         OffsetDeleteRequest,
@@ -379,8 +383,12 @@ def _dash(value: int | None) -> str:
     return DASH if value is None else str(value)
 
 
-def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """Prints columns as wide as their widest cell, separated by one space."""
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Prints columns as wide as their widest cell, separated by one space, or with `--json` objects."""
+    show_rows(columns, rows, lambda: _print_table(columns, rows))
+
+
+def _print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     texts = [list(columns), *([str(cell) for cell in row] for row in rows)]
     widths = [max(len(row[index]) for row in texts) for index in range(len(texts[0]))]
     for row in texts:

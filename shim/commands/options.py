@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -11,12 +13,12 @@ from kafka_shim.wire_client import DEFAULT_BOOTSTRAP, Connection, RequestError, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 _F = TypeVar("_F", bound="Callable[..., Any]")
 
 
-_SECURITY = "kafka_shim.security"
+_SECURITY, _ROWS = "kafka_shim.security", "kafka_shim.rows"
 
 
 def bootstrap_option(command: _F) -> _F:
@@ -36,6 +38,42 @@ def bootstrap_option(command: _F) -> _F:
     ):
         command = option(command)
     return command
+
+
+def json_option(command: _F) -> _F:
+    """Adds `--json` to a command that prints with `show_rows`: one JSON array, once all was successful."""
+    return click.option("--json", is_flag=True, expose_value=False, callback=_collect_rows, help="one JSON array")(
+        command
+    )
+
+
+def _collect_rows(context: click.Context, parameter: click.Parameter, is_wanted: bool) -> None:
+    if is_wanted:
+        context.meta[_ROWS] = []
+
+
+def wants_json() -> bool:
+    """Whether the command that runs has `--json`."""
+    return _ROWS in click.get_current_context().meta
+
+
+def show_rows(columns: Iterable[str], rows: Iterable[Iterable[object]], print_them: Callable[[], None]) -> None:
+    """Print rows: as members of the JSON array, whose keys are the columns in camel case, or by `print_them`."""
+    context = click.get_current_context()
+    if _ROWS not in context.meta:
+        print_them()
+        return
+    keys = [_key(column) for column in columns]
+    absent = ("-", "None")
+    context.meta[_ROWS] += [
+        {key: None if cell in absent else cell for key, cell in zip(keys, row, strict=True)} for row in rows
+    ]
+
+
+def _key(column: str) -> str:
+    """consumerId for CONSUMER-ID, members for #MEMBERS, topicId for TopicId, durationMin for Duration(min)."""
+    words: list[str] = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", column)
+    return words[0].lower() + "".join(word.title() for word in words[1:])
 
 
 def _read_security(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
@@ -58,6 +96,8 @@ def connected(bootstrap_server: str) -> Iterator[Connection]:
     try:
         with Connection(bootstrap_server, security=security) as connection:
             yield connection
+        if context is not None and _ROWS in context.meta:
+            click.echo(json.dumps(context.meta[_ROWS], indent=2))
     except WireClientError as err:
         click.echo(f"error: {err}{_advice(err, security)}", err=True)
         raise click.exceptions.Exit(1) from None

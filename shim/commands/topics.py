@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import click
 
-from kafka_shim.commands.options import bootstrap_option, connected, joined, parse_pairs
+from kafka_shim.commands.options import (
+    bootstrap_option,
+    connected,
+    joined,
+    json_option,
+    parse_pairs,
+    show_rows,
+    wants_json,
+)
 from kafka_shim.errors import ErrorCode
 from kafka_shim.uuids import uuid_text
 from kafka_shim.wire_client import Connection, RequestError, check
@@ -26,17 +34,42 @@ def group() -> None:
 @group.command(name="list", help="Print the names of all topics.")
 @bootstrap_option
 @click.option("--exclude-internal", is_flag=True, help="leave out topics of the broker's own")
+@json_option
 def list_topics(bootstrap_server: str, exclude_internal: bool) -> None:
     with connected(bootstrap_server) as connection:
-        for topic in sorted(_metadata(connection, None), key=_name):
-            if not (exclude_internal and topic.is_internal):
-                click.echo(topic.name)
+        topics = sorted(_metadata(connection, None), key=_name)
+        rows = [(topic.name,) for topic in topics if not (exclude_internal and topic.is_internal)]
+        show_rows(("Topic",), rows, lambda: click.echo("".join(f"{name}\n" for (name,) in rows), nl=False))
+
+
+TOPIC_COLUMNS = ("Topic", "TopicId", "PartitionCount", "ReplicationFactor", "Configs", "Partitions")
+
+
+def _row(topic: Any, partitions: list[Any], options: list[str]) -> tuple[object, ...]:
+    """What `describe` says of a topic, for JSON."""
+    configs = dict(one.split("=", 1) for one in options)
+    shown = [
+        {
+            "partition": one.partition_index,
+            "leader": None if one.leader_id < 0 else one.leader_id,
+            "replicas": one.replica_nodes,
+            "isr": one.isr_nodes,
+        }
+        for one in partitions
+    ]
+    replicas = len(partitions[0].replica_nodes)
+    return topic.name, uuid_text(topic.topic_id), len(partitions), replicas, configs, shown
+
+
+def _print_nothing() -> None:
+    pass
 
 
 @group.command(help="Print partitions and options of topics; of all topics when none is named.")
 @click.argument("names", nargs=-1)
 @bootstrap_option
 @click.option("--exclude-internal", is_flag=True, help="leave out topics of the broker's own")
+@json_option
 def describe(names: tuple[str, ...], bootstrap_server: str, exclude_internal: bool) -> None:
     with connected(bootstrap_server) as connection:
         topics = sorted(_metadata(connection, names or None), key=_name)
@@ -47,6 +80,9 @@ def describe(names: tuple[str, ...], bootstrap_server: str, exclude_internal: bo
         replicas_of = _elr(connection, [topic.name for topic in topics])
         for topic in topics:
             partitions = sorted(topic.partitions, key=lambda one: one.partition_index)
+            if wants_json():
+                show_rows(TOPIC_COLUMNS, [_row(topic, partitions, options[topic.name])], _print_nothing)
+                continue
             click.echo(
                 f"Topic: {topic.name}\tTopicId: {uuid_text(topic.topic_id)}\tPartitionCount: {len(partitions)}\t"
                 f"ReplicationFactor: {len(partitions[0].replica_nodes)}\tConfigs: {','.join(options[topic.name])}"

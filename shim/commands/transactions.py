@@ -9,7 +9,7 @@ import time
 
 import click
 
-from kafka_shim.commands.options import bootstrap_option, connected
+from kafka_shim.commands.options import bootstrap_option, connected, json_option, show_rows
 from kafka_shim.errors import ErrorCode
 from kafka_shim.wire_client import Connection, RequestError, check
 
@@ -36,6 +36,7 @@ def group() -> None:
 @click.option("--duration-filter", type=int, default=-1, metavar="MS", help="only those that started longer ago")
 @click.option("--transactional-id-pattern", default=None, metavar="RE2", help="only ids that match as a whole")
 @click.option("--state", "states", multiple=True, help="only in this state, as Ongoing or CompleteCommit; repeatable")
+@json_option
 def list_transactions(
     bootstrap_server: str, duration_filter: int, transactional_id_pattern: str | None, states: tuple[str, ...]
 ) -> None:
@@ -65,6 +66,7 @@ def list_transactions(
 @group.command(help="Print the state of transactional ids.")
 @click.argument("transactional_ids", nargs=-1, required=True)
 @bootstrap_option
+@json_option
 def describe(transactional_ids: tuple[str, ...], bootstrap_server: str) -> None:
     with connected(bootstrap_server) as connection:
         node_id = _node_id(connection)
@@ -106,6 +108,7 @@ def describe(transactional_ids: tuple[str, ...], bootstrap_server: str) -> None:
 @bootstrap_option
 @click.option("--topic", required=True)
 @click.option("--partition", type=int, required=True)
+@json_option
 def describe_producers(bootstrap_server: str, topic: str, partition: int) -> None:
     with connected(bootstrap_server) as connection:
         rows = [
@@ -137,6 +140,7 @@ def describe_producers(bootstrap_server: str, topic: str, partition: int) -> Non
 @click.option("--topic", default=None, help="only there; default: all topics")
 @click.option("--partition", type=int, default=None, help="only this one of --topic")
 @click.option("--max-transaction-timeout", type=int, default=15, show_default=True, metavar="MINUTES")
+@json_option
 def find_hanging(bootstrap_server: str, topic: str | None, partition: int | None, max_transaction_timeout: int) -> None:
     if partition is not None and topic is None:
         raise click.UsageError("--partition needs --topic")
@@ -310,6 +314,10 @@ def _ongoing(connection: Connection, producer_ids: set[int]) -> set[tuple[int, s
 
 
 def _print_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    show_rows(headers, rows, lambda: _print_texts(headers, rows))
+
+
+def _print_texts(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     table = [headers, *([str(cell) for cell in row] for row in rows)]
     widths = [max(len(row[at]) for row in table) for at in range(len(headers))]
     for row in table:
