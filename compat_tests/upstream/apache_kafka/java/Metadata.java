@@ -1,10 +1,15 @@
 package kafkashim;
 
 import java.io.File;
+import java.io.FileInputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 
@@ -262,6 +267,17 @@ final class Metadata {
             List<File> directories = node.config().logDirs().stream()
                 .map(directory -> new File(directory).getAbsoluteFile()).toList();
             return CollectionConverters.asScala(directories).toSeq();
+        }
+
+        /** From the directory's `meta.properties`. */
+        public Option<?> directoryId(String directory) {
+            Properties stored = new Properties();
+            try (InputStream in = new FileInputStream(new File(directory, "meta.properties"))) {
+                stored.load(in);
+            } catch (IOException error) {
+                throw new UncheckedIOException(error);
+            }
+            return Option.apply(stored.getProperty("directory.id")).map(Uuid::fromString);
         }
 
         public Option<?> getLog(TopicPartition partition, boolean isFuture) {

@@ -187,6 +187,7 @@ public final class Replacement {
         private final KafkaConfig config;
         private final KRaftMetadataCache cache;
         private boolean isShutdown = true;
+        private boolean wasStarted;
 
         Broker(SharedServer shared) {
             this.shared = shared;
@@ -245,6 +246,7 @@ public final class Replacement {
             if (isShutdown) {
                 cluster.start(config);
                 isShutdown = false;
+                wasStarted = true;
             }
         }
 
@@ -273,7 +275,8 @@ public final class Replacement {
         }
 
         public Object socketServer() {
-            return Stand.in(kafka.network.SocketServer.class, "BrokerServer.socketServer", new Ports(cluster));
+            return !wasStarted ? null
+                : Stand.in(kafka.network.SocketServer.class, "BrokerServer.socketServer", new Ports(cluster));
         }
 
         public KRaftMetadataCache metadataCache() {
