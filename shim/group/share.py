@@ -81,6 +81,7 @@ class ShareGroup:
         "deleting",
         "group_epoch",
         "group_id",
+        "has_states_record",
         "initialized",
         "initializing",
         "initializing_ms",
@@ -102,6 +103,8 @@ class ShareGroup:
         self.assignment_ms = 0
         self.members: dict[str, ShareMember] = {}
         self.target: dict[str, Partitions] = {}
+        # Whether there is a record of the next three; they may all be empty.
+        self.has_states_record = False
         self.initializing: States = {}
         self.initialized: States = {}
         self.deleting: frozenset[bytes] = frozenset()
@@ -264,6 +267,7 @@ class ShareGroup:
 
     def put_states(self, value: ShareGroupStatePartitionMetadataValue | None) -> None:
         """Replace what is known of the share partitions."""
+        self.has_states_record = value is not None
         self.initializing = {} if value is None else _states(value.initializing_topics)
         self.initialized = {} if value is None else _states(value.initialized_topics)
         self.deleting = (

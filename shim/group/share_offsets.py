@@ -80,7 +80,7 @@ def end_deleting(group: ShareGroup, topic_ids: Iterable[bytes], image: Coordinat
 def delete_all(group: ShareGroup, image: CoordinatorMetadataImage) -> tuple[States, Record | None]:
     """Returns the states to delete with the group, and the record with their topics deleting (None: the group never had
     a state). An earlier deletion that failed is tried again."""
-    if not (group.initialized or group.initializing or group.deleting):
+    if not group.has_states_record:
         return {}, None
     states = combine(group.initialized, group.initializing)
     topics = image.metadata.topics_by_id

@@ -184,7 +184,7 @@ class ShareRequests:
         share.check_delete()
         refused: dict[str, KafkaError] = {}
         partitions: dict[bytes, list[int]] = {}
-        if not (share.initialized or share.initializing or share.deleting):
+        if not share.has_states_record:
             return refused, [], ()
         for name in topics:
             topic = runtime.metadata.image.topics.get(name)

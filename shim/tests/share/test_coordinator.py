@@ -10,6 +10,7 @@ import pytest
 from kafka_shim.cext import records as cext_records
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import SHARE_GROUP_STATE_TOPIC
+from kafka_shim.share import coordinator
 from kafka_shim.share.records import RecordError, ShareRecord, decode
 from kafka_shim.share.state import ShareGroupOffset, StateBatch, combine
 from kafka_shim.storage.log import PartitionLog
@@ -286,3 +287,28 @@ def test_where_a_share_group_begins(node: Node) -> None:
     ):
         node.set_group_option(G, "share.auto.offset.reset", text)
         assert node.state.auto_offset_reset(G) == expected
+
+
+def test_a_large_partition_is_read_in_steps(make_node: Callable[..., Node], monkeypatch: pytest.MonkeyPatch) -> None:
+    node = make_node(share_coordinator_state_topic_num_partitions=1)
+    topic_id = begun(node)
+    for offset in range(20):
+        write(node, topic_id, (offset, offset, 2, 1))
+    monkeypatch.setattr(coordinator, "READ_AT_ONCE_BYTES", 100)
+    monkeypatch.setattr(coordinator, "STEP_RECORDS", 5)
+    node.restart()
+    with pytest.raises(KafkaError) as caught:
+        node.state.read_state(G, topic_id, 0, 0)
+    assert caught.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    node.clock.advance(1000)
+    assert node.state.read_state(G, topic_id, 0, 0)[3] == [StateBatch(0, 19, 2, 1)]
+
+
+def test_a_record_that_cannot_be_read_costs_only_itself(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+    topic_id = begun(node)
+    log = node.state_log(G, topic_id, 0)
+    log.append_batch(cext_records.build([(b"\0\x09?", b"?", 1, ())]), now_ms=1)
+    write(node, topic_id, (0, 3, 2, 1))
+    node.crash()
+    assert node.state.read_state(G, topic_id, 0, 0)[3] == [StateBatch(0, 3, 2, 1)]
+    assert "record type 9 is unknown" in caplog.text

@@ -1,0 +1,118 @@
+"""The APIs of share groups over the wire: offsets that administrators see and change, states, and the switch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka_shim.errors import ErrorCode as E
+from kafka_shim.targets.requests import make
+from kafka_shim.tests.produced import make_topic
+from kafka_shim.wire_client import Connection
+
+GROUP, TOPIC, ABSENT = "g", "t", "absent"
+
+
+def ask(client: Connection, api: str, **fields: Any) -> Any:
+    return client.request(make(api, **fields))
+
+
+def begun(client: Connection) -> Any:
+    """A topic with two partitions, and a share group without members that starts at 0 and 5; its topic."""
+    make_topic(client, TOPIC)
+    parts = [{"partition_index": index, "start_offset": 5 * index} for index in range(2)]
+    topics = [{"topic_name": TOPIC, "partitions": parts}]
+    answer = ask(client, "AlterShareGroupOffsets", group_id=GROUP, topics=topics)
+    assert [part.error_code for part in answer.responses[0].partitions] == [0, 0]
+    return answer.responses[0]
+
+
+def described(client: Connection, topics: Any = None) -> Any:
+    (group,) = ask(client, "DescribeShareGroupOffsets", groups=[{"group_id": GROUP, "topics": topics}]).groups
+    assert group.error_code == 0
+    return [
+        (topic.topic_name, part.partition_index, part.start_offset, part.lag)
+        for topic in group.topics
+        for part in topic.partitions
+    ]
+
+
+def test_offsets_are_described_with_their_lag(client: Connection) -> None:
+    begun(client)
+    assert described(client) == [(TOPIC, 0, 0, 0), (TOPIC, 1, 5, -5)]
+    assert described(client, []) == []
+    wanted = [{"topic_name": ABSENT, "partitions": [0]}, {"topic_name": TOPIC, "partitions": [1, 9]}]
+    assert described(client, wanted) == [(TOPIC, 1, 5, -5), (TOPIC, 9, -1, -1), (ABSENT, 0, -1, -1)]
+
+
+def test_each_partition_that_cannot_be_altered_has_its_error(client: Connection) -> None:
+    make_topic(client, TOPIC)
+    topics = [
+        {"topic_name": TOPIC, "partitions": [{"partition_index": 0}, {"partition_index": 7}]},
+        {"topic_name": ABSENT, "partitions": [{"partition_index": 0}]},
+    ]
+    answer = ask(client, "AlterShareGroupOffsets", group_id=GROUP, topics=topics)
+    found = [(topic.topic_name, part.error_code) for topic in answer.responses for part in topic.partitions]
+    unknown = E.UNKNOWN_TOPIC_OR_PARTITION
+    assert found == [(ABSENT, unknown), (TOPIC, E.NONE), (TOPIC, unknown)]
+    assert ask(client, "AlterShareGroupOffsets", group_id="").error_code == E.INVALID_GROUP_ID
+
+
+def test_offsets_are_deleted_by_topic(client: Connection) -> None:
+    topic_id = begun(client).topic_id
+    topics = [{"topic_name": ABSENT}, {"topic_name": TOPIC}]
+    answer = ask(client, "DeleteShareGroupOffsets", group_id=GROUP, topics=topics)
+    assert [(topic.topic_name, topic.topic_id, topic.error_code) for topic in answer.responses] == [
+        (TOPIC, topic_id, E.NONE),
+        (ABSENT, bytes(16), E.UNKNOWN_TOPIC_OR_PARTITION),
+    ]
+    assert described(client) == []
+    (again,) = ask(client, "DeleteShareGroupOffsets", group_id=GROUP, topics=topics[1:]).responses
+    assert (again.error_code, again.error_message) == (
+        E.UNKNOWN_TOPIC_OR_PARTITION,
+        "There is no offset information to delete.",
+    )
+    assert ask(client, "DeleteShareGroupOffsets", group_id="").error_code == E.INVALID_GROUP_ID
+    assert ask(client, "DeleteShareGroupOffsets", group_id="none").error_code == E.GROUP_ID_NOT_FOUND
+
+
+def test_states_are_written_and_read_by_requests(client: Connection) -> None:
+    topic_id = begun(client).topic_id
+
+    def about(api: str, **fields: Any) -> Any:
+        topics = [{"topic_id": topic_id, "partitions": [{"partition": 1, **fields}]}]
+        return ask(client, api, group_id=GROUP, topics=topics).results[0].partitions[0]
+
+    batch = {"first_offset": 6, "last_offset": 8, "delivery_state": 2, "delivery_count": 1}
+    written = {"state_epoch": 1, "leader_epoch": 0, "start_offset": -1, "delivery_complete_count": 3}
+    assert about("WriteShareGroupState", state_batches=[batch], **written).error_code == 0
+    state = about("ReadShareGroupState", leader_epoch=0)
+    assert [(one.first_offset, one.last_offset, one.delivery_state) for one in state.state_batches] == [(6, 8, 2)]
+    summary = about("ReadShareGroupStateSummary", leader_epoch=0)
+    assert (summary.start_offset, summary.delivery_complete_count) == (5, 3)
+    assert described(client)[1] == (TOPIC, 1, 5, -8)
+    assert about("InitializeShareGroupState", state_epoch=0, start_offset=0).error_code == E.FENCED_STATE_EPOCH
+    assert about("DeleteShareGroupState").error_code == 0
+    assert about("ReadShareGroupState", leader_epoch=0).error_code == E.INVALID_REQUEST
+
+
+def test_without_the_feature_share_groups_are_refused(broker: Any, client: Connection) -> None:
+    broker.call(broker.state.metadata.image.features.pop, "share.version")
+    member = {"group_id": GROUP, "member_id": "m", "subscribed_topic_names": [TOPIC]}
+    assert ask(client, "ShareGroupHeartbeat", **member).error_code == E.UNSUPPORTED_VERSION
+    (group,) = ask(client, "DescribeShareGroupOffsets", groups=[{"group_id": GROUP, "topics": None}]).groups
+    assert group.error_code == E.UNSUPPORTED_VERSION
+    for api in ("AlterShareGroupOffsets", "DeleteShareGroupOffsets"):
+        assert ask(client, api, group_id=GROUP).error_code == E.UNSUPPORTED_VERSION
+
+
+def test_a_member_id_that_is_no_uuid_is_refused(client: Connection) -> None:
+    for member_id in ("", "m" * 37):
+        member = {"group_id": GROUP, "member_id": member_id, "subscribed_topic_names": [TOPIC]}
+        assert ask(client, "ShareGroupHeartbeat", **member).error_code == E.INVALID_REQUEST
+
+
+def test_the_share_coordinator_is_found(client: Connection) -> None:
+    topic_id = "A" * 21 + "Q"
+    keys = [f"g:{topic_id}:0", "g:x:0", f" :{topic_id}:0"]
+    answer = ask(client, "FindCoordinator", key_type=2, coordinator_keys=keys)
+    assert [found.error_code for found in answer.coordinators] == [E.NONE, E.INVALID_REQUEST, E.INVALID_REQUEST]
