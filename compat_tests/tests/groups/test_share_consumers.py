@@ -1,0 +1,113 @@
+"""Java's and librdkafka's share consumers on the shim and on Apache Kafka: the same deliveries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from kafka_shim.cext.records import build
+from kafka_shim.compat.groups.process import wait_until
+from kafka_shim.compat.groups.share_process import ShareProcesses
+from kafka_shim.targets import Target, make
+from kafka_shim.targets.requests import make as request
+from kafka_shim.targets.requests import produce
+from kafka_shim.wire_client import Connection
+
+pytestmark = pytest.mark.java
+# The locks that tests wait for are short.
+SETTINGS = {"group.share.min.record.lock.duration.ms": "1000"}
+PATIENCE_S = 100
+
+
+@pytest.fixture(scope="module", params=["shim", pytest.param("kafka-native", marks=pytest.mark.soak)])
+def target(request: pytest.FixtureRequest) -> Iterator[Target]:
+    with make(request.param, settings=SETTINGS) as started:
+        yield started
+
+
+@pytest.fixture
+def processes() -> Iterator[ShareProcesses]:
+    made = ShareProcesses()
+    yield made
+    made.close()
+
+
+def prepare(target: Target, *values: bytes, partitions: int = 1) -> tuple[str, str]:
+    """A topic with these records, and a group that reads it from the start with short locks."""
+    nonce = os.urandom(3).hex()
+    topic, group = f"t-{nonce}", f"g-{nonce}"
+    configs = [
+        {"name": name, "config_operation": 0, "value": value}
+        for name, value in (("share.auto.offset.reset", "earliest"), ("share.record.lock.duration.ms", "3000"))
+    ]
+    row = {"resource_type": 32, "resource_name": group, "configs": configs}
+    with Connection(target.bootstrap) as client:
+        wanted = {"name": topic, "num_partitions": partitions, "replication_factor": 1}
+        (told,) = client.request(request("CreateTopics", topics=[wanted], timeout_ms=30_000), 7).topics
+        assert not told.error_code, told
+        (changed,) = client.request(request("IncrementalAlterConfigs", resources=[row]), 1).responses
+        assert not changed.error_code, changed
+    send(target, topic, *values, partitions=partitions)
+    return topic, group
+
+
+def send(target: Target, topic: str, *values: bytes, partitions: int = 1) -> None:
+    import time
+
+    with Connection(target.bootstrap) as client:
+        for partition in range(partitions):
+            mine = values[partition::partitions]
+            records = bytes(build([(None, value, time.time_ns() // 1_000_000, ()) for value in mine]))
+
+            def is_written(partition: int = partition, records: bytes = records) -> bool:
+                answer = client.request(produce(topic, partition, records), 11).responses[0].partition_responses[0]
+                return not answer.error_code
+
+            if mine:
+                wait_until(is_written, "written", PATIENCE_S)
+
+
+def test_explicit_and_implicit_acknowledgement(target: Target, processes: ShareProcesses) -> None:
+    topic, group = prepare(target, b"a", b"release", b"reject", b"b")
+    other = f"{group}-i"
+    explicit = processes.start("java", "explicit", target.bootstrap, group, topic)
+    wait_until(lambda: len(explicit.records) >= 5 and explicit.commits >= 2, "delivered twice", PATIENCE_S)
+    assert explicit.deliveries == [(1, "a"), (1, "release"), (1, "reject"), (1, "b"), (2, "release")]
+    assert not explicit.errors
+    row = {"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"}
+    with Connection(target.bootstrap) as client:
+        resource = {"resource_type": 32, "resource_name": other, "configs": [row]}
+        client.request(request("IncrementalAlterConfigs", resources=[resource]), 1)
+    implicit = processes.start("confluent", "implicit", target.bootstrap, other, topic)
+    wait_until(lambda: len(implicit.records) >= 4, "delivered", PATIENCE_S)
+    assert implicit.values == ["a", "release", "reject", "b"]
+
+
+def test_what_a_killed_member_held_goes_to_another(target: Target, processes: ShareProcesses) -> None:
+    topic, group = prepare(target, b"a", b"hold")
+    first = processes.start("java", "explicit", target.bootstrap, group, topic)
+    wait_until(lambda: first.is_holding, "held", PATIENCE_S)
+    first.kill()
+    second = processes.start("java", "explicit", target.bootstrap, group, topic)
+    wait_until(lambda: second.commits >= 1, "delivered to another", PATIENCE_S)
+    assert second.deliveries == [(2, "a"), (2, "hold")]
+
+
+def test_what_was_accepted_stays_so_over_a_crash_of_the_broker(processes: ShareProcesses) -> None:
+    with make("shim", settings=SETTINGS) as target:
+        topic, group = prepare(target, *[b"%d" % number for number in range(40)], partitions=2)
+        member = processes.start("java", "explicit", target.bootstrap, group, topic)
+        wait_until(lambda: len(member.records) >= 40 and member.commits >= 1, "delivered", PATIENCE_S)
+        target.restart(kill=True)
+        send(target, topic, b"after-0", b"after-1", partitions=2)
+        wait_until(lambda: {"after-0", "after-1"} <= set(member.values), "delivered after the crash", PATIENCE_S)
+        before = [value for value in member.values if not value.startswith("after")]
+        # What was delivered, and not confirmed before the crash, may come again; what was confirmed may not.
+        assert set(before) == {str(number) for number in range(40)}
+        fresh = processes.start("java", "explicit", target.bootstrap, group, topic)
+        send(target, topic, b"last-0", b"last-1", partitions=2)
+        both = [member, fresh]
+        wait_until(lambda: sum(each.values.count("last-0") for each in both) == 1, "delivered once", PATIENCE_S)
+        assert not set(fresh.values) & set(before)
