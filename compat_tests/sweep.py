@@ -287,6 +287,12 @@ CASES: dict[str, list[dict[str, Any]]] = {
         {"group_id": "", "topics": []},
         {"group_id": "nobody", "topics": [{"topic_name": ABSENT}]},
     ],
+    "StreamsGroupHeartbeat": [
+        {"group_id": "", "member_id": "m", "member_epoch": 0},
+        {"group_id": GROUP, "member_id": "m", "member_epoch": 7},
+        {"group_id": GROUP, "member_id": "m", "member_epoch": 0, "rebalance_timeout_ms": 0, "instance_id": "i"},
+    ],
+    "StreamsGroupDescribe": [{"group_ids": ["nobody", ""]}],
     "DescribeTopicPartitions": [
         {"topics": [{"name": TOPIC}, {"name": ABSENT}], "response_partition_limit": limit, "cursor": cursor}
         for limit in (2000, 1, 0, -1)

@@ -92,6 +92,7 @@ TOOLS = {
     "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
     "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
+    "kafka-streams-groups": "org.apache.kafka.tools.streams.StreamsGroupCommand",
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
     "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
@@ -111,14 +112,15 @@ def tool(name: str, *arguments: str, stdin: bytes = b"", timeout_s: float = 60, 
     return run(TOOLS[name], *arguments, stdin=stdin, timeout_s=timeout_s, check=check).stdout.decode()
 
 
-def compiled(source: Path) -> Path:
-    """Compiles one .java file of ours once for each content, and returns the folder of its classes."""
+def compiled(source: Path, *libs: Path) -> Path:
+    """Compiles one .java file of ours once for each content, and returns the folder of its classes. `libs` are jars
+    besides Kafka's."""
     digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
     folder = CLASSES / f"{source.stem}-{digest}"
     if not folder.is_dir():
         partial = folder.with_name(f".{folder.name}")
         partial.mkdir(parents=True, exist_ok=True)
-        line = ["javac", "-Xlint:all,-processing", "-cp", classpath(), "-d", str(partial), str(source)]
+        line = ["javac", "-Xlint:all,-processing", "-cp", classpath(*libs), "-d", str(partial), str(source)]
         done = subprocess.run(line, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise ToolError(f"{source.name} does not compile:\n{done.stderr}")

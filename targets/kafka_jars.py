@@ -61,6 +61,8 @@ _DIRECTORY_SERVER = (
     "mavibot-partition",
     "jdbm-partition",
 )
+# Kafka Streams, with the store that it keeps state in.
+STREAMS_ARTIFACTS = (("org.apache.kafka", "kafka-streams", KAFKA_VERSION),)
 TEST_NEEDS = (
     *ARTIFACTS,
     ("org.apache.kafka", "kafka-test-common-runtime", KAFKA_VERSION),
@@ -81,6 +83,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LIBS = ROOT / ".cache" / f"kafka-{KAFKA_VERSION}" / "libs"
 # A folder for each content of the two tables: one more dependency is fetched where an older folder stands.
 _TESTS_KEY = hashlib.sha256(repr((TEST_ARTIFACTS, TEST_NEEDS)).encode()).hexdigest()[:8]
+STREAMS_LIBS = ROOT / ".cache" / f"kafka-{KAFKA_VERSION}-streams" / "libs"
 TEST_LIBS = ROOT / ".cache" / f"kafka-{KAFKA_VERSION}-tests-{_TESTS_KEY}" / "libs"
 
 
@@ -93,6 +96,11 @@ def test_libs() -> Path:
     """The folder of Kafka's test jars and of all that they need, Kafka included. Fetches and raises like
     `kafka_libs`."""
     return _fetched(TEST_LIBS, (*TEST_ARTIFACTS, *TEST_NEEDS))
+
+
+def streams_libs() -> Path:
+    """The folder of the jars of Kafka Streams. Fetches and raises like `kafka_libs`."""
+    return _fetched(STREAMS_LIBS, STREAMS_ARTIFACTS)
 
 
 def classpath(*extra: Path) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Fields that differ between runs and are not compared.
 _IGNORED = {"throttle_time_ms", "unknown_tags"}
 OFFSETS_TOPIC = "__consumer_offsets"
-_LOOK_UPS = {"DescribeGroups", "ConsumerGroupDescribe", "OffsetFetch", "ListGroups"}
+_LOOK_UPS = {"DescribeGroups", "StreamsGroupDescribe", "ConsumerGroupDescribe", "OffsetFetch", "ListGroups"}
 
 
 class Script:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from kafka_shim.compat.groups.conversations import CONVERSATIONS
 from kafka_shim.compat.groups.script import Script
+from kafka_shim.compat.groups.streams_conversations import STREAMS_CONVERSATIONS
 from kafka_shim.compat.scenarios import scenario
 from kafka_shim.compat.scenarios.scenario_client import NONE, ScenarioClient, name_of, warm_up
 from kafka_shim.targets import Power
@@ -38,6 +39,12 @@ ROWS = {
     "a_classic_group_is_upgraded_and_goes_back": ("C14",),
     "classic_joins_what_is_left_of_a_modern_group": ("C14",),
     "offsets_in_a_transaction": ("C15", "B8", "B16"),
+    "refused_streams_heartbeats": ("C20",),
+    "a_streams_member_through_its_life": ("C20", "C7"),
+    "a_second_streams_member_gets_its_share": ("C21",),
+    "topics_that_do_not_fit_a_topology": ("C22",),
+    "an_empty_group_changes_between_classic_and_streams": ("C20",),
+    "the_first_target_waits_for_members": ("C21",),
 }
 
 
@@ -56,7 +63,7 @@ def _register(name: str, conversation: Callable[[Script], None]) -> None:
     scenario(*ROWS[name])(run)
 
 
-for _name, _conversation in CONVERSATIONS.items():
+for _name, _conversation in {**CONVERSATIONS, **STREAMS_CONVERSATIONS}.items():
     _register(_name, _conversation)
 
 

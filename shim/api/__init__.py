@@ -129,6 +129,8 @@ ROWS: tuple[tuple[int, str, int, int, int, ThrottleClass, tuple[AclOperation, ..
     (85, "write_share_group_state", 0, 1, 0, T.REQUEST, (Op.CLUSTER_ACTION,), LATER),
     (86, "delete_share_group_state", 0, 0, 0, T.REQUEST, (Op.CLUSTER_ACTION,), LATER),
     (87, "read_share_group_state_summary", 0, 1, 0, T.REQUEST, (Op.CLUSTER_ACTION,), LATER),
+    (88, "streams_group_heartbeat", 0, 0, 0, T.REQUEST, (), LATER),
+    (89, "streams_group_describe", 0, 0, 0, T.REQUEST, (), LATER),
     (90, "describe_share_group_offsets", 0, 1, 0, T.REQUEST, (), LATER),
     (91, "alter_share_group_offsets", 0, 0, 0, T.REQUEST, (), LATER),
     (92, "delete_share_group_offsets", 0, 0, 0, T.REQUEST, (), LATER),

@@ -13,7 +13,6 @@ NO_BUFFER = "nothing of this size is allocated or limited"
 INLINE = "the coordinator's records are written at once, in the request that causes them"
 NO_TIERS = "tiered storage is not implemented"
 NO_SHARE = "share groups are not implemented"
-NO_STREAMS = "streams groups are not implemented"
 NO_SECURITY = (
     "it belongs to the renewal of Kerberos tickets, to clients inside a broker, or to Java's TLS, none of which is here"
 )
@@ -161,12 +160,6 @@ BROKER_IDLE: dict[str, tuple[str, ...]] = {
         "group.share.max.share.sessions",
         "share.fetch.purgatory.purge.interval.requests",
     ),
-    NO_STREAMS: (
-        "group.streams.assignment.interval.ms",
-        "group.streams.initial.rebalance.delay.ms",
-        "group.streams.max.size",
-        "group.streams.num.standby.replicas",
-    ),
     NO_SECURITY: (
         "sasl.client.callback.handler.class",
         "sasl.kerberos.kinit.cmd",
@@ -226,15 +219,7 @@ TOPIC_IDLE: dict[str, tuple[str, ...]] = {
     ),
 }
 
-GROUP_IDLE: dict[str, tuple[str, ...]] = {
-    NO_STREAMS: (
-        "streams.assignment.interval.ms",
-        "streams.heartbeat.interval.ms",
-        "streams.initial.rebalance.delay.ms",
-        "streams.num.standby.replicas",
-        "streams.session.timeout.ms",
-    ),
-}
+GROUP_IDLE: dict[str, tuple[str, ...]] = {}
 
 CLIENT_METRICS_IDLE: dict[str, tuple[str, ...]] = {}
 

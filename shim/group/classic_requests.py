@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from kafka_shim.group.client import Client
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.purgatory import DelayedResponse
-    from kafka_shim.group.records import Record
     from kafka_shim.group.runtime import CoordinatorRuntime
     from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
     from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
@@ -72,12 +71,12 @@ class ClassicRequests:
 
         image = self._runtime.image
         group = groups.by_id.get(request.group_id)
-        stale: list[Record] = []
+        stale = Decision()
         if group is not None and not isinstance(group, ClassicGroup):
             if not (group.is_empty and KINDS[group.TYPE].gives_way):
                 return KINDS[group.TYPE].join(group, request, version, client, delayed, image, now_ms)
             # The tombstones of an empty group of another kind precede the records of the new group.
-            stale = group.tombstones()
+            stale = KINDS[group.TYPE].delete(group)
             group = None
         is_new = group is None
         if group is None:
@@ -90,7 +89,8 @@ class ClassicRequests:
             group = ClassicGroup(request.group_id, now_ms)
         decision = classic_join.join(group, is_new, request, version, client, delayed, image, now_ms)
         if is_new:
-            decision.records[:0] = stale
+            decision.records[:0] = stale.records
+            decision.timers[:0] = stale.timers
             decision.replacements.append(group)
         return decision
 

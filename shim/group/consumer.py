@@ -271,7 +271,7 @@ class ConsumerGroup:
 
     def check_commit(
         self, member_id: str, instance_id: str | None, epoch: int, transactional: bool, version: int
-    ) -> Callable[[bytes, int], None] | None:
+    ) -> Callable[[str, bytes, int], None] | None:
         """Raises an error if this member may not commit. Returns None, or a check for each (topic id, partition): an
         older epoch is valid for partitions that the member has had since then (KIP-1251)."""
         if epoch < 0 and not self.members:
@@ -287,7 +287,7 @@ class ConsumerGroup:
         if epoch > member.member_epoch:
             raise KafkaError(stale, f"epoch {epoch} is ahead of the member's {member.member_epoch}")
 
-        def check(topic_id: bytes, partition: int) -> None:
+        def check(topic: str, topic_id: bytes, partition: int) -> None:
             since = member.assigned.get(topic_id, {}).get(partition)
             if since is None:
                 since = member.pending_revocation.get(topic_id, {}).get(partition)

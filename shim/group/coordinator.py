@@ -17,6 +17,7 @@ from kafka_shim.group.java_order import order_partitions, order_timeline
 from kafka_shim.group.offset_requests import OffsetRequests
 from kafka_shim.group.runtime import RETRY_MS, CoordinatorRuntime
 from kafka_shim.group.share_requests import ShareRequests
+from kafka_shim.group.streams.requests import StreamsRequests
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 
 TYPE_CHECKING = False
@@ -48,8 +49,9 @@ class GroupCoordinator:
     """Owned by the broker. Event-loop thread only. `start()` runs before the transaction coordinator resumes prepared
     transactions, because their markers commit or abort offsets. `stop()` ends timers and completes delayed requests.
 
-    Requests of members are in `classic`, `consumer` and `share`, those about offsets in `offsets`; administration is
-    here. An error of one group as a whole is raised as KafkaError, which the handler turns into the response.
+    Requests of members are in `classic`, `consumer`, `share` and `streams`, those about offsets in `offsets`;
+    administration is here. An error of one group as a whole is raised as KafkaError, which the handler turns into the
+    response.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class GroupCoordinator:
         self._runtime = CoordinatorRuntime(clock, config, logs, metadata, faults, self._on_timer)
         self.classic = ClassicRequests(self._runtime)
         self.consumer = ConsumerRequests(self._runtime)
+        self.streams = StreamsRequests(self._runtime)
         self.offsets = OffsetRequests(self._runtime)
         self.share = ShareRequests(self._runtime)
         self._runtime.timers.on_error = self._retry_timer

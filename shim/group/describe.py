@@ -32,9 +32,14 @@ def listed(groups: Iterable[Group], states: Iterable[str], types: Iterable[str])
             group_type=group.TYPE,
         )
         for group in groups
-        if (not wanted_states or group.state_name.lower() in wanted_states)
+        if (not wanted_states or _filter_name(group.state_name) in wanted_states)
         and (not wanted_types or group.TYPE in wanted_types)
     ]
+
+
+def _filter_name(state: str) -> str:
+    """Returns the name by which a filter finds a state. Kafka's own has an underscore where ListGroups shows none."""
+    return "not_ready" if state == "NotReady" else state.lower()
 
 
 def described_classic(group_id: str, group: Group | None, version: int) -> DescribedGroup:

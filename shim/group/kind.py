@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from kafka_shim.protocol.messages.sync_group_request import SyncGroupRequest
     from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
 
-    # Raises an error if a member may not commit this (topic id, partition).
-    Check = Callable[[bytes, int], None]
+    # Raises an error if a member may not commit this (topic, topic id, partition).
+    Check = Callable[[str, bytes, int], None]
     # Applies one record: (groups by id, key, value or None for a tombstone).
     RecordHandler = Callable[[dict[str, "Group"], Any, Any], None]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from kafka_shim.group.classic_kind import ClassicKind
 from kafka_shim.group.consumer_kind import ConsumerKind
 from kafka_shim.group.share_kind import ShareKind
-from kafka_shim.group.unserved_kind import UnservedKind
+from kafka_shim.group.streams.kind import StreamsKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,5 +24,5 @@ class _Kinds(dict[str, "GroupKind"]):
 
 # By the group's type, as ListGroups shows it.
 KINDS: Mapping[str, GroupKind] = _Kinds(
-    {kind.name: kind for kind in (ClassicKind(), ConsumerKind(), ShareKind(), UnservedKind("streams"))}
+    {kind.name: kind for kind in (ClassicKind(), ConsumerKind(), ShareKind(), StreamsKind())}
 )

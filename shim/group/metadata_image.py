@@ -127,3 +127,52 @@ class CoordinatorMetadataImage:
             config.group_share_min_assignment_interval_ms,
             config.group_share_max_assignment_interval_ms,
         )
+
+    def streams_session_timeout_ms(self, group_id: str) -> int:
+        """The session timeout of the streams protocol."""
+        config = self.config
+        return self._bounded_option(
+            group_id,
+            "streams.session.timeout.ms",
+            config.group_streams_session_timeout_ms,
+            config.group_streams_min_session_timeout_ms,
+            config.group_streams_max_session_timeout_ms,
+        )
+
+    def streams_heartbeat_interval_ms(self, group_id: str) -> int:
+        """The heartbeat interval of the streams protocol."""
+        config = self.config
+        return self._bounded_option(
+            group_id,
+            "streams.heartbeat.interval.ms",
+            config.group_streams_heartbeat_interval_ms,
+            config.group_streams_min_heartbeat_interval_ms,
+            config.group_streams_max_heartbeat_interval_ms,
+        )
+
+    def streams_assignment_interval_ms(self, group_id: str) -> int:
+        """The minimum time between two target assignments of a streams group."""
+        config = self.config
+        return self._bounded_option(
+            group_id,
+            "streams.assignment.interval.ms",
+            config.group_streams_assignment_interval_ms,
+            config.group_streams_min_assignment_interval_ms,
+            config.group_streams_max_assignment_interval_ms,
+        )
+
+    def streams_standby_replicas(self, group_id: str) -> int:
+        """The number of standby tasks for each task with state."""
+        config = self.config
+        return self._bounded_option(
+            group_id,
+            "streams.num.standby.replicas",
+            config.group_streams_num_standby_replicas,
+            0,
+            config.group_streams_max_standby_replicas,
+        )
+
+    def streams_initial_rebalance_delay_ms(self, group_id: str) -> int:
+        """How long the first members of a streams group wait for others."""
+        default = self.config.group_streams_initial_rebalance_delay_ms
+        return self._group_option(group_id, "streams.initial.rebalance.delay.ms", default)

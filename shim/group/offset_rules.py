@@ -67,7 +67,7 @@ def commit(
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 if check is not None:
-                    check(topic.topic_id, partition.partition_index)
+                    check(topic.name, topic.topic_id, partition.partition_index)
                 committed = Committed(
                     partition.committed_offset,
                     partition.committed_leader_epoch,
@@ -119,7 +119,7 @@ def commit_transactional(
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 if check is not None:
-                    _check_epoch(check, topic_id, partition.partition_index)
+                    _check_epoch(check, topic.name, topic_id, partition.partition_index)
                 committed = Committed(
                     partition.committed_offset,
                     partition.committed_leader_epoch,
@@ -132,12 +132,12 @@ def commit_transactional(
     return changes, response
 
 
-def _check_epoch(check: Check, topic_id: bytes, partition: int) -> None:
+def _check_epoch(check: Check, topic: str, topic_id: bytes, partition: int) -> None:
     if topic_id == ZERO_UUID:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     # This API has no STALE_MEMBER_EPOCH.
     try:
-        check(topic_id, partition)
+        check(topic, topic_id, partition)
     except KafkaError as error:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION, error.message) from error
 

@@ -554,6 +554,38 @@ CASES: dict[tuple[int, int], tuple[Callable[[], Any], set[tuple[str, str, str]]]
         ),
         {("DELETE", "GROUP", "e"), READ_TOPIC},
     ),
+    (88, 0): (
+        lambda: member(
+            "streams_group_heartbeat_request",
+            "StreamsGroupHeartbeatRequest",
+            member_id="m",
+            member_epoch=0,
+            rebalance_timeout_ms=1000,
+            active_tasks=[],
+            standby_tasks=[],
+            warmup_tasks=[],
+            topology=new(
+                "streams_group_heartbeat_request.Topology",
+                subtopologies=[
+                    new(
+                        "streams_group_heartbeat_request.Subtopology",
+                        subtopology_id="0",
+                        source_topics=[TOPIC],
+                        state_changelog_topics=[new("streams_group_heartbeat_request.TopicInfo", name="log")],
+                    )
+                ],
+            ),
+        ),
+        # As in Kafka, where its controller asks about the options of what it creates.
+        {
+            *(READ_GROUP, DESCRIBE_TOPIC, ("DESCRIBE", "TOPIC", "log")),
+            *(cluster("CREATE"), ("DESCRIBE_CONFIGS", "TOPIC", "log")),
+        },
+    ),
+    (89, 0): (
+        lambda: new("streams_group_describe_request.StreamsGroupDescribeRequest", group_ids=["k"]),
+        {("DESCRIBE", "GROUP", "k")},
+    ),
 }
 
 # Where a denied operation on the cluster leaves a second question, or a second answer.

@@ -150,6 +150,95 @@ def test_expressions_are_resolved_again_after_the_interval(make_node: Callable[.
     assert [is_again_after(delay_ms) for delay_ms in (18_900, 200)] == [False, True]
 
 
+# --- streams groups
+
+
+def stream(node: Node, member_id: str, epoch: int = 0, **fields: Any) -> Any:
+    if epoch == 0:
+        row = {"subtopology_id": "0", "source_topics": ["t"], "state_changelog_topics": [{"name": "log"}]}
+        fields = {"topology": {"subtopologies": [row]}, **fields}
+    return node.streams("g", member_id, epoch, **fields)
+
+
+def make_streams_node(make_node: Callable[..., Node], level: str, name: str, value: int) -> Node:
+    """A node with an option of streams groups, on the broker or the group."""
+    option = "group_" + name.replace(".", "_")
+    node = make_node(**({option: value} if level == "broker" else {}))
+    node.topic("log", 4)
+    if level == "group":
+        set_option(node, name, str(value))
+    return node
+
+
+BOTH = pytest.mark.parametrize("level", ["broker", "group"])
+
+
+@pytest.mark.option("group:streams.session.timeout.ms")
+@BOTH
+def test_silent_member_of_a_streams_group_leaves_after_the_timeout(make_node: Callable[..., Node], level: str) -> None:
+    node = make_streams_node(make_node, level, "streams.session.timeout.ms", 50_000)
+    stream(node, "a")
+    node.advance(49_999)
+    assert node.state("g") != "Empty"
+    node.advance(1)
+    assert node.state("g") == "Empty"
+
+
+@pytest.mark.option("group:streams.heartbeat.interval.ms")
+@BOTH
+def test_members_of_a_streams_group_are_told_the_interval(make_node: Callable[..., Node], level: str) -> None:
+    node = make_streams_node(make_node, level, "streams.heartbeat.interval.ms", 7000)
+    assert stream(node, "a").heartbeat_interval_ms == 7000
+
+
+@pytest.mark.option("group.streams.initial.rebalance.delay.ms", "group:streams.initial.rebalance.delay.ms")
+@BOTH
+def test_first_target_of_a_streams_group_waits(make_node: Callable[..., Node], level: str) -> None:
+    node = make_streams_node(make_node, level, "streams.initial.rebalance.delay.ms", 1500)
+    stream(node, "a")
+    stream(node, "a")
+    node.advance(1499)
+    assert node.groups.find("g").assignment_epoch == 1
+    node.advance(1)
+    assert node.groups.find("g").assignment_epoch == 2
+
+
+@pytest.mark.option("group.streams.assignment.interval.ms", "group:streams.assignment.interval.ms")
+@BOTH
+def test_target_of_a_streams_group_is_made_again_after_the_interval(make_node: Callable[..., Node], level: str) -> None:
+    node = make_streams_node(make_node, level, "streams.assignment.interval.ms", 5000)
+    set_option(node, "streams.initial.rebalance.delay.ms", "0")
+    stream(node, "a")
+    stream(node, "b")
+    group = node.groups.find("g")
+
+    def assigned_after(delay_ms: int) -> int:
+        node.advance(delay_ms)
+        stream(node, "b", group.members["b"].member_epoch)
+        return group.assignment_epoch
+
+    assert [assigned_after(delay_ms) for delay_ms in (0, 4999, 1)] == [2, 2, 3]
+
+
+@pytest.mark.option("group.streams.num.standby.replicas", "group:streams.num.standby.replicas")
+@BOTH
+def test_tasks_with_state_have_standby_tasks(make_node: Callable[..., Node], level: str) -> None:
+    node = make_streams_node(make_node, level, "streams.num.standby.replicas", 1)
+    for name in ("streams.initial.rebalance.delay.ms", "streams.assignment.interval.ms"):
+        set_option(node, name, "0")
+    stream(node, "a")
+    stream(node, "b")
+    target = node.groups.find("g").target
+    assert [len(each.standby["0"]) for each in target.values()] == [2, 2]
+
+
+@pytest.mark.option("group.streams.max.size")
+def test_streams_group_takes_as_many_members_as_it_may(make_node: Callable[..., Node]) -> None:
+    node = make_node(group_streams_max_size=1)
+    stream(node, "a")
+    assert code_of(stream, node, "b") is E.GROUP_MAX_SIZE_REACHED
+
+
 @pytest.mark.option("group.coordinator.rebalance.protocols")
 def test_protocol_that_is_not_listed_is_not_served() -> None:
     request = ConsumerGroupHeartbeatRequest(

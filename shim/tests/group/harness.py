@@ -21,9 +21,11 @@ from kafka_shim.protocol.messages import (
     leave_group_request,
     offset_commit_request,
     offset_fetch_request,
+    streams_group_heartbeat_request,
     sync_group_request,
     txn_offset_commit_request,
 )
+from kafka_shim.targets.requests import struct
 from kafka_shim.tests import node
 
 SESSION_MS = 10_000
@@ -167,6 +169,19 @@ class Node(node.Node):
             group_id=group, member_id=member_id, member_epoch=epoch, **fields
         )
         return self.call(self.groups.consumer.heartbeat, request, 1, Client("c", "/127.0.0.1"))
+
+    def streams(self, group: str, member_id: str, epoch: int = 0, **fields: Any) -> Any:
+        """StreamsGroupHeartbeat; epoch 0 joins with the plain values of a topology. `client` is the client's id."""
+        if epoch == 0:
+            none: dict[str, Any] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
+            fields = {"rebalance_timeout_ms": REBALANCE_MS, "process_id": f"process-{member_id}", **none, **fields}
+        client = Client(fields.pop("client", "c"), "/127.0.0.1")
+        fields = {"group_id": group, "member_id": member_id, "member_epoch": epoch, **fields}
+        request = struct(
+            streams_group_heartbeat_request, streams_group_heartbeat_request.StreamsGroupHeartbeatRequest, fields
+        )
+        outcome, self.missing_topics = self.groups.streams.heartbeat(request, client)
+        return outcome.response
 
     def commit(
         self, group: str, topic: str, offset: int, member_id: str = "", epoch: int = -1, version: int = 9, **fields: Any

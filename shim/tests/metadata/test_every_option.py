@@ -147,7 +147,6 @@ IDLE = {
     "topic": ("preallocate", "true"),
     "broker": ("num.io.threads", "3"),
     "all-brokers": ("leader.replication.throttled.rate", "7"),
-    "group": ("streams.num.standby.replicas", "1"),
 }
 
 
