@@ -10,6 +10,7 @@ import random
 import pytest
 
 from kafka_shim.api import APIS, Api
+from kafka_shim.api.controller import CONTROLLER_APIS
 from kafka_shim.cext.messages import encode
 from kafka_shim.embedded import Broker
 from kafka_shim.protocol.headers import encode_request_frame
@@ -43,11 +44,23 @@ class Known(Seeded):
 
 @pytest.fixture(scope="module")
 def shared():
-    with Broker(num_partitions=2, clock="virtual") as broker:
+    listen = "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"
+    with Broker(num_partitions=2, clock="virtual", listen=listen, controller_listener_names="CONTROLLER") as broker:
         yield broker
 
 
-@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+EVERY = (*APIS, *(api for api in CONTROLLER_APIS if api not in APIS))
+
+
+def name_of(api: Api) -> str:
+    return api.name if api in APIS else f"controller-{api.name}"
+
+
+def address_of(shared: Broker, api: Api) -> str:
+    return shared.bootstrap_servers if api in APIS else shared.bootstrap_controllers
+
+
+@pytest.mark.parametrize("api", EVERY, ids=name_of)
 def test_no_request_is_a_bug(shared: Broker, api: Api, caplog):
     caplog.set_level(logging.ERROR)
     api.load()
@@ -65,7 +78,7 @@ def test_no_request_is_a_bug(shared: Broker, api: Api, caplog):
             with contextlib.suppress(ValueError):
                 encode(request, version)
                 # A connection for each: a request that waits must not hold up the next.
-                with Connection(shared.bootstrap_servers, timeout_s=60, client_id=STRINGS[sent % 4]) as client:
+                with Connection(address_of(shared, api), timeout_s=60, client_id=STRINGS[sent % 4]) as client:
                     sent += 1
                     client.send_bytes(encode_request_frame(request, version, 1, "absurd"))
     metrics = shared.state.metrics
@@ -100,7 +113,7 @@ def mutated(frame: bytes, pick: random.Random) -> bytes:
     return len(body).to_bytes(4) + bytes(body)
 
 
-@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+@pytest.mark.parametrize("api", EVERY, ids=name_of)
 def test_no_bytes_are_a_bug(shared: Broker, api: Api, caplog):
     caplog.set_level(logging.ERROR)
     api.load()
@@ -112,7 +125,10 @@ def test_no_bytes_are_a_bug(shared: Broker, api: Api, caplog):
             request = make(api.request, version, Known(seed, topic_id))
             frame = encode_request_frame(request, version, 1, "absurd")
             for _ in range(3):
-                with contextlib.suppress(WireClientError), Connection(shared.bootstrap_servers, timeout_s=60) as client:
+                with (
+                    contextlib.suppress(WireClientError),
+                    Connection(address_of(shared, api), timeout_s=60) as client,
+                ):
                     client.send_bytes(mutated(frame, pick))
     shared.clock.advance("1h")
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR], caplog.text[-3000:]

@@ -4,21 +4,29 @@ the controller's.
 
 from __future__ import annotations
 
+import re
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from kafka_shim.api import APIS
 from kafka_shim.api.controller import CONTROLLER_APIS
 from kafka_shim.compat.controller_sweep import ALL_CASES, CONTROLLER_CASES, CONTROLLER_FACTS, CONTROLLER_LEFT_OUT
 from kafka_shim.compat.sweep import CASES, LEFT_OUT, prepare, sweep, unswept
+from kafka_shim.metadata.features import ELR_VERSION, SUPPORTED
 from kafka_shim.protocol.api_keys import API_KEYS
+from kafka_shim.targets import jvm
 from kafka_shim.targets.kafka_native import KafkaNative
+from kafka_shim.targets.requests import make
 from kafka_shim.targets.shim_process import ShimProcess
 from kafka_shim.wire_client import Connection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
+CONFIG_COMMAND = "kafka.admin.ConfigCommand"
 Brokers = tuple[ShimProcess, KafkaNative]
 NAMES = {key: row[0] for key, row in API_KEYS.items()}
 
@@ -60,6 +68,51 @@ def test_every_version_of_every_api_of_the_controller_answers_as_kafkas_does(bro
     print(f"{done.asked} requests over {done.apis} APIs, {len(done.disparities)} differ")
     assert not done.disparities, "\n".join(map(str, done.disparities[:40]))
     assert done.apis == len(ALL_CASES)
+
+
+def updates() -> Iterator[list[dict[str, Any]]]:
+    """Every level of every feature, and one beyond at both ends, by every way; and several features at once."""
+    for name, (lowest, highest) in SUPPORTED.items():
+        for level in {-1, 0, lowest - 1, lowest, 13, highest - 1, highest, highest + 1, 99}:
+            for kind in range(5):
+                yield [{"feature": name, "max_version_level": level, "upgrade_type": kind}]
+    for level in (0, 1):
+        yield [{"feature": "no.such", "max_version_level": level, "upgrade_type": 1}]
+    for metadata_version in (22, 29, 30):
+        yield [
+            {"feature": "metadata.version", "max_version_level": metadata_version, "upgrade_type": 3},
+            {"feature": ELR_VERSION, "max_version_level": 1, "upgrade_type": 1},
+        ]
+
+
+def test_features_are_changed_or_refused_in_kafkas_words(brokers: Brokers) -> None:
+    with Connection(brokers[0].controller) as ours, Connection(brokers[1].controller) as theirs:
+        for wanted in updates():
+            request = make("UpdateFeatures", feature_updates=wanted, validate_only=True)
+            told = [one.request(request, 2) for one in (ours, theirs)]
+            assert len({(one.error_code, one.error_message) for one in told}) == 1, (wanted, told)
+
+
+def test_tools_with_bootstrap_controller_print_what_they_print_of_kafka(brokers: Brokers) -> None:
+    """KIP-919. What is a fact of one broker is blotted out."""
+    commands = {
+        "org.apache.kafka.tools.FeatureCommand": ("describe",),
+        "org.apache.kafka.tools.MetadataQuorumCommand": ("describe", "--status"),
+        CONFIG_COMMAND: ("--describe", "--all", "--entity-type", "brokers", "--entity-name", "1"),
+    }
+
+    def run(tool: str, broker: ShimProcess | KafkaNative) -> str:
+        address = ("--bootstrap-controller", broker.controller)
+        output = jvm.run(tool, *address, *commands[tool], timeout_s=120).stdout.decode()
+        if tool == CONFIG_COMMAND:
+            # Its values and synonyms are compared by DescribeConfigs of the broker's listener.
+            return "\n".join(sorted(line.split("=")[0] for line in output.splitlines()))
+        return re.sub(r"Epoch: \d+|(ClusterId|HighWatermark): .*", "", output.replace(broker.controller, "ADDRESS"))
+
+    with ThreadPoolExecutor(2) as pool:
+        for tool in commands:
+            ours, theirs = pool.map(lambda broker, tool=tool: run(tool, broker), brokers)
+            assert ours == theirs
 
 
 def test_each_served_api_is_swept_or_left_out_for_a_reason() -> None:
