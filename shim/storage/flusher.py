@@ -115,6 +115,13 @@ class Flusher:
         self._put(work)
         return done
 
+    def sync_now(self, paths: list[str]) -> None:
+        """fsync a few small files in the calling thread, without waiting for what is queued. Raises OSError."""
+        for path in paths:
+            error = self._sync_file(path)
+            if error is not None:
+                raise error
+
     def run(self, task: Callable[[], None]) -> None:
         """Run `task` in the thread. Its exceptions are logged."""
         self._put(task)

@@ -197,7 +197,8 @@ class Moves:
         home = self._partitions.dir_of[log]
         faults = self._services.faults
         future.complete()
-        self._services.flusher.sync([*unsynced, *future.take_unsynced()]).result()
+        # Little: what was appended since the last fsync, and the indexes of the active segment.
+        self._services.flusher.sync_now([*unsynced, *future.take_unsynced()])
         if log.log_start_offset > log.segments[0].base_offset:
             target.start_offsets[key] = log.log_start_offset
             self._checkpoints.write_start_offsets(target, sync=True)
