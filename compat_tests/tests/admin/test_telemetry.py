@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from kafka_shim.wire_client import Connection
 PATIENCE_S = 60
 REPORTER = "kafka_shim.telemetry.prometheus_reporter.PrometheusReporter"
 PREFIXES = "org.apache.kafka.producer.,org.apache.kafka.consumer.fetch,a,b,c,org.apache.kafka.admin.,zz,yy,x.y.z"
-IDS = [bytes([number]) * 16 for number in (1, 2, 127, 128, 200, 255)]
+IDS = [hashlib.sha256(bytes([number])).digest()[:16] for number in range(6)]
 
 
 def told(bootstrap: str) -> list[object]:

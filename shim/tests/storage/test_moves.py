@@ -346,6 +346,18 @@ def test_compaction_waits_for_the_move_and_knows_what_is_clean(node):
     assert node.logs.cleaner.choose(node.clock.now_ms()).log is log
 
 
+def test_move_waits_for_the_round_of_compaction_under_way(node, monkeypatch):
+    log = node.make()
+    fill(log, 10)
+    monkeypatch.setattr(node.logs.cleaner, "_cleaned", log)
+    node.move("b")
+    node.clock.advance(5000)
+    assert node.logs.moves.futures()[0].size_bytes == 0
+    monkeypatch.setattr(node.logs.cleaner, "_cleaned", None)
+    node.settle()
+    assert node.holder() == "b"
+
+
 def test_throttle_bounds_the_bytes_of_a_second(node):
     log = node.make(**{"segment.bytes": str(1 << 20)})
     for _ in range(30):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
+import time
 import urllib.request
 from typing import Any
 
@@ -115,11 +117,15 @@ def test_client_is_told_what_its_subscriptions_want_and_no_other(client):
     assert ask(client).push_interval_ms == 300_000
 
 
-def test_subscription_id_is_kafkas(client):
-    """The value that Apache Kafka 4.3.1 answers to this id and these metrics."""
-    assert ask(client, b"\x01" * 16).subscription_id == client_metrics._subscription_id([], 300_000, b"\x01" * 16)
-    new = ask(client, bytes(16))
-    assert new.client_instance_id not in (ID, bytes(16))
+@pytest.mark.parametrize(("number", "subscription_id"), [(0, 1654481936), (1, 477856876), (2, -1634053570)])
+def test_subscription_id_is_kafkas(client, number, subscription_id):
+    """These are the values that Apache Kafka 4.3.1 answers to these ids without a subscription."""
+    assert ask(client, hashlib.sha256(bytes([number])).digest()[:16]).subscription_id == subscription_id
+
+
+def test_client_without_an_id_gets_one(client):
+    first, second = (ask(client, bytes(16)).client_instance_id for _ in range(2))
+    assert len({first, second, bytes(16)}) == 3
 
 
 def test_pushes_reach_the_receiver_in_every_compression(broker, client):
@@ -190,7 +196,9 @@ def test_clients_are_forgotten_at_their_disconnection_and_after_three_intervals(
         ask(other, ID)
         known = broker.state.client_metrics
         assert known.instance_count == 1
+    deadline = time.monotonic() + 30
     while known.instance_count:
+        assert time.monotonic() < deadline, "the connection closed, and its client is known still"
         client.ranges()
     for number in range(5):
         ask(client, bytes([number]) * 16)
