@@ -142,7 +142,7 @@ def test_librdkafka_is_a_user_by_its_ticket(realm: Kdc, addresses: list[str], mo
         try:
             admin = AdminClient(options)
         except KafkaException as err:
-            if "No provider for SASL mechanism GSSAPI" not in str(err):
-                raise
-            return  # the wheel of this machine is built without it
+            # The wheels of PyPI are built without it.
+            assert "No provider for SASL mechanism GSSAPI" in str(err)
+            continue
         assert admin.list_topics(timeout=60).brokers

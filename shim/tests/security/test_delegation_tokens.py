@@ -226,6 +226,16 @@ def test_an_expired_token_is_dead_at_once_and_removed_at_the_next_check(clients:
     assert renew(clients["alice"], token) == (ErrorCode.DELEGATION_TOKEN_NOT_FOUND, 0)
 
 
+def test_a_token_that_nobody_renews_expires_long_before_its_longest_lifetime(clients: Clients):
+    token = create(clients["alice"])
+    clients.broker.clock.advance(4 * HOUR_MS)
+    assert clients.stored() == [token.token_id]
+    clients.broker.clock.advance(1)
+    assert renew(clients["alice"], token) == (ErrorCode.DELEGATION_TOKEN_EXPIRED, 0)
+    clients.broker.clock.advance(HOUR_MS)
+    assert clients.stored() == []
+
+
 def test_an_expired_token_can_be_removed_by_its_owner(clients: Clients):
     token = create(clients["alice"], max_lifetime_ms=1000)
     clients.broker.clock.advance(1001)
