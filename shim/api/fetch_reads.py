@@ -1,6 +1,7 @@
 """Reads the partitions of one fetch (Kafka: ReplicaManager.readFromLog and its LogReadResults).
 
-The fetch context decides which partitions are read, and in which order: `FetchContext.to_read`.
+The fetch context decides which partitions are read, and in which order: `FetchContext.partitions`, or those of a session
+that may have news: `FetchSession.in_order`.
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ def read_partitions(context: Context, request: FetchRequest, fetch: FetchContext
     """Returns the current result of the partitions that may have news, within the fetch's size limits."""
     reads = FetchReads()
     left_bytes = _limit_bytes(context, request)
-    for asked in fetch.to_read():
+    session = fetch.session
+    for asked in fetch.partitions.values() if session is None else session.in_order():
         entry = PartitionRead(asked)
         reads.entries.append(entry)
         _read_entry(context, request, entry, reads, left_bytes)

@@ -223,8 +223,8 @@ class FetchContext:
     """What one request reads, with its session resolved. It stands for Kafka's classes SessionlessFetchContext,
     FullFetchContext (`opens_session`), IncrementalFetchContext (`session`) and SessionErrorContext (`error`).
 
-    `partitions` is everything that is fetched. For a session that is all of its partitions, of which `to_read` has
-    those that may have news.
+    `partitions` is everything that is fetched. For a session that is all of its partitions, of which
+    `FetchSession.in_order` returns those that may have news.
     """
 
     __slots__ = ("by_id", "epoch", "error", "opens_session", "partitions", "session", "session_id")
@@ -244,10 +244,6 @@ class FetchContext:
         self.error = error
         # The session that continues, and its epoch while this request is its newest.
         self.session_id, self.epoch = (NO_SESSION, -1) if session is None else (session.session_id, session.epoch)
-
-    def to_read(self) -> Iterable[CachedPartition]:
-        """Returns the partitions to read, in order."""
-        return self.partitions.values() if self.session is None else self.session.in_order()
 
     def told(self, reads: list[PartitionRead]) -> list[PartitionRead]:
         """Returns what `update` does, and remembers nothing."""
