@@ -1,7 +1,7 @@
 """Reads the partitions of one fetch (Kafka: ReplicaManager.readFromLog and its LogReadResults).
 
-The fetch context decides which partitions are read, and in which order: `FetchContext.partitions`, or those of a session
-that may have news: `FetchSession.in_order`.
+The fetch context decides which partitions are read, and in which order: `FetchContext.partitions`, or those of a
+session that may have news: `FetchSession.in_order`.
 """
 
 from __future__ import annotations
