@@ -153,11 +153,20 @@ def test_both_brokers_and_both_protocols_count_once(tmp_path: Path, kind: str, p
         run(target, tmp_path, protocol, 5000)
 
 
-def test_one_directory(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ("shim", "kafka-native"),
+        pytest.param(("shim", "kafka-native", "shim"), marks=pytest.mark.soak),
+        pytest.param(("kafka-native", "shim", "kafka-native"), marks=pytest.mark.soak),
+    ],
+    ids="-then-".join,
+)
+def test_one_directory(tmp_path: Path, kinds: tuple[str, ...]) -> None:
     """Apache Kafka goes on with the group where the shim stopped, and the other way."""
     data = tmp_path / "data"
     work = None
-    for kind in ("shim", "kafka-native", "shim"):
+    for kind in kinds:
         with make(kind, settings=SETTINGS, data_dir=data) as target:
             wait_for_coordinator(target)
             if work is None:

@@ -144,6 +144,16 @@ def test_a_group_is_described_to_those_who_may(broker, client: Connection, topic
     assert (group.error_code, group.members, group.topology) == (E.TOPIC_AUTHORIZATION_FAILED, [], None)
 
 
+def test_without_the_feature_both_are_refused(client: Connection) -> None:
+    for level, code in ((0, E.UNSUPPORTED_VERSION), (1, E.GROUP_ID_NOT_FOUND)):
+        update = {"feature": "streams.version", "max_version_level": level, "upgrade_type": 1 if level else 2}
+        answer: Any = client.request(make("UpdateFeatures", timeout_ms=1000, feature_updates=[update]), 1)
+        assert answer.error_code == E.NONE
+        assert [each.error_code for each in describe(client, "g")] == [code]
+        if not level:
+            assert join(client).error_code == code
+
+
 def test_a_broker_without_the_protocol_refuses_both() -> None:
     with (
         Broker(group_coordinator_rebalance_protocols="classic,consumer") as broker,
