@@ -9,6 +9,7 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalInt;
 import java.util.Properties;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -29,6 +30,8 @@ import org.apache.kafka.controller.ResultOrError;
 import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.image.TopicImage;
 import org.apache.kafka.image.loader.MetadataLoader;
+import org.apache.kafka.raft.KafkaRaftClient;
+import org.apache.kafka.raft.LeaderAndEpoch;
 import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
@@ -91,8 +94,25 @@ final class Metadata {
             return Stand.in(RaftLog.class, "raftManager.raftLog", new Offsets(cluster));
         }
 
+        public KafkaRaftClient<?> client() {
+            return Stand.in(KafkaRaftClient.class, "raftManager.client", new Quorum(cluster));
+        }
+
         public RaftLog replicatedLog() {
             return raftLog();
+        }
+    }
+
+    /** The quorum of one. */
+    public static final class Quorum {
+        private final Replacement.Cluster cluster;
+
+        Quorum(Replacement.Cluster cluster) {
+            this.cluster = cluster;
+        }
+
+        public LeaderAndEpoch leaderAndEpoch() {
+            return new LeaderAndEpoch(OptionalInt.of(cluster.nodeId()), cluster.metadata().epoch());
         }
     }
 

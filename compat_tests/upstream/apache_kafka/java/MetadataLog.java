@@ -57,6 +57,11 @@ final class MetadataLog {
         }
     }
 
+    synchronized int epoch() {
+        image();
+        return epoch;
+    }
+
     synchronized long endOffset() {
         image();
         return nextOffset;

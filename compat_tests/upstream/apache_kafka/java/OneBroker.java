@@ -48,6 +48,7 @@ public final class OneBroker {
         String kit = "org.apache.kafka.common.test.TestKitNodes$Builder";
         agent = at(agent, kit, named("setNumBrokerNodes"), Brokers.class);
         agent = at(agent, kit, named("setNumControllerNodes"), Controllers.class);
+        agent = at(agent, kit, named("setPerServerProperties"), GivenPerServer.class);
         agent = at(agent, "kafka.utils.TestUtils$", named("createBrokerConfigs"), Brokers.class);
         String topic = "org.apache.kafka.clients.admin.NewTopic";
         agent = at(agent, topic, isConstructor().and(takesArgument(1, Optional.class)), Factor.class);
@@ -141,6 +142,13 @@ public final class OneBroker {
     public static final class PerServer {
         @Advice.OnMethodExit
         static void exit(@Advice.Return(readOnly = false) Map<Integer, Map<String, String>> given) {
+            given = OneBroker.perServer(given);
+        }
+    }
+
+    public static final class GivenPerServer {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 0, readOnly = false) Map<Integer, Map<String, String>> given) {
             given = OneBroker.perServer(given);
         }
     }

@@ -102,6 +102,11 @@ public final class Replacement {
             return node;
         }
 
+        synchronized int nodeId() {
+            metadata();
+            return node.config().nodeId();
+        }
+
         synchronized Authorizer acls() {
             if (node == null) {
                 throw new NotApplicable("a controller without a broker");
