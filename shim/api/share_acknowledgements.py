@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 FIRST_WITH_RENEWAL = 2
 MAX_MEMBER_ID_CHARS = 36
-# The default of group.share.max.share.sessions.
-MOST_SESSIONS = 2000
 
 
 class Acknowledged:
@@ -55,7 +53,7 @@ def shares_of(broker: Broker) -> SharePartitions:
 
         broker.share_partitions = SharePartitions(
             clock=broker.clock,
-            most_sessions=MOST_SESSIONS,
+            most_sessions=broker.config.group_share_max_share_sessions,
             logs=broker.logs,
             metadata=broker.metadata,
             persister=broker.share_state,

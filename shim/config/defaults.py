@@ -188,6 +188,7 @@ class BrokerDefaults:
     group_share_partition_max_record_locks: int = 2000
     group_share_min_partition_max_record_locks: int = 100
     group_share_max_partition_max_record_locks: int = 4000
+    group_share_max_share_sessions: int = 2000
     share_coordinator_state_topic_num_partitions: int = 50
     share_coordinator_state_topic_segment_bytes: int = 104857600
     share_coordinator_state_topic_compression_codec: int = 0

@@ -181,6 +181,7 @@ DOCS = {
     "group.share.session.timeout.ms": "How long a member of a share group may be silent.",
     "group.share.min.session.timeout.ms": "The least that a group may set for it.",
     "group.share.max.session.timeout.ms": "The most that a group may set for it.",
+    "group.share.max.share.sessions": "Share sessions of all share groups together.",
     "group.share.max.size": "Members of one share group.",
     "group.share.initialize.retry.interval.ms": "After this time, states of share partitions that are still missing "
     "are asked for again.",

@@ -12,7 +12,7 @@ ONE_LOOP = "one event loop serves all requests, without pools of threads and que
 NO_BUFFER = "nothing of this size is allocated or limited"
 INLINE = "the coordinator's records are written at once, in the request that causes them"
 NO_TIERS = "tiered storage is not implemented"
-NO_SHARE = "share groups are not implemented"
+ONE_SHARE_ASSIGNOR = "there is one assignor for share groups, Kafka's simple one"
 NO_SECURITY = (
     "it belongs to the renewal of Kerberos tickets, to clients inside a broker, or to Java's TLS, none of which is here"
 )
@@ -95,6 +95,7 @@ BROKER_IDLE: dict[str, tuple[str, ...]] = {
         "producer.purgatory.purge.interval.requests",
         "queued.max.requests",
         "share.coordinator.threads",
+        "share.fetch.purgatory.purge.interval.requests",
     ),
     NO_BUFFER: (
         "group.coordinator.cached.buffer.max.bytes",
@@ -155,11 +156,7 @@ BROKER_IDLE: dict[str, tuple[str, ...]] = {
         "remote.log.storage.manager.class.path",
         "remote.log.storage.manager.impl.prefix",
     ),
-    NO_SHARE: (
-        "group.share.assignors",
-        "group.share.max.share.sessions",
-        "share.fetch.purgatory.purge.interval.requests",
-    ),
+    ONE_SHARE_ASSIGNOR: ("group.share.assignors",),
     NO_SECURITY: (
         "sasl.client.callback.handler.class",
         "sasl.kerberos.kinit.cmd",

@@ -232,6 +232,20 @@ def test_read_committed_skips_aborted_and_waits_for_open_transactions(
     assert ranges(got) == [(2, 5, 1)]
 
 
+@pytest.mark.option("group.share.max.share.sessions")
+def test_no_more_sessions_than_the_limit():
+    with Broker(clock="virtual", group_share_max_share_sessions=1) as broker:
+        with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+            topic_id = make_topic(client, "t", 1)
+        open_share(broker, GROUP, topic_id)
+        with ShareMember(broker, GROUP, "m1", topic_id) as one, ShareMember(broker, GROUP, "m2", topic_id) as two:
+            assert one.fetch().error_code == 0
+            assert two.fetch().error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+            one.epoch = -1
+            assert one.fetch().error_code == 0
+            assert two.fetch().error_code == 0
+
+
 def test_a_deleted_topic(broker: Broker, client: Connection, member: ShareMember):
     from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest
 
@@ -303,3 +317,40 @@ def test_a_fetch_waits_for_enough_bytes(broker: Broker, client: Connection, memb
     broker.clock.advance(1)
     _, response = member.connection.receive(78, 2)
     assert ranges(response.responses[0].partitions[0]) == [(0, 0, 1)]
+
+
+@pytest.mark.parametrize(
+    "acks",
+    [
+        [(2, 1, [ACCEPT])],
+        [(0, 1, [])],
+        [(0, 1, [ACCEPT, ACCEPT, ACCEPT])],
+        [(0, 0, [9])],
+        [(0, 0, [RENEW])],
+        [(1, 1, [ACCEPT]), (0, 0, [ACCEPT])],
+    ],
+)
+def test_malformed_acknowledgements(client: Connection, member: ShareMember, acks: list[tuple[int, int, list[int]]]):
+    produce(client, "t", 0, batch(b"a", b"b"))
+    member.poll()
+    assert member.outcome(acks) == ErrorCode.INVALID_REQUEST
+    assert member.outcome([(0, 1, [ACCEPT])]) == 0
+
+
+def test_partitions_that_cannot_be_acknowledged(broker: Broker, member: ShareMember):
+    member.poll()
+    assert member.outcome([(0, 0, [ACCEPT])], partition=9) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    member.topic_id = bytes(15) + b"x"
+    assert member.outcome([(0, 0, [ACCEPT])]) == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_a_fenced_state_names_the_leader(broker: Broker, client: Connection, member: ShareMember, topic_id: bytes):
+    produce(client, "t", 0, batch(b"a", b"b"))
+    member.poll()
+    broker.call(broker.state.share_state.initialize_state, GROUP, topic_id, 0, 5, 1)
+    response = member.acknowledge([(0, 0, [ACCEPT])])
+    (answer,) = response.responses[0].partitions
+    assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    (endpoint,) = response.node_endpoints
+    assert (answer.current_leader.leader_id, endpoint.node_id, endpoint.port) == (1, 1, broker.port)
+    assert ranges(member.poll()) == [(1, 1, 1)]
