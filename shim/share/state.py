@@ -92,8 +92,9 @@ class ShareGroupOffset:
 
 
 def combine(so_far: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: int) -> list[StateBatch]:
-    """Returns the batches of both lists from `start_offset` on (-1: all), merged so that none overlap."""
-    batches = [*so_far, *new]
+    """Returns the batches of both lists from `start_offset` on (-1: all), merged so that none overlap. A batch that
+    ends before it begins has no offsets, and is left out: merging would not come to an end with it."""
+    batches = [batch for batch in (*so_far, *new) if batch.first_offset <= batch.last_offset]
     if start_offset != UNINITIALIZED_START_OFFSET:
         batches = [
             batch if batch.first_offset >= start_offset else batch.part(start_offset, batch.last_offset)

@@ -306,6 +306,11 @@ def prepare(broker: Secured) -> None:
         ),
         lambda: broker.ask(ROOT, make("FindCoordinator", key="g", key_type=0), 3).error_code,
         lambda: broker.ask(ROOT, make("FindCoordinator", key="x", key_type=1), 3).error_code,
+        lambda: (
+            broker.ask(ROOT, make("FindCoordinator", key_type=2, coordinator_keys=[f"s:{'A' * 21}Q:0"]), 6)
+            .coordinators[0]
+            .error_code
+        ),
         lambda: broker.ask(ROOT, asked.offset_commit(), 9).topics[0].partitions[0].error_code,
         lambda: broker.ask(ROOT, asked.CASES[22, 4][0](), 4).error_code,
         lambda: broker.ask(ROOT, asked.CASES[22, 5][0](), 5).error_code,
