@@ -305,6 +305,8 @@ def what_a_crash_leaves(t: ScenarioClient) -> None:
     one = Member(t, group, "m1", topic).join()
     t.same(one.poll(), [(0, 5, 1)], "all of it")
     t.same(one.acknowledge((0, 1, [ACCEPT]), (3, 3, [RELEASE])), NONE, "acknowledged")
+    # Killed while the connection is open: its end would end the session, and release what is acquired.
+    t.target.kill()
     t.restart(kill=True)
     again = Member(t, group, "m2", topic).join()
     offsets: list[tuple[int, int, int]] = []
