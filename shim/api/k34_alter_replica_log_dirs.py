@@ -46,6 +46,21 @@ def handle(context: Context, request: AlterReplicaLogDirsRequest) -> AlterReplic
     return AlterReplicaLogDirsResponse(results=list(results.values()))
 
 
+def failed(
+    request: AlterReplicaLogDirsRequest, version: int, code: ErrorCode, message: str | None
+) -> AlterReplicaLogDirsResponse:
+    """Returns the error in every partition: the response has no place for it at the top level."""
+    response = AlterReplicaLogDirsResponse()
+    for entry in request.dirs:
+        for topic in entry.topics:
+            parts = [
+                AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=code)
+                for partition in topic.partitions
+            ]
+            response.results.append(AlterReplicaLogDirTopicResult(topic_name=topic.name, partitions=parts))
+    return response
+
+
 def _move(context: Context, topic: str, partition: int, path: str) -> ErrorCode:
     broker = context.broker
     try:

@@ -17,6 +17,8 @@ import time
 from dataclasses import dataclass
 
 from kafka_shim.compat.tests.security.principals import ALICE, BOB, ROOT, Rule, Secured
+from kafka_shim.protocol.message import ZERO_UUID
+from kafka_shim.protocol.messages.get_telemetry_subscriptions_response import GetTelemetrySubscriptionsResponse
 from kafka_shim.security.acl import SUPPORTED_OPERATIONS, AclOperation, PatternType, PermissionType, ResourceType
 from kafka_shim.targets import requests
 from kafka_shim.targets.secured import SecuredKafka, SecuredShim
@@ -353,7 +355,20 @@ def sweep(shim: Secured, kafka: Secured, sets: Sequence[AclSet]) -> tuple[int, l
             ours, theirs = (broker.ask(user, case.message(), case.version) for broker in (shim, kafka))
             where = f"{case.api} v{case.version} by {user} with {one.name}"
             found += [f"{where}: {line}" for line in _differences(ours, theirs, pairs)]
+            if case.api == "streams_group_heartbeat":
+                _await_internal_topics(shim, kafka)
     return count, found
+
+
+def _await_internal_topics(shim: Secured, kafka: Secured) -> None:
+    """Kafka creates the internal topics of a streams group after it has answered the heartbeat."""
+    everything = make("Metadata", topics=None)
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        ours, theirs = ({topic.name for topic in broker.ask(ROOT, everything, 8).topics} for broker in (shim, kafka))
+        if ours <= theirs:
+            return
+        time.sleep(0.05)
 
 
 def _differences(ours: object, theirs: object, pairs: Pairs) -> Iterator[str]:
@@ -364,6 +379,10 @@ def _differences(ours: object, theirs: object, pairs: Pairs) -> Iterator[str]:
     codes = [sorted(error_codes(each)) for each in (ours, theirs)]
     if codes[0] != codes[1]:
         yield f"errors {codes[0]} where Kafka has {codes[1]}"
+    if isinstance(ours, GetTelemetrySubscriptionsResponse):
+        # Drawn at random by each broker, and the id of the subscription is made from it.
+        for each in (ours, theirs):
+            each.client_instance_id, each.subscription_id = ZERO_UUID, 0  # type: ignore[attr-defined]
     yield from differences(theirs, ours, pairs)
 
 
