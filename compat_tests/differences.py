@@ -39,13 +39,6 @@ class KnownDifference:
 
 DIFFERENCES = (
     KnownDifference(
-        "fewer APIs",
-        "advertises the APIs of docs/api-coverage.md, each in exactly Kafka's versions",
-        "advertises 75",
-        "the others are not built yet, and nothing is advertised that is not served",
-        "test_the_shim_advertises_some_of_kafkas_apis_in_kafkas_versions",
-    ),
-    KnownDifference(
         "first look-up of a coordinator",
         "answers the first FindCoordinator with the coordinator",
         "creates the internal topic, and answers COORDINATOR_NOT_AVAILABLE until it is there",
