@@ -24,7 +24,7 @@ DOCS = {
     "inter.broker.listener.name": "Accepted and checked; there is no other broker that would use the listener.",
     "security.inter.broker.protocol": "Accepted and checked; there is no other broker that would use it.",
     "kafka.shim.disconnect.changed.users": "Close the connections of users whose password is changed or deleted.",
-    "kafka.shim.http.listener": "HOST:PORT of metrics and health over HTTP (docs/metrics.md); none where it is empty.",
+    "kafka.shim.http.listener": "HOST:PORT of metrics and health over HTTP; :PORT is loopback, empty is none.",
     "kafka.shim.login.timeout.ms": "How long a connection may take to authenticate, with its TLS handshake.",
     # --- metrics of clients
     "metric.reporters": "Python classes, by dotted path, that receive what clients push (KIP-714).",

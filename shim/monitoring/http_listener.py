@@ -1,13 +1,18 @@
 """The HTTP listener: `/metrics` for Prometheus, `/health/live` and `/health/ready`.
 
 It runs in threads of its own, so that `/health/live` can say that the event loop does not answer. What it tells is read
-on the event loop, in slices. It is open to whoever reaches it: bind it to loopback or a network of one's own.
+on the event loop, in slices. It is open to whoever reaches it, so that without a host it is bound to loopback.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import socket
+import sys
 import threading
+import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -29,24 +34,31 @@ if TYPE_CHECKING:
 
 # How long an answer waits for the event loop.
 PATIENCE_S = 5.0
-# How long a client may take for its request.
-REQUEST_TIMEOUT_S = 10.0
+# How long a client may be silent, and how long its request may take in all: one that sends a byte now and then must not
+# hold a place.
+SILENCE_S = 10.0
+LONGEST_REQUEST_S = 20.0
 # Requests that are answered at the same time; what comes beyond them is closed.
 MOST_REQUESTS = 8
+HIGHEST_PORT = 65535
+LOOPBACK = "127.0.0.1"
 TEXT = "text/plain; charset=utf-8"
+
+logger = logging.getLogger(__name__)
 
 
 class HttpListener:
-    """Serves one broker. `address` is HOST:PORT, and port 0 takes a free one. Raises ConfigError, OSError."""
+    """Serves one broker. `address` is HOST:PORT, or :PORT for loopback; port 0 takes a free one. Raises ConfigError,
+    OSError."""
 
     def __init__(self, address: str, collector: Collector, loop: asyncio.AbstractEventLoop) -> None:
         host, colon, port = address.removeprefix("http://").rpartition(":")
-        if not (colon and port.isdecimal()):
+        if not (colon and port.isdecimal() and int(port) <= HIGHEST_PORT):
             raise ConfigError(f"kafka.shim.http.listener: {address!r} is not HOST:PORT")
         self._collector = collector
         self._loop = loop
         self.is_ready = False
-        self._server = _Server((host.strip("[]") or "0.0.0.0", int(port)), _Handler)
+        self._server = _Server((host.strip("[]") or LOOPBACK, int(port)), _Handler)
         self._server.listener = self
         self._thread = threading.Thread(target=self._server.serve_forever, name="http", daemon=True)
 
@@ -58,7 +70,8 @@ class HttpListener:
     @property
     def address(self) -> str:
         """http://HOST:PORT."""
-        return f"http://{self._server.server_address[0]!s}:{self.port}"
+        host = str(self._server.server_address[0])
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def start(self) -> None:
         """Serve from now on."""
@@ -118,12 +131,17 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     listener: HttpListener
 
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        if ":" in address[0]:
+            self.address_family = socket.AF_INET6
+        super().__init__(address, handler)
         self._free = threading.BoundedSemaphore(MOST_REQUESTS)
+        # The requests under way, with when each must end.
+        self._ends: dict[socket.socket, float] = {}
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if self._free.acquire(blocking=False):
+            self._ends[request] = time.monotonic() + LONGEST_REQUEST_S
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
@@ -132,14 +150,24 @@ class _Server(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self._ends.pop(request, None)
             self._free.release()
 
+    def service_actions(self) -> None:
+        """End requests that take too long. Called twice in a second."""
+        now_s = time.monotonic()
+        for request in [one for one, end_s in list(self._ends.items()) if end_s <= now_s]:
+            with suppress(OSError):  # its thread may close it now
+                request.shutdown(socket.SHUT_RDWR)
+
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that goes away concerns nobody."""
+        """A client that goes away concerns nobody; anything else is a bug."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            logger.exception("a request to the HTTP listener failed")
 
 
 class _Handler(BaseHTTPRequestHandler):
-    timeout = REQUEST_TIMEOUT_S
+    timeout = SILENCE_S
     server: _Server
 
     def do_GET(self) -> None:

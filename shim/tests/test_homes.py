@@ -21,6 +21,7 @@ CLOCKS = {
     "quota/request_throttle.py": "measures how long the machine was busy with a request, as request quotas count",
     "monitoring/request_times.py": "measures what clients wait for, on this machine",
     "monitoring/monitor.py": "measures how late this machine's loop is",
+    "monitoring/http_listener.py": "ends requests of HTTP that take too long, whether the loop turns or not",
     "embedded_security.py": "tokens that it makes for clients of this machine are valid by its clock",
     "commands/formatting.py": "a tool of its own process",
     "commands/transactions.py": "a tool of its own process",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import re
 import socket
 import threading
@@ -159,8 +160,9 @@ def test_a_stop_closes_the_port_and_a_start_says_a_bad_address() -> None:
         assert get(broker, "/health/live")[0] == 200
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(address, timeout=10)
-    with pytest.raises(ConfigError, match="is not HOST:PORT"):
-        Broker(kafka_shim_http_listener="9404").start()
+    for wrong in ("9404", "127.0.0.1:65536"):
+        with pytest.raises(ConfigError, match="is not HOST:PORT"):
+            Broker(kafka_shim_http_listener=wrong).start()
 
 
 def test_without_it_nothing_is_served_and_nothing_is_measured() -> None:
@@ -181,10 +183,33 @@ def test_requests_beyond_a_number_are_closed(watched: Broker, monkeypatch: pytes
         pass
 
 
-def get_or_none(broker: Broker) -> int | None:
+def test_without_a_host_it_is_bound_to_loopback() -> None:
+    with Broker(kafka_shim_http_listener=":0") as broker:
+        assert broker.state.http_address.startswith("http://127.0.0.1:")
+
+
+def test_a_client_that_sends_a_byte_now_and_then_does_not_keep_its_place(
+    watched: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_listener, "LONGEST_REQUEST_S", 0.0)
+    host, port = watched.state.http_address.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=9) as slow:  # silence would be ended after 10 s
+        slow.sendall(b"GET /health")
+        assert slow.recv(1) == b""
+
+
+def test_an_error_of_ours_is_logged(
+    watched: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(http_listener.HttpListener, "metrics", lambda listener: {}["missing"])
+    assert get_or_none(watched, "/metrics") is None
+    assert "KeyError: 'missing'" in caplog.text
+
+
+def get_or_none(broker: Broker, path: str = "/health/live") -> int | None:
     try:
-        return get(broker, "/health/live")[0]
-    except (OSError, urllib.error.URLError):
+        return get(broker, path)[0]
+    except (OSError, http.client.HTTPException):
         return None
 
 
