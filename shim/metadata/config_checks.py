@@ -22,6 +22,7 @@ from kafka_shim.config import (
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.config_entries import effective_topic_value, static_broker_value
 from kafka_shim.metadata.features import CORDONED_DIRECTORIES, METADATA_VERSION
+from kafka_shim.patterns import compile_pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,11 +125,14 @@ def check_client_metrics(name: str, options: Mapping[str, str]) -> None:
             f"Invalid value {interval_ms} for interval.ms, interval must be between 100 and 3600000 (1 hour)"
         )
     for pattern in values.get("match", ()):
-        selector, equals, _ = pattern.partition("=")
-        if not equals:
+        # As Java splits: empty parts at the end do not count.
+        selector, *rest = pattern.rstrip("=").split("=")
+        if len(rest) != 1 or selector.strip() not in _SELECTORS:
             raise invalid(f"Illegal client matching pattern: {pattern}")
-        if selector.strip() not in _SELECTORS:
-            raise invalid(f"Illegal client matching pattern: {pattern}")
+        try:
+            compile_pattern(rest[0].strip(), "match")
+        except KafkaError as err:
+            raise invalid(f"Illegal client matching pattern: {pattern} ({err.message})") from err
 
 
 # ClientMetricsConfigs.ClientMatchingParams

@@ -22,8 +22,15 @@ if TYPE_CHECKING:
 MOST_OF_A_CLIENT = 500
 MOST_OF_ALL = 10_000
 MOST_LABEL_CHARACTERS = 200
+MOST_LABELS = 20
+# How many messages and attributes of one push are looked at, on the event loop. A megabyte holds half a million.
+MOST_LOOKED_AT = 10_000
+# Families of the broker itself begin so. A client must not add to them.
+OWN_FAMILIES = ("kafka_", "process_")
 # What of a client becomes labels. Its id is one, so that two clients of one name do not overwrite each other.
 CLIENT_LABELS = ("client_id", "client_instance_id", "client_software_name")
+KINDS = frozenset({"gauge", "sum", "histogram"})
+SCALARS = frozenset({"string_value", "bool_value", "int_value", "double_value"})
 _UNFIT = re.compile(r"[^a-zA-Z0-9_]")
 
 
@@ -44,11 +51,24 @@ class PrometheusReporter:
         client = push.attributes["client_instance_id"]
         base = tuple((name, push.attributes.get(name, "")[:MOST_LABEL_CHARACTERS]) for name in CLIENT_LABELS)
         known = self._clients.setdefault(client, {})
-        for resource in data.resource_metrics:
-            for scope in resource.scope_metrics:
-                for metric in scope.metrics:
-                    for name, point, value, is_counter, is_delta in _values(metric):
-                        self._set(known, name, base + _labels(point), value, is_counter, is_delta)
+        left = MOST_LOOKED_AT
+        for metric in _metrics(data):
+            left -= 1
+            if left <= 0:
+                return
+            name = "" if metric is None else _fit(metric.name)
+            points = _points(metric)
+            if not name or name.startswith(OWN_FAMILIES):
+                self.dropped += len(points)
+                continue
+            for number, point in enumerate(points):
+                if left <= 0:
+                    self.dropped += len(points) - number
+                    return
+                labels = _labels(point)
+                left -= 1 + len(point.attributes)
+                for suffix, value, is_counter, is_delta in _values(metric, point):
+                    self._set(known, name + suffix, base + labels, value, is_counter, is_delta)
 
     def _set(
         self,
@@ -82,33 +102,52 @@ class PrometheusReporter:
         self._count = 0
 
 
-def _values(metric: Any) -> Iterator[tuple[str, Any, float, bool, bool]]:
-    """Yield (name, data point, value, whether it only grows, whether it is a difference). Of a histogram the count and
-    the sum are taken."""
-    name = _UNFIT.sub("_", metric.name)[:MOST_LABEL_CHARACTERS]
+def _metrics(data: Any) -> Iterator[Any]:
+    """Yield the metrics, and None for each message around them, which takes time as well."""
+    for resource in data.resource_metrics:
+        yield None
+        for scope in resource.scope_metrics:
+            yield None
+            yield from scope.metrics
+
+
+def _points(metric: Any) -> Any:
+    """The data points of a metric, if it is of a kind that is kept."""
+    kind = None if metric is None else metric.WhichOneof("data")
+    return getattr(metric, kind).data_points if kind in KINDS else ()
+
+
+def _values(metric: Any, point: Any) -> Iterator[tuple[str, float, bool, bool]]:
+    """Yield (suffix of the name, value, whether it only grows, whether it is a difference). Of a histogram the count
+    and the sum are taken."""
     kind = metric.WhichOneof("data")
     if kind == "gauge":
-        for point in metric.gauge.data_points:
-            yield name, point, _number(point), False, False
+        yield "", _number(point), False, False
     elif kind == "sum":
         is_delta = metric.sum.aggregation_temporality == AGGREGATION_TEMPORALITY_DELTA
-        for point in metric.sum.data_points:
-            yield name, point, _number(point), metric.sum.is_monotonic, is_delta
-    elif kind == "histogram":
+        yield "", _number(point), metric.sum.is_monotonic, is_delta
+    else:
         is_delta = metric.histogram.aggregation_temporality == AGGREGATION_TEMPORALITY_DELTA
-        for point in metric.histogram.data_points:
-            yield f"{name}_count", point, float(point.count), True, is_delta
-            yield f"{name}_sum", point, point.sum, True, is_delta
+        yield "_count", float(point.count), True, is_delta
+        yield "_sum", point.sum, True, is_delta
 
 
 def _number(point: Any) -> float:
     return float(point.as_int if point.WhichOneof("value") == "as_int" else point.as_double)
 
 
+def _fit(name: str) -> str:
+    """A name as Prometheus takes it; an empty one stays so."""
+    fit = _UNFIT.sub("_", name[:MOST_LABEL_CHARACTERS])
+    return f"_{fit}" if fit[:1].isdigit() else fit
+
+
 def _labels(point: Any) -> Labels:
-    return tuple(
-        sorted(
-            (_UNFIT.sub("_", one.key), str(getattr(one.value, one.value.WhichOneof("value") or "string_value"))[:200])
-            for one in point.attributes
-        )
-    )
+    """The attributes of a data point that can be labels. Two underscores at the front are Prometheus' own."""
+    found: dict[str, str] = {}
+    for one in point.attributes[:MOST_LABELS]:
+        key = _fit(one.key)
+        kind = one.value.WhichOneof("value")
+        if key and key not in CLIENT_LABELS and not key.startswith("__") and kind in SCALARS:
+            found[key] = str(getattr(one.value, kind))[:MOST_LABEL_CHARACTERS]
+    return tuple(sorted(found.items()))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 from kafka_shim.config import CLIENT_METRICS_OPTIONS, ConfigError
+from kafka_shim.errors import KafkaError
 from kafka_shim.group.java_order import copied_table_size, order_strings
+from kafka_shim.patterns import compile_pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
 ALL_METRICS = "*"
@@ -37,15 +37,19 @@ class Subscription:
 
     def is_for(self, attributes: Mapping[str, str]) -> bool:
         """Whether a client with these attributes is meant."""
-        return all(name in attributes and wanted.fullmatch(attributes[name]) for name, wanted in self.match.items())
+        return all(name in attributes and wanted(attributes[name]) for name, wanted in self.match.items())
 
 
-def _pattern(text: str) -> tuple[str, re.Pattern[str]]:
-    name, _, expression = text.partition("=")
+def _pattern(text: str) -> tuple[str, Callable[[str], object]]:
+    name, _, expression = text.rstrip("=").partition("=")
     try:
-        return name.strip(), re.compile(expression.strip())
-    except re.error:
-        return name.strip(), re.compile(r"(?!)")  # it was accepted by another regular expression engine
+        return name.strip(), compile_pattern(expression.strip(), "match").fullmatch
+    except KafkaError:
+        return name.strip(), _fits_none  # another broker took it, by another engine
+
+
+def _fits_none(value: str) -> object:
+    return None
 
 
 def wanted_by(subscriptions: Iterable[Subscription], attributes: Mapping[str, str]) -> tuple[list[str], int]:

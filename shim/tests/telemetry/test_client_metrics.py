@@ -17,7 +17,12 @@ from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
 from kafka_shim.protocol.messages.push_telemetry_request import PushTelemetryRequest
 from kafka_shim.telemetry import client_metrics
-from kafka_shim.telemetry.prometheus_reporter import MOST_OF_A_CLIENT, PrometheusReporter
+from kafka_shim.telemetry.prometheus_reporter import (
+    MOST_LABELS,
+    MOST_LOOKED_AT,
+    MOST_OF_A_CLIENT,
+    PrometheusReporter,
+)
 from kafka_shim.telemetry.receivers import Push, make_receivers
 from kafka_shim.tests.api.admin import DELETE, METRICS, SET, alter
 from kafka_shim.wire_client import Connection
@@ -190,6 +195,22 @@ def test_what_cannot_be_taken_has_kafkas_error(broker, client):
     assert len(Receiver.last.pushes) == 1
 
 
+@pytest.mark.parametrize("match", ["client_id=a=b", "client_id=", "client_id=(", "client_id=(?=a)a", "nothing=a"])
+def test_pattern_that_cannot_be_matched_is_refused(client, match):
+    code, message = alter(client, METRICS, "all", ("match", SET, match))
+    assert code == ErrorCode.INVALID_CONFIG
+    assert message.startswith(f"Illegal client matching pattern: {match}")
+
+
+def test_match_takes_bounded_time(broker, client):
+    """The name of a client is the client's choice: an engine that backtracks would not come to an end."""
+    subscribe(client, metrics="x", match="client_id=(a|aa)+[0-9]")
+    with Connection(broker.bootstrap_servers, client_id="a" * 5000) as other:
+        assert ask(other).requested_metrics == []
+    with Connection(broker.bootstrap_servers, client_id="a" * 5000 + "1") as other:
+        assert ask(other).requested_metrics == ["x"]
+
+
 def test_clients_are_forgotten_at_their_disconnection_and_after_three_intervals(broker, client, monkeypatch):
     monkeypatch.setattr(client_metrics, "MOST_INSTANCES", 3)
     with Connection(broker.bootstrap_servers) as other:
@@ -272,6 +293,39 @@ def test_reporter_bounds_its_series():
     assert reporter.dropped == 10
     with pytest.raises(Exception, match=r"(?i)pars"):
         reporter.export_metrics(Push({"client_instance_id": "c"}, "User:x", b"\xff\xff", 1000, False))
+
+
+def test_reporter_keeps_only_names_and_labels_that_an_endpoint_can_show():
+    reporter = PrometheusReporter()
+    for name in ("", "kafka_shim_connections", "process.open.fds"):
+        reporter.export_metrics(pushed("c", metric(name, 1)))
+    assert reporter.series() == []
+    assert reporter.dropped == 3
+    odd = {"": "v", "__name__": "v", "client_id": "v", "1st": "v", "k" * 1000: "v" * 1000}
+    reporter.export_metrics(pushed("c", metric("a", 1, **odd)))
+    (one,) = reporter.series()
+    client = [("client_id", "app"), ("client_instance_id", "c"), ("client_software_name", "")]
+    assert sorted(one.labels) == sorted([*client, ("_1st", "v"), ("k" * 200, "v" * 200)])
+    reporter.export_metrics(pushed("d", metric("a", 1, **{f"k{number}": "v" for number in range(1000)})))
+    assert len(reporter.series()[1].labels) == MOST_LABELS + len(client)
+
+
+@pytest.mark.parametrize("kind", ["points", "metrics", "resources"])
+def test_reporter_looks_at_a_bounded_part_of_a_push(kind):
+    """Half a million empty messages fit into one push, and it is read on the event loop."""
+    from opentelemetry.proto.metrics.v1.metrics_pb2 import Gauge, Metric, MetricsData, NumberDataPoint, ResourceMetrics
+
+    count = 2 * MOST_LOOKED_AT
+    if kind == "resources":
+        sent = MetricsData(resource_metrics=[ResourceMetrics()] * count).SerializeToString()
+        sent += otlp(metric("late", 1))
+    elif kind == "metrics":
+        sent = otlp(*[Metric(name="a")] * count, metric("late", 1))
+    else:
+        sent = otlp(Metric(name="a", gauge=Gauge(data_points=[NumberDataPoint()] * count)), metric("late", 1))
+    reporter = PrometheusReporter()
+    reporter.export_metrics(Push({"client_instance_id": "c"}, "User:x", sent, 1000, False))
+    assert "late" not in {one.name for one in reporter.series()}
 
 
 def test_metrics_endpoint_shows_what_clients_pushed():
