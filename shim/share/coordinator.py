@@ -302,10 +302,10 @@ class ShareCoordinator:
             try:
                 for record in cext_records.iterate(buffer):
                     if record.key is not None and log is not None and record.offset >= log.log_start_offset:
-                        shard.apply(decode(record.key, record.value), record.offset)
-            except (BatchError, RecordError) as error:
+                        self._replay(shard, partition, record.offset, record.key, record.value)
+            except BatchError as error:
                 logger.warning(
-                    "skipping a record of %s-%d at %d: %s", SHARE_GROUP_STATE_TOPIC, partition, batch.base_offset, error
+                    "skipping a batch of %s-%d at %d: %s", SHARE_GROUP_STATE_TOPIC, partition, batch.base_offset, error
                 )
             count += batch.record_count
             if count >= STEP_RECORDS:
@@ -314,3 +314,13 @@ class ShareCoordinator:
         self._shards[partition] = shard
         for topic_id in self._deleted_topics:
             self._write_many(partition, shard, shard.delete_topic(topic_id), self._clock.now_ms())
+
+    @staticmethod
+    def _replay(shard: ShareStateShard, partition: int, offset: int, key: bytes, value: bytes | None) -> None:
+        # Kafka puts the records of several requests into one batch: the others must not be lost with this one.
+        try:
+            record = decode(key, value)
+        except RecordError as error:
+            logger.warning("skipping the record of %s-%d at %d: %s", SHARE_GROUP_STATE_TOPIC, partition, offset, error)
+        else:
+            shard.apply(record, offset)

@@ -313,3 +313,14 @@ def test_a_record_that_cannot_be_read_costs_only_itself(node: Node, caplog: pyte
     node.crash()
     assert node.state.read_state(G, topic_id, 0, 0)[3] == [StateBatch(0, 3, 2, 1)]
     assert "record type 9 is unknown" in caplog.text
+
+
+def test_a_record_that_cannot_be_read_takes_no_other_of_its_batch_with_it(node: Node) -> None:
+    topic_id = begun(node)
+    write(node, topic_id, (0, 9, 2, 1))
+    update = ShareGroupOffset(0, 0, 0, -1, 0, [StateBatch(20, 29, 2, 1)])
+    key, value = ShareRecord((G, topic_id, 0), update, is_update=True).encode()
+    entries = [(b"\x00\x63" + key[2:], value, 0, ()), (key, b"\x00\x07" + value[2:], 0, ()), (key, value, 0, ())]
+    node.state_log(G, topic_id, 0).append_batch(cext_records.build(entries), now_ms=0)
+    node.crash()
+    assert node.state.read_state(G, topic_id, 0, 0)[3] == [StateBatch(0, 9, 2, 1), StateBatch(20, 29, 2, 1)]
