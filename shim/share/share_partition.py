@@ -53,6 +53,11 @@ _CLIENT_ERRORS = {
     ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
 
+_STATE_NUMBERS = frozenset(state.value for state in RecordState)
+# Ends of acquisition locks are kept until they come, also of locks that were renewed or given back. Beyond so many, and
+# twice those that still hold, only the latter stay.
+MOST_STALE_LOCKS = 4096
+
 
 class PartitionState(Enum):
     """EMPTY: the stored state was not read yet. FENCED: somebody else's state counts from now on, or the partition is
@@ -69,6 +74,7 @@ class SharePartition:
     __slots__ = (
         "_clock",
         "_locks",
+        "_most_locks",
         "_must_search",
         "_persister",
         "_release_expired",
@@ -126,6 +132,7 @@ class SharePartition:
         self._must_search = False
         # (end, first offset, last offset) of acquisition locks, some of which were renewed or given back since.
         self._locks: list[tuple[int, int, int]] = []
+        self._most_locks = MOST_STALE_LOCKS
         # Called when records may have become available.
         self.readers: set[Callable[[], None]] = set()
 
@@ -178,7 +185,8 @@ class SharePartition:
     def _take_over(self, stored: Sequence[StateBatch]) -> None:
         previous_offset = self.start_offset - 1
         for batch in stored:
-            if batch.first_offset < self.start_offset or batch.last_offset < batch.first_offset:
+            is_range = self.start_offset <= batch.first_offset <= batch.last_offset
+            if not is_range or batch.delivery_state not in _STATE_NUMBERS:
                 raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"stored state of {self.key} is inconsistent: {batch}")
             if self.gap_start_offset < 0 and batch.first_offset > previous_offset + 1:
                 self.gap_start_offset = previous_offset + 1
@@ -364,10 +372,23 @@ class SharePartition:
     def lock(self, first_offset: int, last_offset: int) -> int:
         """Begin an acquisition lock on these offsets. Returns its end."""
         until_ms = self._clock.monotonic_ms() + self._persister.record_lock_duration_ms(self.group_id)
+        if len(self._locks) >= self._most_locks:
+            self._forget_stale_locks()
         heapq.heappush(self._locks, (until_ms, first_offset, last_offset))
         if not self._scheduler.is_scheduled(self._timer_name) or self._locks[0][0] == until_ms:
             self._schedule()
         return until_ms
+
+    def _forget_stale_locks(self) -> None:
+        # A state whose lock is only being made has an end that has passed: it is looked at once more, and stays.
+        self._locks = [
+            (state.lock_until_ms, first_offset, last_offset)
+            for batch in self.batches
+            for first_offset, last_offset, state in batch.pieces(batch.first_offset, batch.last_offset)
+            if state.state is RecordState.ACQUIRED
+        ]
+        heapq.heapify(self._locks)
+        self._most_locks = max(MOST_STALE_LOCKS, 2 * len(self._locks))
 
     def _schedule(self) -> None:
         if self._locks:

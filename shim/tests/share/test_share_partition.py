@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.share import share_partition
 from kafka_shim.share.record_state import TERMINAL, TRANSITIONS, RecordState
 from kafka_shim.share.share_partition import PartitionState
+from kafka_shim.share.state import StateBatch
 from kafka_shim.tests.share.share_node import GROUP, ShareNode
 
 
@@ -186,3 +188,27 @@ def test_compacted_records_are_skipped(node: ShareNode):
     assert [(one.first_offset, one.last_offset, one.delivery_count) for one in got] == [(4, 5, 2)]
     assert share.batches[0].state_at(0).state is RecordState.ARCHIVED
     assert share.delivery_complete_count == 4
+
+
+def test_ends_of_locks_that_were_renewed_are_forgotten(node: ShareNode, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(share_partition, "MOST_STALE_LOCKS", 50)
+    node.produce(10)
+    assert node.acquire("a") == [(0, 9, 1)]
+    for _ in range(100):
+        assert node.acknowledge("a", (0, 9, [4] * 10)) is ErrorCode.NONE
+        node.clock.advance(100)
+        assert len(node.share._locks) <= 60
+    # The locks are those of the last renewal.
+    node.clock.advance(29_000)
+    assert node.acquire("b") == []
+    node.clock.advance(1_000)
+    assert node.acquire("b") == [(0, 9, 2)]
+
+
+def test_a_stored_state_that_is_none_is_refused_each_time(node: ShareNode):
+    node.produce(10)
+    node.state.write_state(*node.key, 0, 0, 0, 0, [StateBatch(0, 3, 2, 1), StateBatch(5, 6, 9, 1)])
+    for _ in range(2):
+        with pytest.raises(KafkaError, match="inconsistent") as caught:
+            _ = node.share
+        assert caught.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
