@@ -7,6 +7,8 @@ are missing. A topology whose topics do not fit is not an error of the request: 
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.java_order import order_strings, table_size
 from kafka_shim.group.streams.topology import source_names
@@ -162,10 +164,12 @@ def _decide_counts(topology: Topology, image: CoordinatorMetadataImage) -> dict[
     for subtopology in topology.subtopologies.values():
         for topic in subtopology.repartition_source_topics:
             (flexible if topic.partitions == 0 else fixed).add(topic.name)
+    # The groups below change none of these.
+    fixed_counts = {count(name) for name in fixed}
     groups = {name: _copartition_groups(each) for name, each in topology.subtopologies.items()}
     for name in order_strings(groups):
         for group in groups[name]:
-            decided.update(_enforced(group, fixed, flexible, count))
+            decided.update(_enforced(group, fixed, fixed_counts, flexible, count))
     changelogs: dict[str, int] = {}
     for subtopology in topology.subtopologies.values():
         counts = [count(name) for name in source_names(subtopology)]
@@ -182,33 +186,43 @@ def _decide_counts(topology: Topology, image: CoordinatorMetadataImage) -> dict[
 def _repartition_counts(topology: Topology, count: Count) -> dict[str, int]:
     """Returns the counts of the topics for repartitioning: as given, else the most partitions that a source of the
     subtopology that writes the topic has."""
-    subtopologies = topology.subtopologies.values()
+    subtopologies = list(topology.subtopologies.values())
     counts = {
         topic.name: topic.partitions
         for subtopology in subtopologies
         for topic in subtopology.repartition_source_topics
         if topic.partitions != 0
     }
-    is_open = True
-    while is_open:
-        is_open = makes_progress = False
-        for subtopology in subtopologies:
-            for sink in subtopology.repartition_sink_topics:
-                if sink in counts:
-                    continue
-                candidates = [counts.get(topic.name) for topic in subtopology.repartition_source_topics]
-                candidates += [count(name) for name in subtopology.source_topics]
-                known = [each for each in candidates if each is not None]
-                if known:
-                    counts[sink] = max(known)
-                    makes_progress = True
-                else:
-                    is_open = True
-        if is_open and not makes_progress:
-            raise _invalid(
-                "Failed to compute number of partitions for all repartition topics. There may be loops in the topology "
-                "that cannot be resolved."
-            )
+    readers: dict[str, list[int]] = {}
+    for index, subtopology in enumerate(subtopologies):
+        for topic in subtopology.repartition_source_topics:
+            readers.setdefault(topic.name, []).append(index)
+    # Kafka goes over all subtopologies until nothing is open. Here one is looked at again in the round, and at the
+    # place in it, where one of its sources is decided: the result is the same, the time does not grow with the square.
+    queue = [(0, index) for index in range(len(subtopologies))]
+    done: set[int] = set()
+    while queue:
+        turn, index = heappop(queue)
+        if index in done:
+            continue
+        subtopology = subtopologies[index]
+        candidates = [counts.get(topic.name) for topic in subtopology.repartition_source_topics]
+        candidates += [count(name) for name in subtopology.source_topics]
+        known = [each for each in candidates if each is not None]
+        if not known:
+            continue
+        done.add(index)
+        most = max(known)
+        for sink in subtopology.repartition_sink_topics:
+            if sink not in counts:
+                counts[sink] = most
+                for reader in readers.get(sink, ()):
+                    heappush(queue, (turn if reader > index else turn + 1, reader))
+    if any(sink not in counts for subtopology in subtopologies for sink in subtopology.repartition_sink_topics):
+        raise _invalid(
+            "Failed to compute number of partitions for all repartition topics. There may be loops in the topology "
+            "that cannot be resolved."
+        )
     for subtopology in subtopologies:
         if any(topic.name not in counts for topic in subtopology.repartition_source_topics):
             raise _invalid(
@@ -231,7 +245,9 @@ def _copartition_groups(subtopology: Subtopology) -> list[set[str]]:
     return found
 
 
-def _enforced(group: set[str], fixed: set[str], flexible: set[str], count: Count) -> dict[str, int]:
+def _enforced(
+    group: set[str], fixed: set[str], fixed_counts: set[int | None], flexible: set[str], count: Count
+) -> dict[str, int]:
     """Returns the counts of the topics for repartitioning in a group of topics that must have equal counts."""
     if not group:
         return {}
@@ -248,10 +264,9 @@ def _enforced(group: set[str], fixed: set[str], flexible: set[str], count: Count
         if any(each != wanted for each in others.values()):
             raise _unequal(others)
     elif fixed:
-        by_fixed = {name: count(name) for name in fixed}
-        if len(set(by_fixed.values())) > 1:
+        if len(fixed_counts) > 1:
             raise _unequal(repartition)
-        wanted = next(iter(by_fixed.values())) or 0
+        wanted = next(iter(fixed_counts)) or 0
     else:
         wanted = max(repartition.values())
         if wanted == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -138,3 +139,23 @@ def test_what_no_topics_could_fit_is_an_error(rows: list[dict[str, Any]], code: 
         configured(rows, a=2)
     assert caught.value.code is code
     assert reason in (caught.value.message or "")
+
+
+@pytest.mark.parametrize("shape", ["chain", "groups"])
+def test_the_time_for_a_large_topology_does_not_grow_with_its_square(shape: str) -> None:
+    count = 8000
+    rows: list[dict[str, Any]]
+    if shape == "chain":
+        rows = [{**reads(f"r{at}"), "repartition_sink_topics": [f"r{at + 1}"]} for at in range(count)]
+        rows[0]["repartition_source_topics"] = []
+        rows[0]["source_topics"] = ["a"]
+        rows.append(reads(f"r{count}"))
+    else:
+        topics = [{"name": f"r{at}", "partitions": 3} for at in range(count)]
+        groups = [{"repartition_source_topics": [at]} for at in range(count)]
+        rows = [{"source_topics": ["a"], "repartition_source_topics": topics, "copartition_groups": groups}]
+    started = time.process_time()
+    found = configured(rows, a=3)
+    assert time.process_time() - started < 5
+    assert set(counts(found).values()) == {3}
+    assert len(found.missing) == count
