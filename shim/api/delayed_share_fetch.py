@@ -28,7 +28,7 @@ async def wait_for_records(
     waiter = Waiter(clock)
     deadline_ms = clock.monotonic_ms() + max_wait_ms
     broker.parked.add(waiter)
-    watched = list(reads.shares.values())
+    watched = set(reads.shares.values())
     for share in watched:
         share.log.subscribe(waiter.wake)
         share.readers.add(waiter.wake)
@@ -37,7 +37,7 @@ async def wait_for_records(
             is_loading = reads.refresh()
             for share in reads.shares.values():
                 if share not in watched:  # read anew after it was fenced
-                    watched.append(share)
+                    watched.add(share)
                     share.log.subscribe(waiter.wake)
                     share.readers.add(waiter.wake)
             left_ms = deadline_ms - clock.monotonic_ms()

@@ -104,7 +104,8 @@ class _Sharing:
         each = self._sharing * count / len(members)
         self._wanted = {member: ceil(each * (place + 1)) - ceil(each * place) for place, member in enumerate(members)}
         self._members_of: dict[TopicPartition, set[int]] = {}
-        self._partitions_of: dict[int, list[TopicPartition]] = {}
+        # The partitions of each member, in order.
+        self._partitions_of: dict[int, dict[TopicPartition, None]] = {}
 
     def assign(self) -> None:
         """Change the targets."""
@@ -123,14 +124,14 @@ class _Sharing:
             for partition in self._assignment.old(member):
                 if self._is_subscribed(partition[0]):
                     self._members_of.setdefault(partition, set()).add(member)
-                    self._partitions_of.setdefault(member, []).append(partition)
+                    self._partitions_of.setdefault(member, {})[partition] = None
 
     def _drops(self, topic_id: bytes) -> bool:
         return not self._is_subscribed(topic_id)
 
     def _revoke(self, member: int, partition: TopicPartition) -> None:
         self._assignment.change(member)[partition[0]].discard(partition[1])
-        self._partitions_of[member].remove(partition)
+        del self._partitions_of[member][partition]
         self._members_of[partition].discard(member)
 
     def _revoke_overfilled(self) -> None:
@@ -163,9 +164,8 @@ class _Sharing:
                 if member in members:
                     continue
                 self._assignment.change(member).setdefault(partition[0], set()).add(partition[1])
-                held = self._partitions_of.setdefault(member, [])
-                if partition not in held:
-                    held.append(partition)
+                held = self._partitions_of.setdefault(member, {})
+                held[partition] = None
                 missing -= 1
                 has_assigned = True
                 if len(held) >= self._wanted[member]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_shim.group.assignors import ASSIGNORS
+from kafka_shim.group.assignors import ASSIGNORS, GroupSpec, MemberSpec
 from kafka_shim.group.java_order import copied_table_size, order_ints, order_strings, table_size
+from kafka_shim.group.share_assignor import assign_simple
 from kafka_shim.tests.group.assignor_cases import assign
 
 RECORDED = json.loads((Path(__file__).parent / "assignor_cases.json").read_text())
@@ -121,3 +123,12 @@ def test_java_orders_strings_by_their_spread_hash() -> None:
 def test_small_integers_come_ascending_until_they_exceed_the_table() -> None:
     assert order_ints({3, 1, 15, 0}) == [0, 1, 3, 15]
     assert order_ints({3, 17, 15, 0}) == [0, 17, 3, 15]
+
+
+def test_the_time_of_a_share_member_with_many_partitions_does_not_grow_with_their_square() -> None:
+    topic_id, count = b"t" * 16, 30_000
+    spec = GroupSpec({"m": MemberSpec({topic_id: None}, None, {})}, True, {}, {topic_id: count})
+    started = time.process_time()
+    assigned = assign_simple(spec, {topic_id: set(range(count))})
+    assert time.process_time() - started < 4
+    assert assigned == {"m": {topic_id: set(range(count))}}
