@@ -34,6 +34,7 @@ class FutureLog:
 
     __slots__ = (
         "_bases",
+        "_is_torn",
         "_position",
         "_segment",
         "_sync_round",
@@ -58,6 +59,8 @@ class FutureLog:
         self._position = 0
         self._bases: list[int] = []
         self._unsynced: set[str] = set()
+        # Whether a part of a batch that was not copied could not be cut off.
+        self._is_torn = False
         # A reopened source may have lost its end: what was copied before is not valid then.
         self._sync_round = self.source.sync_round
         self.next_offset = self.source.log_start_offset
@@ -73,8 +76,9 @@ class FutureLog:
 
     @property
     def is_stale(self) -> bool:
-        """Whether the source was opened again after an I/O error since the copy began."""
-        return self._sync_round != self.source.sync_round
+        """Whether the copy is not valid: a failed write could not be cut off, or the source was opened again after an
+        I/O error since the copy began."""
+        return self._is_torn or self._sync_round != self.source.sync_round
 
     @property
     def lag(self) -> int:
@@ -85,7 +89,8 @@ class FutureLog:
 
     def copy(self, limit_bytes: int) -> int:
         """Copy up to about `limit_bytes`. Returns how many bytes were copied; 0 if the copy has all that the source
-        has. Raises OSError; the copy is then as before. Raises StorageError if the source has an invalid batch."""
+        has. Raises OSError; the copy is then as before, or `is_stale`. Raises StorageError if the source has an invalid
+        batch."""
         copied = 0
         while copied < limit_bytes:
             segment = self._current()
@@ -140,7 +145,9 @@ class FutureLog:
             try:
                 append(fd, (content,))
             except OSError:
+                self._is_torn = True
                 os.ftruncate(fd, position)
+                self._is_torn = False
                 raise
         finally:
             os.close(fd)

@@ -303,7 +303,11 @@ class Logs:
         going_to = self.moves.target_of(key)
         if going_to is target:
             return
-        self.moves.cancel(key)
+        try:
+            self.moves.cancel(key)
+        except OSError as err:
+            reason = f"{topic}-{partition} cannot get its name back: {err}"
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason) from err
         if not self.has(topic, partition):
             self._directories.prefer(key, target)
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -49,16 +49,22 @@ LONGEST_RETRY_MS = 60_000
 
 
 class _Move:
-    """One move: the copy, the fsync under way with what it covers, and how often it had to be tried."""
+    """One move: the copy, the fsync under way, how often it had to be tried, and the name that the source has if it
+    could not get its own back."""
 
-    __slots__ = ("fsyncing", "fsyncs", "future", "paths", "retry_ms")
+    __slots__ = ("fsyncing", "fsyncs", "future", "retired", "retry_ms")
 
     def __init__(self, future: FutureLog) -> None:
         self.future = future
         self.fsyncing: Future[None] | None = None
-        self.paths: list[str] = []
         self.fsyncs = 0
+        self.retired = ""
         self.retry_ms = 0
+
+    def begin_anew(self) -> None:
+        """Drop the copy and begin with an empty one. Raises OSError."""
+        self.fsyncs = 0
+        self.future.begin()
 
 
 class Moves:
@@ -101,10 +107,14 @@ class Moves:
         self._scheduler.after(_task(key), PAUSE_MS, self._step, key)
 
     def cancel(self, key: Partition) -> None:
-        """End the move of a partition, if there is one, and remove the copy."""
-        move = self._forget(key)
+        """End the move of a partition, if there is one, and remove the copy. Raises OSError and KafkaError if the copy
+        is all that has a name."""
+        move = self._moves.get(key)
         if move is None:
             return
+        if move.retired and not move.future.source.is_closed:
+            self._put_back(key, move)
+        self._forget(key)
         future = move.future
         retired = f"{future.data_dir.path}/{names.retired_name(*key, names.DELETE_DIR, self._services.clock.random)}"
         try:
@@ -152,6 +162,8 @@ class Moves:
         """Copy one slice, or complete the move. Returns the pause in ms until the next step."""
         future = move.future
         log = future.source
+        if move.retired:
+            self._put_back(key, move)
         if log.is_closed:  # deleted; `cancel` comes too
             self.cancel(key)
             return 0
@@ -160,8 +172,7 @@ class Moves:
         if self._cleaner.is_cleaning(log):
             return CLEANER_PAUSE_MS
         if future.is_stale or not os.path.isdir(future.directory):
-            future.begin()
-            move.paths = []
+            move.begin_anew()
         if move.fsyncing is not None:
             if not move.fsyncing.done():
                 return FLUSH_PAUSE_MS
@@ -169,7 +180,7 @@ class Moves:
             move.fsyncing = None
             if error is not None:
                 # After a failed fsync the pages may be lost: nothing short of writing them anew is proof.
-                future.begin()
+                move.begin_anew()
                 raise error
         copied = future.copy(SLICE_BYTES)
         if copied:
@@ -181,7 +192,7 @@ class Moves:
             move.fsyncs += 1
             move.fsyncing = self._services.flusher.sync(paths)
             return FLUSH_PAUSE_MS
-        self._complete(key, future, paths)
+        self._complete(key, move, paths)
         return 0
 
     @property
@@ -191,14 +202,19 @@ class Moves:
 
     # --- the end of a move
 
-    def _complete(self, key: Partition, future: FutureLog, unsynced: list[str]) -> None:
+    def _complete(self, key: Partition, move: _Move, unsynced: list[str]) -> None:
         """Put the copy in the place of its source. Raises OSError and KafkaError; then the source still serves."""
+        future = move.future
         log, target = future.source, future.data_dir
         home = self._partitions.dir_of[log]
         faults = self._services.faults
         future.complete()
         # Little: what was appended since the last fsync, and the indexes of the active segment.
-        self._services.flusher.sync_now([*unsynced, *future.take_unsynced()])
+        try:
+            self._services.flusher.sync_now([*unsynced, *future.take_unsynced()])
+        except OSError:
+            move.begin_anew()  # for the reason above
+            raise
         if log.log_start_offset > log.segments[0].base_offset:
             target.start_offsets[key] = log.log_start_offset
             self._checkpoints.write_start_offsets(target, sync=True)
@@ -215,17 +231,36 @@ class Moves:
                 if faults.armed:
                     faults.reach("move.between_renames", topic=log.topic, partition=log.partition)
                 os.rename(future.directory, live)
-            except OSError:
-                os.rename(retired, log.directory)
+            except OSError as err:
+                self._undo(log, move, retired, err)
                 raise
         except OSError:
-            self.assign(key, home.directory_id)
+            if not move.retired:
+                self.assign(key, home.directory_id)
             raise
         self._replace(log, live)
         self._forget(key)
         self._rehome(key, log, home, target)
         self._services.later(log.config.file_delete_delay_ms, partial(remove_tree, retired))
         logger.info("%s moved from %s to %s", log.name, home.path, target.path)
+
+    def _undo(self, log: PartitionLog, move: _Move, retired: str, reason: OSError) -> None:
+        """Give the source its name back. If that fails too, take the partition offline until `_put_back` can: the
+        metadata still names the target, so that a start takes the copy, and nothing may be acknowledged that the copy
+        has not."""
+        try:
+            os.rename(retired, log.directory)
+        except OSError:
+            move.retired = retired
+            log.fail(reason, torn=True)
+
+    def _put_back(self, key: Partition, move: _Move) -> None:
+        """Give the source its name back, later. Raises OSError and KafkaError."""
+        log = move.future.source
+        if not os.path.isdir(log.directory):
+            os.rename(move.retired, log.directory)
+        self.assign(key, self._partitions.dir_of[log].directory_id)
+        move.retired = ""
 
     def _replace(self, log: PartitionLog, directory: str) -> None:
         """Let the log use the files in `directory`, which are equal to its own. What refers to the old files may go on

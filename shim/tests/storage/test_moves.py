@@ -15,7 +15,7 @@ from kafka_shim.config import BrokerConfig, TopicConfig
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.faults import Faults
 from kafka_shim.metadata.store import MetadataStore
-from kafka_shim.storage import checkpoint, names
+from kafka_shim.storage import checkpoint, future_log, names
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.logs import Logs
 from kafka_shim.storage.moves import SLICE_BYTES, THROTTLE
@@ -265,7 +265,7 @@ def test_full_target_keeps_the_source_and_the_move_ends_when_there_is_space(node
     rename = os.rename
 
     def refuse(source: str, target: str) -> None:
-        if "-future" in str(source):
+        if str(source).endswith("-future"):
             full()
         rename(source, target)
 
@@ -284,6 +284,92 @@ def test_full_target_keeps_the_source_and_the_move_ends_when_there_is_space(node
     node.settle()
     assert node.holder() == "b"
     assert records(log) == expected
+
+
+def test_failed_fsync_at_the_end_of_a_move_writes_the_copy_anew(node, monkeypatch):
+    """After a failed fsync the pages may be lost, so that a second fsync of the same files is no proof."""
+    log = node.make()
+    expected = fill(log, 50)
+    flusher = node.logs.services.flusher
+    sync, sync_now = flusher.sync, flusher.sync_now
+    synced: set[str] = set()
+    failures = [OSError(errno.EIO, os.strerror(errno.EIO))]
+
+    def note(paths: list[str], *rest: object) -> object:
+        synced.update(os.path.basename(path) for path in paths if "future" in path)
+        return sync(paths, *rest)
+
+    def fail(paths: list[str]) -> None:
+        if failures and any("future" in path for path in paths):
+            synced.clear()
+            raise failures.pop()
+        synced.update(os.path.basename(path) for path in paths)
+        sync_now(paths)
+
+    monkeypatch.setattr(flusher, "sync", note)
+    monkeypatch.setattr(flusher, "sync_now", fail)
+    node.move("b")
+    node.settle()
+    assert not failures
+    assert node.holder() == "b"
+    assert records(log) == expected
+    assert set(files(log.directory)) <= synced
+
+
+def test_what_a_failed_write_left_in_the_copy_is_not_moved(node, monkeypatch):
+    log = node.make()
+    fill(log, 50)
+    before = files(log.directory)
+    append = future_log.append
+    node.move("b")
+
+    def tear(fd: int, contents: tuple[bytes, ...]) -> int:
+        append(fd, (bytes(contents[0])[:10],))
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def refuse(fd: int, size: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(future_log, "append", tear)
+        patch.setattr(os, "ftruncate", refuse)
+        node.clock.advance(10)
+    node.settle()
+    assert node.holder() == "b"
+    assert files(log.directory) == before
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_source_that_cannot_get_its_name_back_is_not_lost(node, monkeypatch, is_killed):
+    log = node.make()
+    expected = fill(log, 50)
+    node.move("b")
+    rename = os.rename
+
+    def refuse(source: str, target: str) -> None:
+        if str(source).endswith("-future") or (str(source).endswith("-delete") and str(target).endswith("t-0")):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        rename(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", refuse)
+        for _ in range(5):
+            node.logs.services.flusher.sync([]).result()
+            node.clock.advance(1000)
+        assert not (node.path / "a" / "t-0").exists()
+        with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+            put(log, b"not taken")
+        with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+            node.move("a")  # the copy must stay
+    if is_killed:
+        node.crash()
+        assert node.holder() == "b"
+    else:
+        node.clock.advance(120_000)
+        node.settle()
+    assert records(node.log) == expected
+    expected += fill(node.log, 1, 50)
+    assert records(node.log) == expected
 
 
 def test_unrecorded_directory_stops_the_end_of_a_move(node):
