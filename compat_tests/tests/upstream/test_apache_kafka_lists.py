@@ -97,6 +97,7 @@ def test_a_run_changes_outcomes_and_leaves_the_cause_of_one_that_did_not_change(
         "a.SaslTest.f": Outcome("failed", 1.0, "x"),
         "a.QuotaTest.f": Outcome("failed", 1.0, "y is not implemented yet"),
         "a.ShareFetchTest.f": Outcome("failed", 1.0, "z"),
+        "a.TieredTest.f": Outcome("failed", 1.0, "z"),
     }
     outcome_list.merge(rows, "shim", outcomes)
     assert (rows["a.B.c"].cause, rows["a.B.d"].cause) == ("by hand", "")
@@ -104,7 +105,8 @@ def test_a_run_changes_outcomes_and_leaves_the_cause_of_one_that_did_not_change(
     # What the shim has is no cause: the message says what came of it.
     assert rows["a.SaslTest.f"].cause == "x"
     assert rows["a.QuotaTest.f"].cause == "y is not implemented yet"
-    assert rows["a.ShareFetchTest.f"].cause == "share groups"
+    assert rows["a.ShareFetchTest.f"].cause == "z"
+    assert rows["a.TieredTest.f"].cause == "tiered storage"
     outcome_list.merge(rows, "kafka", {"a.B.c": Outcome("failed")})
     assert (rows["a.B.c"].kafka, rows["a.B.c"].shim) == ("failed", "failed")
 
@@ -117,9 +119,9 @@ def test_the_worse_of_two_results_of_a_test_counts(tmp_path: Path) -> None:
 
 def test_a_class_has_a_row_until_one_of_its_tests_is_known() -> None:
     rows = {"a.BTest.c[1]": Row("a.BTest.c[1]", "passed"), "a.BTest": Row("a.BTest", cause="not run yet")}
-    outcome_list.add_classes(rows, ["a.BTest", "a.ShareTest", "a.OtherTest"])
+    outcome_list.add_classes(rows, ["a.BTest", "a.TieredTest", "a.OtherTest"])
     causes = {row.test: row.cause for row in rows.values()}
-    assert causes == {"a.BTest.c[1]": "", "a.ShareTest": "share groups: not run yet", "a.OtherTest": "not run yet"}
+    assert causes == {"a.BTest.c[1]": "", "a.TieredTest": "tiered storage: not run yet", "a.OtherTest": "not run yet"}
 
 
 def test_a_method_that_kafka_never_passes_is_left_out() -> None:

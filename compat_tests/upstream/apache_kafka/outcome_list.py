@@ -22,13 +22,7 @@ NOT_RUN = "not run"
 STATUSES = (PASSED, FAILED, NOT_APPLICABLE, SKIPPED, ABORTED, NOT_RUN)
 # What the shim does not have -> what the name of a class or method has when the test is about it.
 SUBJECTS = (
-    ("share groups", re.compile(r"Share")),
-    ("streams groups", re.compile(r"Streams")),
     ("tiered storage", re.compile(r"Remote|Tiered|tiered")),
-    ("delegation tokens", re.compile(r"DelegationToken")),
-    ("Kerberos", re.compile(r"Gssapi")),
-    ("clients' metrics", re.compile(r"Telemetry|ClientMetrics")),
-    ("AlterReplicaLogDirs", re.compile(r"AlterReplicaLogDirs")),
 )
 
 

@@ -264,6 +264,10 @@ final class Metadata {
         public String parentDir() {
             return dir().getParent();
         }
+
+        public int numberOfSegments() {
+            return dir().list((directory, name) -> name.endsWith(".log")).length;
+        }
     }
 
     private static File directory(KafkaConfig config, TopicPartition partition) {

@@ -18,6 +18,8 @@ import kafka.server.SharedServer;
 
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.security.scram.internals.ScramMechanism;
+import org.apache.kafka.common.security.token.delegation.internals.DelegationTokenCache;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.internals.Plugin;
@@ -27,6 +29,7 @@ import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
 import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
 import org.apache.kafka.metadata.properties.MetaPropertiesEnsemble;
+import org.apache.kafka.security.CredentialProvider;
 import org.apache.kafka.server.BrokerFeatures;
 import org.apache.kafka.server.authorizer.Authorizer;
 import org.apache.kafka.server.common.KRaftVersion;
@@ -321,6 +324,22 @@ public final class Replacement {
 
         public Option<?> authorizerPlugin() {
             return authorizer(config, cluster);
+        }
+
+        /** The tokens in the metadata; without credentials, which no test reads. */
+        public DelegationTokenCache tokenCache() {
+            DelegationTokenCache cache = new DelegationTokenCache(List.of());
+            cluster.metadata().image().delegationTokens().tokens().forEach(
+                (id, token) -> cache.addToken(id, token.tokenInformation()));
+            return cache;
+        }
+
+        /** The SCRAM credentials in the metadata. */
+        public CredentialProvider credentialProvider() {
+            CredentialProvider provider = new CredentialProvider(ScramMechanism.mechanismNames(), tokenCache());
+            cluster.metadata().image().scram().mechanisms().forEach((mechanism, credentials) -> credentials.forEach(
+                (user, credential) -> provider.updateCredential(mechanism, user, credential.toCredential())));
+            return provider;
         }
     }
 
