@@ -12,10 +12,12 @@ from kafka_shim.errors import ErrorCode, KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from kafka_shim.plugins import ConfigChange, NewTopic
     from kafka_shim.security.principals import AuthenticationContext
+    from kafka_shim.telemetry.receivers import Push
 
 PORT_VARIABLE = "KAFKA_SHIM_TEST_PLUGINS"
 TIMEOUT_S = 10
@@ -79,3 +81,19 @@ class AlterConfigPolicy:
             name=request.resource_name,
             configs=dict(request.configs),
         )
+
+
+class TelemetryExporter:
+    """Twin of ClientTelemetryTest.TelemetryExporter: is there, so that clients push, and keeps nothing."""
+
+    def configure(self, options: Mapping[str, str]) -> None:
+        pass
+
+    def export_metrics(self, push: Push) -> None:
+        pass
+
+    def forget_client(self, client_instance_id: str) -> None:
+        pass
+
+    def close(self) -> None:
+        pass

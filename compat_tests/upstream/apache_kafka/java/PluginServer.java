@@ -83,6 +83,8 @@ final class PluginServer implements AutoCloseable {
                 properties.setProperty(name, PLUGINS + "CreateTopicPolicy");
             } else if (name.equals(ALTER_CONFIG)) {
                 properties.setProperty(name, PLUGINS + "AlterConfigPolicy");
+            } else if (name.equals("metric.reporters") && type.endsWith("ClientTelemetryTest$TelemetryExporter")) {
+                properties.setProperty(name, PLUGINS + "TelemetryExporter");
             } else if (name.equals("client.quota.callback.class") && !type.isEmpty()
                 || name.equals("authorizer.class.name") && !type.isEmpty()
                 && !type.equals(StandardAuthorizer.class.getName())) {
