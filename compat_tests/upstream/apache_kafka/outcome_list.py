@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 NOT_RUN = "not run"
 STATUSES = (PASSED, FAILED, NOT_APPLICABLE, SKIPPED, ABORTED, NOT_RUN)
 # What the shim does not have -> what the name of a class or method has when the test is about it.
-SUBJECTS = (
-    ("tiered storage", re.compile(r"Remote|Tiered|tiered")),
-)
+SUBJECTS = (("tiered storage", re.compile(r"Remote|Tiered|tiered")),)
 
 
 class ListError(ValueError):
