@@ -9,11 +9,12 @@ from functools import partial
 
 import pytest
 
-from kafka_shim.compat.tests.security.principals import ALICE, BOB, ROOT, Rule, SecuredKafka, SecuredShim
+from kafka_shim.compat.tests.security.principals import ALICE, BOB, ROOT, Rule, Secured
 from kafka_shim.compat.tests.security.test_acls_of_both import read
 from kafka_shim.compat.tool_driver import ToolDriver
 from kafka_shim.security.acl import AclOperation, ResourceType
 from kafka_shim.targets import requests
+from kafka_shim.targets.secured import SecuredKafka, SecuredShim
 from kafka_shim.tests.security.sasl_client import SCRAM_MODULE, log_in_by_token
 from kafka_shim.wire_client import Connection
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from typing import Any
-
-    from kafka_shim.compat.tests.security.principals import Secured
 
 pytestmark = pytest.mark.java
 
@@ -43,18 +42,10 @@ ACLS = [
 ]
 
 
-class _WithKeys:
-    @staticmethod
-    def kafka(data_dir: Path | None = None) -> Secured:
-        secured = SecuredKafka({}, data_dir)
-        secured.target.settings.update(KEYS)
-        return secured
-
-    @staticmethod
-    def shim(data_dir: Path | None = None) -> Secured:
-        secured = SecuredShim({}, data_dir)
-        secured.target.settings.update(KEYS)
-        return secured
+def secured(kind: type[SecuredKafka | SecuredShim], data_dir: Path | None = None) -> Secured:
+    side = Secured(kind, {}, data_dir)
+    side.target.target.settings.update(KEYS)
+    return side
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +57,7 @@ def tool() -> Iterator[ToolDriver]:
 @pytest.fixture(scope="module")
 def both() -> Iterator[tuple[Secured, Secured]]:
     with ExitStack() as stack:
-        pair = (stack.enter_context(_WithKeys.shim()), stack.enter_context(_WithKeys.kafka()))
+        pair = (stack.enter_context(secured(SecuredShim)), stack.enter_context(secured(SecuredKafka)))
         for side in pair:
             side.set_acls(ACLS)
         yield pair
@@ -142,7 +133,7 @@ def conversation(side: Secured) -> list[Any]:
         facts(one, since_ms) for one in (shown(side, ALICE, 3, "bob"), shown(side, BOB), shown(side, BOB, 3, "alice"))
     ]
     told.append(side.ask(ALICE, requests.make("DescribeDelegationToken", owners=[]), 3))
-    with Connection(side.address) as by_token:  # type: ignore[attr-defined]
+    with Connection(side.target.addresses["SASL_PLAINTEXT"]) as by_token:
         told.append(log_in_by_token(by_token, "SCRAM-SHA-256", token.token_id, secret).error_code)
         told += [
             by_token.request(requests.make("CreateDelegationToken"), 3),
@@ -154,7 +145,7 @@ def conversation(side: Secured) -> list[Any]:
         read(partial(shown, side, ALICE), lambda tokens: token.token_id not in {one.token_id for one in tokens})
         told.append(by_token.request(requests.make("Metadata", topics=[]), 12).controller_id)
     for word in (secret, b"guess"):
-        with Connection(side.address) as refused:  # type: ignore[attr-defined]
+        with Connection(side.target.addresses["SASL_PLAINTEXT"]) as refused:
             answer = log_in_by_token(refused, "SCRAM-SHA-512", token.token_id, word)
             told.append((answer.error_code, answer.error_message))
     with Connection(side.target.bootstrap.split("://")[-1].split(",")[0]) as anonymous:
@@ -190,7 +181,7 @@ def test_kafkas_tool_makes_a_token_by_which_a_java_client_authenticates(
     """kafka-delegation-tokens creates, describes, renews and expires; a Java client has the owner's rights by it."""
     printed = []
     for side in both:
-        address = side.address  # type: ignore[attr-defined]
+        address = side.target.addresses["SASL_PLAINTEXT"]
         side.ask(
             ROOT,
             requests.make(
@@ -241,7 +232,7 @@ def _refused(tool: ToolDriver, address: str, by_token: Path) -> bool:
 def test_a_directory_keeps_its_tokens_from_one_broker_to_the_other(tmp_path: Path) -> None:
     data = tmp_path / "data"
     seen = []
-    with _WithKeys.shim(data) as shim:
+    with secured(SecuredShim, data) as shim:
         token = create(shim, ALICE, renewers=[{"principal_type": "User", "principal_name": "bob"}])
         gone = create(shim, ALICE)
         hmac = bytes(gone.hmac)
@@ -250,13 +241,13 @@ def test_a_directory_keeps_its_tokens_from_one_broker_to_the_other(tmp_path: Pat
             == 0
         )
         seen.append([_fields(one) for one in shown(shim, BOB)])
-    with _WithKeys.kafka(data) as kafka:
+    with secured(SecuredKafka, data) as kafka:
         seen.append([_fields(one) for one in shown(kafka, BOB)])
         _log_in(kafka, token)
         by_kafka = create(kafka, BOB)
         read(partial(shown, kafka, BOB), lambda tokens: len(tokens) == 2)
         seen.append([_fields(one) for one in shown(kafka, BOB)])
-    with _WithKeys.shim(data) as shim:
+    with secured(SecuredShim, data) as shim:
         seen.append([_fields(one) for one in shown(shim, BOB)])
         _log_in(shim, token)
         _log_in(shim, by_kafka)
@@ -273,5 +264,5 @@ def _fields(token: Any) -> dict[str, Any]:
 
 
 def _log_in(side: Secured, token: Any) -> None:
-    with Connection(side.address) as client:  # type: ignore[attr-defined]
+    with Connection(side.target.addresses["SASL_PLAINTEXT"]) as client:
         assert log_in_by_token(client, "SCRAM-SHA-512", token.token_id, bytes(token.hmac)).error_code == 0
