@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from kafka_shim.errors import KafkaError
 from kafka_shim.monitoring.request_times import BOUNDS_S
@@ -20,8 +20,6 @@ from kafka_shim.txn.transaction import STATE_NAMES, State
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    from prometheus_client.metrics_core import Metric
 
     from kafka_shim.broker import Broker
     from kafka_shim.group.groups import Groups
@@ -69,7 +67,7 @@ class Collector:
             yield []
         yield lags.families()
         if self._broker.client_metrics is not None:
-            yield list(_pushed(self._broker.client_metrics))
+            yield from ([family] for family in _pushed(self._broker.client_metrics))
 
     def _requests(self) -> Iterator[Metric]:
         metrics = self._broker.metrics
@@ -148,12 +146,12 @@ def _pushed(clients: ClientMetrics) -> Iterator[Metric]:
         for one in keeper.series():
             families[one.name].append(one)
     for name, every in sorted(families.items()):
-        labels = list(dict.fromkeys(label for one in every for label, _ in one.labels))
-        kind = CounterMetricFamily if every[0].is_counter else GaugeMetricFamily
-        family = kind(name, "Pushed by clients.", labels=labels)
+        is_counter = every[0].is_counter
+        base = name.removesuffix("_total") if is_counter else name
+        family = Metric(base, "Pushed by clients.", "counter" if is_counter else "gauge")
+        # Each with its own labels: the union of what many clients made up would grow with the square of their number.
         for one in every:
-            values = dict(one.labels)
-            family.add_metric([values.get(label, "") for label in labels], one.value)
+            family.add_sample(f"{base}_total" if is_counter else name, dict(one.labels), one.value)
         yield family
 
 

@@ -30,6 +30,8 @@ ZSTD, LZ4, GZIP, SNAPPY = 4, 3, 1, 2
 OFFERED = [ZSTD, LZ4, GZIP, SNAPPY]
 HIGHEST_CODEC = ZSTD
 MOST_INSTANCES = 16384
+# Of a client's names so much is kept, because there may be many clients, and a name may have 32 KB.
+MOST_NAME_CHARACTERS = 1000
 SHORTEST_EXPIRY_MS = 60_000
 SWEEP_MS = 10_000
 # Kafka's Uuid.RESERVED.
@@ -260,7 +262,9 @@ def _attributes(instance_id: bytes, session: Session, client_id: str | None) -> 
         "client_source_address": session.peer_host,
         "client_source_port": str(session.peer_port),
     }
-    return found if client_id is None else {**found, "client_id": client_id}
+    if client_id is not None:
+        found["client_id"] = client_id
+    return {name: text[:MOST_NAME_CHARACTERS] for name, text in found.items()}
 
 
 def _subscription_id(metrics: list[str], interval_ms: int, instance_id: bytes) -> int:

@@ -17,6 +17,7 @@ from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
 from kafka_shim.protocol.messages.push_telemetry_request import PushTelemetryRequest
 from kafka_shim.telemetry import client_metrics
+from kafka_shim.telemetry.client_metrics import MOST_NAME_CHARACTERS
 from kafka_shim.telemetry.prometheus_reporter import (
     MOST_LABELS,
     MOST_LOOKED_AT,
@@ -205,10 +206,16 @@ def test_pattern_that_cannot_be_matched_is_refused(client, match):
 def test_match_takes_bounded_time(broker, client):
     """The name of a client is the client's choice: an engine that backtracks would not come to an end."""
     subscribe(client, metrics="x", match="client_id=(a|aa)+[0-9]")
-    with Connection(broker.bootstrap_servers, client_id="a" * 5000) as other:
+    with Connection(broker.bootstrap_servers, client_id="a" * MOST_NAME_CHARACTERS) as other:
         assert ask(other).requested_metrics == []
-    with Connection(broker.bootstrap_servers, client_id="a" * 5000 + "1") as other:
+    with Connection(broker.bootstrap_servers, client_id="a" * (MOST_NAME_CHARACTERS - 1) + "1") as other:
         assert ask(other).requested_metrics == ["x"]
+
+
+def test_a_bounded_part_of_a_client_id_is_kept(broker):
+    with Connection(broker.bootstrap_servers, client_id="a" * 30_000) as client:
+        assert push(client, ask(client).subscription_id) == 0
+        assert Receiver.last.pushes[0].attributes["client_id"] == "a" * MOST_NAME_CHARACTERS
 
 
 def test_clients_are_forgotten_at_their_disconnection_and_after_three_intervals(broker, client, monkeypatch):
@@ -335,11 +342,16 @@ def test_metrics_endpoint_shows_what_clients_pushed():
         Connection(broker.bootstrap_servers, client_id="app") as client,
     ):
         subscribe(client, metrics="*")
-        sent = otlp(metric("org.apache.x", 7.5, topic="t"), metric("sent.total", 4, delta=True))
+        sent = otlp(
+            metric("org.apache.x", 7.5, topic="t"),
+            metric("org.apache.x", 8, other="made up"),
+            metric("sent.total", 4, delta=True),
+        )
         assert push(client, ask(client).subscription_id, sent) == 0
         with urllib.request.urlopen(f"{broker.state.http_address}/metrics", timeout=30) as answer:
             lines = answer.read().decode().splitlines()
-    (line,) = [line for line in lines if line.startswith("org_apache_x{")]
+    line, other = [line for line in lines if line.startswith("org_apache_x{")]
+    assert "topic" not in other, "each value has its own labels"
     assert 'client_id="app"' in line
     assert 'topic="t"' in line
     assert line.endswith(" 7.5")
