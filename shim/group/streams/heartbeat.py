@@ -6,6 +6,9 @@ bumps the group epoch, computes a target assignment if one is due, and moves the
 
 from __future__ import annotations
 
+from struct import error as StructError
+
+from kafka_shim.cext.wire import EncodeError
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.decision import REBALANCE, SESSION, Decision
 from kafka_shim.group.java_order import order_strings
@@ -14,7 +17,7 @@ from kafka_shim.group.streams import configured as topics
 from kafka_shim.group.streams.endpoints import partitions_by_endpoint
 from kafka_shim.group.streams.member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH, UNREVOKED, StreamsMember
 from kafka_shim.group.streams.reconcile import reconcile
-from kafka_shim.group.streams.target import STANDBY_REPLICAS, update_target
+from kafka_shim.group.streams.target import STANDBY_REPLICAS, check_fits, update_target
 from kafka_shim.group.streams.tasks import Tasks, entries_of, numbers_of
 from kafka_shim.group.streams.topology import Topology, topology_value
 from kafka_shim.protocol.messages.streams_group_heartbeat_response import Status, StreamsGroupHeartbeatResponse, TaskIds
@@ -126,7 +129,7 @@ def heartbeat(
     bump = updated != member
     if bump:
         decision.records.append(updated.metadata_record(group_id))
-    topology, statuses = _update_topology(group, request, updated, decision)
+    topology, statuses = _update_topology(group, request, updated, image, decision)
     configured, metadata_hash = _configure(group, topology, image, decision, now_ms)
     bump = bump or metadata_hash != group.metadata_hash
     validated_epoch = -1
@@ -215,9 +218,14 @@ def _check_epoch(member: StreamsMember, request: StreamsGroupHeartbeatRequest) -
 
 
 def _update_topology(
-    group: StreamsGroup, request: StreamsGroupHeartbeatRequest, member: StreamsMember, decision: Decision
+    group: StreamsGroup,
+    request: StreamsGroupHeartbeatRequest,
+    member: StreamsMember,
+    image: CoordinatorMetadataImage,
+    decision: Decision,
 ) -> tuple[Topology, list[tuple[int, str]]]:
-    """Returns (the group's topology, statuses). Raises INVALID_REQUEST for a changed topology."""
+    """Returns (the group's topology, statuses). Raises INVALID_REQUEST for a changed topology, and
+    UNKNOWN_SERVER_ERROR, as Kafka does, for one whose record is too large."""
     current = group.topology
     if request.topology is None:
         if current is None:
@@ -227,7 +235,9 @@ def _update_topology(
         sent = Topology(topology_value(request.topology))
         if current is None:
             topology = sent
-            decision.records.append(Record(StreamsGroupTopologyKey(group_id=group.group_id), sent.value))
+            record = Record(StreamsGroupTopologyKey(group_id=group.group_id), sent.value)
+            check_fits(_size_bytes(record), image)
+            decision.records.append(record)
         elif current.epoch <= sent.epoch and not current.is_same(sent):
             _refuse("Topology updates are not supported yet.")
         else:
@@ -239,6 +249,14 @@ def _update_topology(
         )
         statuses.append((topics.STALE_TOPOLOGY, reason))
     return topology, statuses
+
+
+def _size_bytes(record: Record) -> int:
+    try:
+        return len(record.encode()[1] or b"")
+    except (EncodeError, StructError) as error:
+        # Names may be longer in requests than in records.
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
 
 
 def _configure(

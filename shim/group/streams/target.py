@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.java_order import order_strings, order_timeline
 from kafka_shim.group.streams.assignor import MemberSpec, SubtopologySpec, assign
 from kafka_shim.group.streams.configured import ASSIGNMENT_DELAYED
@@ -18,6 +19,19 @@ if TYPE_CHECKING:
 
 # The option of the assignor, as records name it.
 STANDBY_REPLICAS = "num.standby.replicas"
+# What a task takes in the record of a target.
+TASK_BYTES = 4
+
+
+def check_fits(size_bytes: int, image: CoordinatorMetadataImage) -> None:
+    """Raises UNKNOWN_SERVER_ERROR, Kafka's answer when the append fails, for records of at least so many bytes that no
+    batch of `__consumer_offsets` may hold: before memory and time are spent on them."""
+    config = image.config
+    if config.offsets_topic_compression_codec == 0 and size_bytes > config.message_max_bytes:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            f"a topology or target of {size_bytes} bytes exceeds message.max.bytes ({config.message_max_bytes})",
+        )
 
 
 def update_target(
@@ -43,6 +57,9 @@ def update_target(
     if group.assignment_ms > 0 and interval_ms > 0 and now_ms < group.assignment_ms + interval_ms:
         reason = "Assignment delayed due to the configured assignment interval."
         return group.assignment_epoch, last, (ASSIGNMENT_DELAYED, reason)
+    if not group.target:
+        # The first target is written whole, in one batch.
+        check_fits(TASK_BYTES * sum(each.tasks for each in (configured.subtopologies or {}).values()), image)
     assigned = _computed(group, member, configured, configs)
     for member_id, tasks in assigned.items():
         if group.target.get(member_id) != tasks:

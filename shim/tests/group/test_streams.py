@@ -452,3 +452,19 @@ def test_records_that_name_a_task_twice_are_skipped(at_once: Node, caplog: pytes
     assert at_once.state("g") == "Stable"
     at_once.groups.find("h")
     assert "names something twice" in caplog.text
+
+
+@pytest.mark.parametrize(("subtopologies", "is_refused"), [(100, False), (200, True), (1000, True)])
+def test_a_topology_or_target_that_no_batch_may_hold_is_refused(
+    at_once: Node, monkeypatch: pytest.MonkeyPatch, subtopologies: int, is_refused: bool
+) -> None:
+    """200: their 4000 tasks are too many for a target; 1000: the topology itself is too large."""
+    monkeypatch.setattr(at_once.config, "message_max_bytes", 12_000)
+    at_once.topic("wide", 20)
+    rows = [{"subtopology_id": str(at), "source_topics": ["wide"]} for at in range(subtopologies)]
+    topology = {"epoch": 0, "subtopologies": rows}
+    if is_refused:
+        assert code_of(at_once.streams, "g", "m", topology=topology) is E.UNKNOWN_SERVER_ERROR
+        assert at_once.groups.find("g") is None
+    else:
+        assert len(numbers(at_once.streams("g", "m", topology=topology).active_tasks)) == 2000
