@@ -7,7 +7,7 @@ Kafka 4.3.1 call them: after all other checks, also with `validate_only`, and be
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.image import RESOURCE_TOPIC
@@ -60,7 +60,8 @@ class ConfigChange:
 
     resource_type: int
     resource_name: str
-    configs: Mapping[str, str | None]
+    # There may be passwords among them, and a log shows a change.
+    configs: Mapping[str, str | None] = field(repr=False)
 
 
 class Policies:

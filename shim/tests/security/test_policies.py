@@ -136,6 +136,14 @@ def test_other_failures_of_a_policy_are_kafkas(client: Connection):
     assert create(client, topic("broken")) == [(ErrorCode.UNKNOWN_SERVER_ERROR, None)]
 
 
+def test_failure_of_a_policy_logs_no_values(client: Connection, caplog: pytest.LogCaptureFixture):
+    """An option that changes may be a password."""
+    answer = alter(client, "broken", ("consumer.session.timeout.ms", SET, "51234"), kind=32)
+    assert answer[0] == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert "Configs cannot validate ConfigChange(resource_type=32, resource_name='broken')" in caplog.text
+    assert "51234" not in caplog.text
+
+
 def test_topic_on_demand_is_asked_for(client: Connection):
     def told(name: str) -> int:
         request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
