@@ -68,12 +68,15 @@ def make_receivers(names: Iterable[str], options: Mapping[str, str]) -> list[Cli
         try:
             receiver = getattr(import_module(module), cls)()
             missing = [one for one in NEEDED if not callable(getattr(receiver, one, None))]
-        except (ImportError, AttributeError, ValueError, TypeError) as err:
+        except Exception as err:  # as below
             raise ConfigError(
                 f"metric.reporters: {name} cannot be made ({err}): name a Python class by its dotted path"
             ) from err
         if missing:
             raise ConfigError(f"metric.reporters: {name} has no {', '.join(missing)}")
-        receiver.configure(options)
+        try:
+            receiver.configure(options)
+        except Exception as err:  # an operator's class: whatever it raises stops the start with one line
+            raise ConfigError(f"metric.reporters: {name} cannot be configured: {type(err).__name__}: {err}") from err
         receivers.append(receiver)
     return receivers

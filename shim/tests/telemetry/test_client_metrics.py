@@ -251,6 +251,23 @@ def test_class_that_is_no_receiver_is_refused(name, fault):
     assert make_receivers(BrokerConfig().metric_reporters, {}) == []
 
 
+class CannotStart(Receiver):
+    def configure(self, options: Any) -> None:
+        raise OSError("no table")
+
+
+class CannotBeMade(Receiver):
+    def __init__(self) -> None:
+        raise OSError("no memory")
+
+
+def test_receiver_that_fails_stops_the_start_with_one_line():
+    with pytest.raises(ConfigError, match=r"CannotStart cannot be configured: OSError: no table"):
+        Broker(metric_reporters=f"{__name__}.CannotStart").start()
+    with pytest.raises(ConfigError, match=r"CannotBeMade cannot be made \(no memory\)"):
+        make_receivers([f"{__name__}.CannotBeMade"], {})
+
+
 # --- the reporter for Prometheus
 
 
