@@ -6,7 +6,14 @@ from __future__ import annotations
 
 import click
 
-from kafka_shim.commands.options import bootstrap_option, connected, json_option, show_rows, wants_json
+from kafka_shim.commands.options import (
+    bootstrap_option,
+    connected,
+    json_option,
+    look_up_coordinators,
+    show_rows,
+    wants_json,
+)
 from kafka_shim.errors import ErrorCode
 from kafka_shim.group.consumer_protocol import ConsumerProtocolError, read_assignment
 from kafka_shim.wire_client import Connection, check
@@ -18,7 +25,11 @@ if TYPE_CHECKING:
 
     TopicPartition = tuple[str, int]
 
+GROUP = 0
 EARLIEST, LATEST = -2, -1
+GROUP_TYPES = ("classic", "consumer", "share", "streams")
+# What describes the groups that are neither classic nor consumer groups.
+OTHER_TOOLS = {"share": "kafka-share-groups.sh", "streams": "kafka-streams-groups.sh"}
 DASH = "-"
 OFFSET_COLUMNS = (
     "GROUP",
@@ -68,12 +79,17 @@ def group() -> None:
 @group.command(name="list", help="Print all groups.")
 @bootstrap_option
 @click.option("--state", "states", multiple=True, help="only in this state, as Stable or Empty; repeatable")
-@click.option("--type", "types", multiple=True, help="only of this type, classic or consumer; repeatable")
+@click.option(
+    "--type", "types", multiple=True, help="only of this type: classic, consumer, share or streams; repeatable"
+)
 @click.option("-v", "--verbose", is_flag=True, help="with type and state")
 @json_option
 def list_groups(bootstrap_server: str, states: tuple[str, ...], types: tuple[str, ...], verbose: bool) -> None:
     from kafka_shim.protocol.messages.list_groups_request import ListGroupsRequest
 
+    for each in types:
+        if each.lower() not in GROUP_TYPES:
+            click.echo(f"warning: no type is named {each}", err=True)
     with connected(bootstrap_server) as connection:
         answer = connection.request(ListGroupsRequest(states_filter=list(states), types_filter=list(types)))
         check(answer.error_code)
@@ -95,6 +111,7 @@ def list_groups(bootstrap_server: str, states: tuple[str, ...], types: tuple[str
 @json_option
 def describe(names: tuple[str, ...], bootstrap_server: str, what: str) -> None:
     with connected(bootstrap_server) as connection:
+        look_up_coordinators(connection, GROUP, names)
         for name in names:
             found = find_group(connection, name)
             if what == "members":
@@ -160,6 +177,7 @@ def reset_offsets(
             "give one of --to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-timestamp"
         )
     with connected(bootstrap_server) as connection:
+        look_up_coordinators(connection, GROUP, [name])
         state = find_group(connection, name, must_exist=False).state
         if state not in ("Empty", "Dead"):
             raise click.ClickException(f"group {name} is {state}: its offsets can be reset only while it is inactive")
@@ -168,6 +186,9 @@ def reset_offsets(
         if not partitions:
             raise click.ClickException(f"group {name} has no offsets: name topics with --topic")
         earliest = list_offsets(connection, dict.fromkeys(partitions, EARLIEST))
+        for topic, partition in partitions:
+            if (topic, partition) not in earliest:
+                check(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, subject=f"{topic}-{partition}")
         latest = list_offsets(connection, dict.fromkeys(partitions, LATEST))
         chosen: dict[TopicPartition, int] = {}
         if to_timestamp is not None:
@@ -205,6 +226,7 @@ def delete_offsets(name: str, bootstrap_server: str, topics: tuple[str, ...]) ->
     )
 
     with connected(bootstrap_server) as connection:
+        look_up_coordinators(connection, GROUP, [name])
         request = OffsetDeleteRequest(
             group_id=name,
             topics=[
@@ -234,6 +256,7 @@ def delete(names: tuple[str, ...], bootstrap_server: str) -> None:
     from kafka_shim.protocol.messages.delete_groups_request import DeleteGroupsRequest
 
     with connected(bootstrap_server) as connection:
+        look_up_coordinators(connection, GROUP, names)
         results = connection.request(DeleteGroupsRequest(groups_names=list(names))).results
         for result in sorted(results, key=lambda each: each.error_code != 0):
             check(result.error_code, subject=result.group_id)
@@ -258,12 +281,25 @@ def find_group(connection: Connection, name: str, must_exist: bool = True) -> Gr
             )
     (classic,) = connection.request(DescribeGroupsRequest(groups=[name])).groups
     if must_exist:
+        if classic.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+            _refuse_other_types(connection, name)
         check(classic.error_code, classic.error_message, name)
     members = [
         Member(one.member_id, one.group_instance_id, one.client_id, one.client_host, _held(one.member_assignment))
         for one in classic.members
     ]
     return Group(name, classic.group_state, classic.protocol_data, members)
+
+
+def _refuse_other_types(connection: Connection, name: str) -> None:
+    """Raises ClickException for a share or streams group, which these commands do not describe."""
+    from kafka_shim.protocol.messages.list_groups_request import ListGroupsRequest
+
+    for each in connection.request(ListGroupsRequest()).groups:
+        if each.group_id == name and each.group_type.lower() in OTHER_TOOLS:
+            raise click.ClickException(
+                f"{name} is a {each.group_type.lower()} group: use Kafka's {OTHER_TOOLS[each.group_type.lower()]}"
+            )
 
 
 def _modern_member(member: Any) -> Member:

@@ -9,7 +9,7 @@ import time
 
 import click
 
-from kafka_shim.commands.options import bootstrap_option, connected, json_option, show_rows
+from kafka_shim.commands.options import bootstrap_option, connected, json_option, look_up_coordinators, show_rows
 from kafka_shim.errors import ErrorCode
 from kafka_shim.wire_client import Connection, RequestError, check
 
@@ -258,7 +258,9 @@ def explain(transactional_id: str, bootstrap_server: str) -> None:
 def _describe(connection: Connection, transactional_ids: Iterable[str], explain: bool = False) -> list[Any]:
     from kafka_shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 
-    request = DescribeTransactionsRequest(transactional_ids=list(transactional_ids))
+    names = list(transactional_ids)
+    look_up_coordinators(connection, TRANSACTION, names)
+    request = DescribeTransactionsRequest(transactional_ids=names)
     if explain:
         request.unknown_tags = {EXPLAIN_TAG: b""}
     return list(connection.request(request).transaction_states)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_shim.cli import main
+from kafka_shim.targets.requests import make
 from kafka_shim.tests.group.harness import subscription
 from kafka_shim.wire_client import Connection
 
@@ -145,3 +146,33 @@ def test_offsets_and_groups_are_deleted(run, wire):
 def test_one_target_is_needed(run):
     assert run("groups", "reset-offsets", "g")[0] == 2
     assert run("groups", "reset-offsets", "g", "--to-latest", "--shift-by", "1")[0] == 2
+
+
+@pytest.mark.parametrize("words", [["--to-earliest"], ["--to-offset", "5"], ["--to-timestamp", "0"]])
+def test_a_reset_of_a_partition_that_is_not_there_is_an_error(run, words):
+    run("topics", "create", "t")
+    for partition in ("nowhere:0", "t:9"):
+        status, lines, err = run("groups", "reset-offsets", "g", "--topic", partition, *words)
+        assert (status, lines, err) == (1, [], f"error: {partition.replace(':', '-')}: UNKNOWN_TOPIC_OR_PARTITION\n")
+
+
+def test_an_unknown_type_is_warned_of(run):
+    assert run("groups", "list", "--type", "Share")[2] == ""
+    assert run("groups", "list", "--type", "shared")[::2] == (0, "warning: no type is named shared\n")
+
+
+def test_a_share_group_is_left_to_kafkas_tool(run, wire):
+    run("topics", "create", "t")
+    topics = [{"topic_name": "t", "partitions": [{"partition_index": 0, "start_offset": 0}]}]
+    wire.request(make("AlterShareGroupOffsets", group_id="shared", topics=topics))
+    assert run("groups", "list", "--verbose", "--type", "share")[1][1] == ["shared", "Share", "Empty"]
+    status, lines, err = run("groups", "describe", "shared")
+    assert (status, lines) == (1, [])
+    assert "shared is a share group: use Kafka's kafka-share-groups.sh" in err
+
+
+@pytest.mark.parametrize("words", [["describe", "nobody"], ["delete", "nobody"]])
+def test_a_group_is_looked_up_before_it_is_asked_for(run, words):
+    status, lines, err = run("groups", *words)
+    assert (status, lines) == (1, [])
+    assert "error: nobody: GROUP_ID_NOT_FOUND" in err

@@ -83,3 +83,11 @@ def test_failed_command_prints_no_json(address: str, capsys: pytest.CaptureFixtu
     assert run(["topics", "describe", "nothing", "--bootstrap-server", address, "--json"]) == 1
     told = capsys.readouterr()
     assert (told.out, "nothing: UNKNOWN_TOPIC_OR_PARTITION" in told.err) == ("", True)
+
+
+def test_a_transactional_id_is_looked_up_before_it_is_described(capsys: pytest.CaptureFixture[str]) -> None:
+    with Broker() as broker:
+        at = ["--bootstrap-server", broker.bootstrap_servers]
+        for command in ("describe", "force-terminate"):
+            assert run(["transactions", command, *at, "nobody"]) == 1
+            assert "nobody: TRANSACTIONAL_ID_NOT_FOUND" in capsys.readouterr().err
