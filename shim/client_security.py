@@ -38,10 +38,9 @@ HANDSHAKE_VERSION, AUTHENTICATE_VERSION = 1, 2
 
 def read_client_security(path: str) -> ClientSecurity:
     """Return what the properties file of a client says. Raises ConfigError, with the file's name."""
+    properties = read_properties(path)
     try:
-        return ClientSecurity(read_properties(path))
-    except (OSError, UnicodeDecodeError) as err:
-        raise ConfigError(f"cannot read {path}: {err}") from None
+        return ClientSecurity(properties)
     except ConfigError as err:
         raise ConfigError(f"{path}: {err}") from None
 

@@ -61,7 +61,10 @@ def serve(
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             return runner.run(_serve(config, faults))
     except (ConfigError, StorageError, OSError, ValueError) as error:
-        sys.stderr.write(f"kafka-shim: {error}\n")
+        said = str(error)
+        if isinstance(error, OSError) and error.strerror:  # without the number of the error
+            said = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+        sys.stderr.write(f"kafka-shim: {said}\n")
         return EXIT_FAILED
     finally:
         if temporary is not None:

@@ -44,7 +44,10 @@ def tell(outcome: Outcome) -> int:
 @click.argument("capture", type=click.Path(dir_okay=False))
 def record(listen: str, upstream: str, twin: str | None, capture: str) -> int:
     where, to, second = address(listen), address(upstream), address(twin) if twin else None
-    return asyncio.run(_record(where, to, second, capture))
+    try:
+        return asyncio.run(_record(where, to, second, capture))
+    except OSError as error:
+        raise click.ClickException(error.strerror or str(error)) from None
 
 
 async def _record(listen: tuple[str, int], upstream: tuple[str, int], twin: tuple[str, int] | None, path: str) -> int:

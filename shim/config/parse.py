@@ -28,10 +28,16 @@ _FOREIGN_PREFIXES = ("listener.name.", "metrics.", "confluent.", "rlmm.config.",
 
 def read_properties(path: str) -> dict[str, str]:
     """Read a Java properties file: comments start with `#` or `!`, the separator is `=`, `:` or a blank, and `\\` at
-    the end continues a line. Raises OSError."""
+    the end continues a line. Raises ConfigError for a file that cannot be read."""
     found: dict[str, str] = {}
     logical = ""
-    for raw in [*Path(path).read_text(encoding="utf-8").splitlines(), ""]:
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as err:
+        raise ConfigError(f"cannot read {path}: {err.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"cannot read {path}: it is not a text in UTF-8") from None
+    for raw in [*text.splitlines(), ""]:
         line = raw.lstrip()
         if not logical and (not line or line[0] in "#!"):
             continue

@@ -142,7 +142,10 @@ def test_a_properties_file_of_kafka_starts_the_broker(tmp_path: Path):
         (["-o", "listeners=A://127.0.0.1:0"], "listener.security.protocol.map"),
         (["--listen", "127.0.0.1:0", "-o", "advertised.listeners=X://h:1"], "no listener X"),
         (["--listen", "127.0.0.1:0", "-o", "advertised.listeners=PLAINTEXT://0.0.0.0:1"], "cannot connect"),
-        (["--config", "/nowhere/server.properties"], "/nowhere/server.properties"),
+        (
+            ["--config", "/nowhere/server.properties"],
+            "kafka-shim: cannot read /nowhere/server.properties: No such file",
+        ),
         (["--listen", "no.such.host.invalid:0"], "kafka-shim:"),
         (["--bogus"], "No such option"),
     ],
@@ -158,7 +161,7 @@ def test_a_directory_in_use_and_a_port_in_use_are_refused(tmp_path: Path):
         address = ready["listeners"].removeprefix("PLAINTEXT://")
         assert str(tmp_path) in refused("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path))
         said = refused("--listen", address, "--memory")
-        assert f"cannot listen on PLAINTEXT://{address}: Address already in use" in said
+        assert f"kafka-shim: cannot listen on PLAINTEXT://{address}: Address already in use" in said
 
 
 def test_a_fault_of_the_environment_kills_the_child_and_acknowledged_data_is_back(tmp_path: Path):

@@ -81,3 +81,11 @@ def test_what_is_no_capture_is_said(tmp_path: Path, capsys: pytest.CaptureFixtur
     path.write_text("hello")
     assert main(["replay", "--target", "127.0.0.1:1", str(path)]) == 1
     assert "is not a capture" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Broker() as broker:
+        where = broker.bootstrap_servers
+        assert main(["record", "--upstream", where, "--listen", where, str(tmp_path / "capture")]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "address already in use" in line

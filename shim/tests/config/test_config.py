@@ -248,6 +248,14 @@ def test_a_properties_file_is_read_as_java_reads_it(tmp_path):
     }
 
 
+def test_a_properties_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"^cannot read .*nothing: No such file or directory$"):
+        read_properties(str(tmp_path / "nothing"))
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match=r"^cannot read .*binary: it is not a text in UTF-8$"):
+        read_properties(str(tmp_path / "binary"))
+
+
 def test_defaults_do_not_load_the_tables():
     code = (
         "import sys; from kafka_shim.config import BrokerConfig, TopicConfig; TopicConfig(BrokerConfig.parse({})); "
