@@ -189,7 +189,7 @@ class Broker:
 
     def client_config(self, library: str, user: str | None = None) -> dict[str, Any]:
         """Returns what a client needs to connect: the settings of "confluent-kafka", "kafka-python", "aiokafka", "java"
-        or "spark", with the password of `user` (the first of `users` if it is None). Raises ValueError, KeyError."""
+        or "spark", with the password of `user` (the first of `users` if it is None). Raises ValueError."""
         from kafka_shim.embedded_security import EmbeddedSecurity
 
         security = self._security or EmbeddedSecurity(False, None, None)
@@ -402,6 +402,8 @@ class ClockControl:
         if not isinstance(self._clock, VirtualClock):
             raise TypeError("only a virtual clock can be moved: Broker(clock='virtual')")
         clock, delay_ms = self._clock, milliseconds(duration)
+        if delay_ms < 0:
+            raise ValueError(f"{duration!r}: a clock does not go back")
         self._broker.call(lambda: clock.advance_and_settle(delay_ms, clients_alive=not silent))
 
 
@@ -425,9 +427,10 @@ def milliseconds(duration: float | str) -> float:
         return duration
     number = duration.rstrip("msdh")
     unit = duration[len(number) :] or "ms"
-    if unit not in _UNITS_MS:
-        raise ValueError(f"{duration!r} is no duration like 250ms, 61s, 5m, 2h or 7d")
-    return float(number) * _UNITS_MS[unit]
+    try:
+        return float(number) * _UNITS_MS[unit]
+    except (KeyError, ValueError):
+        raise ValueError(f"{duration!r} is no duration like 250ms, 61s, 5m, 2h or 7d") from None
 
 
 def _option_name(keyword: str) -> str:

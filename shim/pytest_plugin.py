@@ -6,7 +6,7 @@
     @pytest.mark.kafka_shim(num_partitions=3, clock="virtual")
     def test_with_options(kafka_shim): ...
 
-The marker's arguments are those of `shim.Broker`. Nothing of the broker is imported before a test asks.
+The marker's arguments are those of `kafka_shim.Broker`. Nothing of the broker is imported before a test asks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def kafka_shim(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """A running `shim.Broker`, which is stopped after the test."""
+    """A running `kafka_shim.Broker`, which is stopped after the test."""
     from kafka_shim.embedded import Broker
 
     options: dict[str, object] = {}

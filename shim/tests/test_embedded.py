@@ -99,8 +99,19 @@ def test_its_clock_moves_when_the_test_moves_it():
         broker.clock.advance("61s")
         broker.clock.advance(5)
         assert broker.clock.now_ms() - before == 61_005
+        with pytest.raises(ValueError, match="'7x' is no duration like 250ms"):
+            broker.clock.advance("7x")
+        with pytest.raises(ValueError, match="does not go back"):
+            broker.clock.advance("-7s")
+        assert broker.clock.now_ms() - before == 61_005
     with Broker() as broker, pytest.raises(TypeError):
         broker.clock.advance(1)
+
+
+def test_a_user_that_it_does_not_have_is_named():
+    broker = Broker(sasl="PLAIN", users={"alice": "secret"})
+    with broker, pytest.raises(ValueError, match="'bob' is none of the users of this broker: alice"):
+        broker.client_config("java", "bob")
 
 
 def test_faults_are_armed_from_the_test():
