@@ -13,6 +13,8 @@ from stat import S_IROTH
 
 from kafka_shim.config import ConfigError
 
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -54,7 +56,9 @@ def authorizer_without_authentication(exposure: Exposure) -> Iterator[str]:
 
 
 def authorizer_without_super_users(exposure: Exposure) -> Iterator[str]:
-    if exposure.has_authorizer and not exposure.config.given.get("super.users", "").strip("; "):
+    # An authorizer of the user's own may know its administrators by other means.
+    is_kafkas = exposure.config.authorizer_class_name == STANDARD_AUTHORIZER
+    if is_kafkas and not exposure.config.given.get("super.users", "").strip("; "):
         yield (
             "authorizer.class.name is set without super.users: only ACLs that are already stored allow a client to "
             "administer ACLs; set super.users=User:NAME"
@@ -65,7 +69,7 @@ def acls_without_authorizer(exposure: Exposure) -> Iterator[str]:
     if exposure.acl_count and not exposure.has_authorizer:
         yield (
             f"{exposure.acl_count} ACLs are stored, but without authorizer.class.name none of them is enforced; set "
-            "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+            f"authorizer.class.name={STANDARD_AUTHORIZER}"
         )
 
 

@@ -107,6 +107,7 @@ def test_a_door_left_open_is_one_line_each():
     assert "no listener authenticates clients" in certificates
     (unmanned,) = warnings(["SASL_SSL"], authorizer_class_name=AUTHORIZER, super_users=" ; ")
     assert "without super.users" in unmanned
+    assert warnings(["SASL_SSL"], authorizer_class_name=f"{__name__}.OnlyMine") == []
     (unused,) = warnings(acl_count=3)
     assert "3 ACLs are stored" in unused
     assert all("\n" not in line for line in (anonymous, unmanned, unused))
