@@ -170,7 +170,8 @@ class GroupCoordinator:
                 return
             runtime.decide(group_id, KINDS[group.TYPE].on_timer(group, timer, member_id, runtime.image, now_ms), now_ms)
             if timer != REGEX:
-                logger.info("group %s, now %s: the %s time of %s is over", group_id, group.state_name, timer, member_id)
+                whose = f"the {timer} time of {member_id}" if member_id else f"its {timer} time"
+                logger.info("group %s, now %s: %s is over", group_id, group.state_name, whose)
         except KafkaError as error:
             logger.warning("timer %s of group %s: %s; it is tried again", timer, group_id, error)
             self._retry_timer(key)

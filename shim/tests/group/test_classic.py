@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -214,7 +215,8 @@ def test_a_first_join_that_is_never_answered_ends_after_five_minutes(node: Node)
     assert list(group.members) == [me.member_id]
 
 
-def test_the_initial_delay_gathers_members_until_nobody_comes(tmp_path: Path) -> None:
+def test_the_initial_delay_gathers_members_until_nobody_comes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "kafka_shim.group")
     node = Node(tmp_path, group_initial_rebalance_delay_ms=1000)
     try:
         first = node.member("g")
@@ -225,6 +227,7 @@ def test_the_initial_delay_gathers_members_until_nobody_comes(tmp_path: Path) ->
         node.advance(1000)
         assert first.response.generation_id == second.response.generation_id == 1
         assert len(first.response.members) == 2
+        assert caplog.messages[-1] == "group g, now CompletingRebalance: its join time is over"
     finally:
         node.close()
 
