@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
     from kafka_shim.targets import Target
 
-IGNORED = {"throttle_time_ms", "unknown_tags", "error_message", "port", "cluster_id", "timeout_ms"}
+IGNORED = {
+    *("throttle_time_ms", "unknown_tags", "error_message", "port", "cluster_id", "timeout_ms"),
+    "share_session_epoch",
+}
 # Lists that keep the broker's order in the transcript. Other lists come from maps and have no order.
 ORDERED = {"aborted_transactions", "records"}
 # Timestamps, and values computed from them, inside a text.
