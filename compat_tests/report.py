@@ -101,8 +101,12 @@ class Report:
         for kind in self.kinds:
             counts = [f"{self.count(kind, status)} {status}" for status in (PASSED, FAILED, NOT_APPLICABLE)]
             lines.append(f"{kind}: {', '.join(counts)}")
-        for scenario, kind, why in self.second_tries:
-            lines.append(f"second try: {scenario} on {kind}, which at first {why}")
+        for scenario in self.scenarios:
+            for kind, outcome in self.results[scenario.name].items():
+                if outcome.status == FAILED:
+                    lines.append(f"{scenario.name} failed on {kind}: {outcome.reason.strip()}")
+        for scenario_name, kind, why in self.second_tries:
+            lines.append(f"second try: {scenario_name} on {kind}, which at first {why}")
         for verdict in self.verdicts:
             start = f"{verdict.scenario} differs from {verdict.other}"
             lines += [f"{start}: {difference}" for difference in verdict.unexpected[:6]]

@@ -222,7 +222,7 @@ def limits_of_one_fetch(t: ScenarioClient) -> None:
     t.same(two.poll(max_records=2), [(15, 19, 1)], "a whole batch")
 
 
-@scenario("C19", settings=LOCKS)
+@scenario("C19", settings=LOCKS, is_smoke=False)  # its steps have to fit into the time of a lock
 def locks_end_and_are_renewed(t: ScenarioClient) -> None:
     """A lock ends after its time, unless its member renews it; each delivery counts."""
     topic, group = t.topic(), group_of(t, share_record_lock_duration_ms="2000")
@@ -297,7 +297,7 @@ def deleted_records_are_passed(t: ScenarioClient) -> None:
     t.same(one.acknowledge((0, 1, [RELEASE])), NONE, "what the log does not have")
 
 
-@scenario("C19", needs=Power.KILL)
+@scenario("C19", needs=Power.KILL, is_smoke=False)
 def what_a_crash_leaves(t: ScenarioClient) -> None:
     """After a SIGKILL acknowledged records stay so, acquired ones come back, released ones keep their count."""
     topic, group = t.topic(), group_of(t)
