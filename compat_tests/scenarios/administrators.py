@@ -17,7 +17,6 @@ OFTEN = {
     "log.retention.check.interval.ms": "200",
     "log.cleaner.backoff.ms": "200",
     "log.initial.task.delay.ms": "0",
-    "log.segment.delete.delay.ms": "0",
 }
 
 
