@@ -14,7 +14,7 @@ from kafka_shim.wire_client import Connection, WireClientError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
 # Fields that differ between runs and are not compared.
@@ -60,13 +60,12 @@ class Script:
         creation.
         """
         entry = {"name": topic, "partitions": [{"partition_index": 0, "committed_offset": 0}]}
-        for _ in range(200):
-            answer: Any = self.quietly("OffsetCommit", 9, group_id=f"wait-{topic}", topics=[entry])
-            if not answer.topics[0].partitions[0].error_code:
-                break
-            time.sleep(0.02)
-        else:
-            raise AssertionError(f"{topic} does not appear")
+        self.until(
+            lambda: self.quietly("OffsetCommit", 9, group_id=f"wait-{topic}", topics=[entry]),
+            lambda answer: not answer.topics[0].partitions[0].error_code,
+            f"{topic} does not appear",
+            times=200,
+        )
         # The assignor learns of it later still. Wait until a member of another group gets partitions.
         for number in range(200):
             member = {"group_id": f"wait-{number}-{topic}", "member_id": "waits"}
@@ -96,6 +95,15 @@ class Script:
             self._write_behind(_groups_of(fields))
         return self._note(f"{api} v{version}", self._send(self._main, api, version, fields))
 
+    def listed(self, group: str, **filters: Any) -> None:
+        """Asks ListGroups, and notes what it says of this group and those whose ids begin with its id: other
+        conversations on the same broker have groups of the same kind.
+        """
+        self._write_behind([group])
+        told = self.quietly("ListGroups", 5, **filters)
+        told.groups = [one for one in told.groups if one.group_id.startswith(group)]
+        self._note("ListGroups v5", told)
+
     def _write_behind(self, groups: Iterable[str]) -> None:
         """Returns when a commit in the partition of each group has completed; all earlier writes there have then
         completed too.
@@ -110,12 +118,23 @@ class Script:
 
     def settle(self, transactional_id: str) -> None:
         """Waits until all markers of a transaction are written. Kafka responds to EndTxn before that."""
-        for _ in range(500):
-            told: Any = self.quietly("DescribeTransactions", 0, transactional_ids=[transactional_id])
-            if not told.transaction_states[0].transaction_state.startswith("Prepare"):
-                return
+        self.until(
+            lambda: self.quietly("DescribeTransactions", 0, transactional_ids=[transactional_id]),
+            lambda told: not told.transaction_states[0].transaction_state.startswith("Prepare"),
+            f"the transaction of {transactional_id} does not end",
+            times=500,
+        )
+
+    def until(self, ask: Callable[[], Any], holds: Callable[[Any], bool], otherwise: str, *, times: int = 300) -> Any:
+        """Asks until the answer is as wanted, and returns it: Kafka does some work behind its responses. Fails with
+        `otherwise` after so many times, 20 ms apart.
+        """
+        for _ in range(times):
+            answer = ask()
+            if holds(answer):
+                return answer
             time.sleep(0.02)
-        raise AssertionError(f"the transaction of {transactional_id} does not end")
+        raise AssertionError(f"{otherwise}: {answer}")
 
     def quietly(self, api: str, version: int, **fields: Any) -> Any:
         """Sends a request without noting the response."""

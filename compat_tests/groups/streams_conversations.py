@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from kafka_shim.compat.groups.conversations import (
     commit_fields,
     delete_fields,
@@ -85,29 +83,34 @@ def at_once(script: Script, group: str, **more: str) -> str:
         resources=[{"resource_type": 32, "resource_name": group, "configs": rows}],
     )
     assert not answer.responses[0].error_code, answer
+    # Kafka's broker learns of options some time after its controller's answer.
+    wanted = [{"resource_type": 32, "resource_name": group, "configuration_keys": list(options)}]
+    script.until(
+        lambda: script.quietly("DescribeConfigs", 4, resources=wanted),
+        lambda told: {row.name: row.value for row in told.results[0].configs} == options,
+        f"the options of {group} do not appear",
+    )
     return group
 
 
 def wait_for_topics(script: Script, *names: str) -> None:
     """Waits until the broker has these topics: it creates them behind its answer."""
-    for _ in range(300):
-        told: Any = script.quietly("Metadata", 12, topics=[{"name": name} for name in names])
-        if all(not topic.error_code and topic.partitions for topic in told.topics):
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"{names} do not appear")
+    script.until(
+        lambda: script.quietly("Metadata", 12, topics=[{"name": name} for name in names]),
+        lambda told: all(not topic.error_code and topic.partitions for topic in told.topics),
+        f"{names} do not appear",
+    )
 
 
 def ready(script: Script, group: str, shape: dict[str, Any], *internal: str, **more: Any) -> Any:
     """The first member of a group whose internal topics are there: joins until its target has tasks."""
     begin(script, group, shape, **more)
     wait_for_topics(script, *internal)
-    for _ in range(300):
-        answer: Any = script.quietly("StreamsGroupHeartbeat", 0, **{**_joining(group, shape), **more})
-        if not answer.status and answer.active_tasks:
-            return answer
-        time.sleep(0.02)
-    raise AssertionError(f"{group} does not become ready: {answer}")
+    return script.until(
+        lambda: script.quietly("StreamsGroupHeartbeat", 0, **{**_joining(group, shape), **more}),
+        lambda answer: not answer.status and bool(answer.active_tasks),
+        f"{group} does not become ready",
+    )
 
 
 def _joining(group: str, shape: dict[str, Any] | None) -> dict[str, Any]:
@@ -174,7 +177,7 @@ def a_streams_member_through_its_life(script: Script) -> None:
     stay(script, group, "member-a", epoch)
     stay(script, group, "member-a", epoch, **owning(answer))
     script.ask("StreamsGroupDescribe", 0, group_ids=[group], include_authorized_operations=True)
-    script.ask("ListGroups", 5, types_filter=["streams"], states_filter=["Stable"])
+    script.listed(group, types_filter=["streams"], states_filter=["Stable"])
     configs = [
         {"resource_type": 2, "resource_name": name, "configuration_keys": ["cleanup.policy"]} for name in internal
     ]
@@ -266,7 +269,7 @@ def topics_that_do_not_fit_a_topology(script: Script) -> None:
     begin(script, f"{group}-there", stateless(f"{group}-a"), user_endpoint={"host": "h", "port": 1})
     script.ask("StreamsGroupDescribe", 0, group_ids=[f"{group}-none"])
     for state in ("NotReady", "not_ready"):
-        script.ask("ListGroups", 5, types_filter=["streams"], states_filter=[state])
+        script.listed(group, types_filter=["streams"], states_filter=[state])
     # A topic for repartitioning with a count of its own, and one that is there with another.
     fixed = topology(two, f"{group}-fixed")
     fixed["subtopologies"][1]["repartition_source_topics"][0]["partitions"] = 5
@@ -283,11 +286,11 @@ def topics_that_do_not_fit_a_topology(script: Script) -> None:
     refused = stateless(two)
     log = {"name": f"{group}-refused-changelog", "topic_configs": [{"key": "no.such", "value": "1"}]}
     refused["subtopologies"][0]["state_changelog_topics"] = [log]
-    for _ in range(300):
-        again: Any = script.quietly("StreamsGroupHeartbeat", 0, **_joining(f"{group}-refused", refused))
-        if any("failed" in each.status_detail for each in again.status):
-            break
-        time.sleep(0.02)
+    script.until(
+        lambda: script.quietly("StreamsGroupHeartbeat", 0, **_joining(f"{group}-refused", refused)),
+        lambda again: any("failed" in each.status_detail for each in again.status),
+        "the topic is not refused",
+    )
     begin(script, f"{group}-refused", refused)
 
 
@@ -311,20 +314,17 @@ def an_empty_group_changes_between_classic_and_streams(script: Script) -> None:
 
 @streams_conversation
 def the_first_target_waits_for_members(script: Script) -> None:
-    source, group = script.topic("streams-waits", 2), at_once(script, script.group("streams-waits"))
-    rows = [{"name": "streams.initial.rebalance.delay.ms", "config_operation": 0, "value": "1500"}]
-    script.quietly(
-        "IncrementalAlterConfigs", 1, resources=[{"resource_type": 32, "resource_name": group, "configs": rows}]
-    )
+    source, group = script.topic("streams-waits", 2), script.group("streams-waits")
+    at_once(script, group, streams_initial_rebalance_delay_ms="1500")
     begin(script, group, stateless(source))
     begin(script, group, stateless(source))
     begin(script, group, stateless(source), member_id="member-b", process_id="process-b")
     script.ask("StreamsGroupDescribe", 0, group_ids=[group])
-    for _ in range(300):
-        found: Any = script.quietly("StreamsGroupDescribe", 0, group_ids=[group])
-        if found.groups[0].assignment_epoch > 1:
-            break
-        time.sleep(0.02)
+    found = script.until(
+        lambda: script.quietly("StreamsGroupDescribe", 0, group_ids=[group]),
+        lambda found: found.groups[0].assignment_epoch > 1,
+        f"{group} has no target",
+    )
     for member in found.groups[0].members:
         stay(script, group, member.member_id, member.member_epoch)
     script.ask("StreamsGroupDescribe", 0, group_ids=[group])

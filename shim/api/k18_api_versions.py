@@ -45,10 +45,6 @@ def _ranges(apis: Iterable[Api], *, unstable: bool) -> list[ApiVersion]:
     ]
 
 
-_RANGES = _ranges(APIS, unstable=False)
-_UNSTABLE_RANGES = _ranges(APIS, unstable=True)
-
-
 @cache
 def _controller_ranges() -> list[ApiVersion]:
     from kafka_shim.api.controller import CONTROLLER_APIS
@@ -56,14 +52,19 @@ def _controller_ranges() -> list[ApiVersion]:
     return _ranges(CONTROLLER_APIS, unstable=False)
 
 
-def _broker_ranges(context: Context) -> list[ApiVersion]:
-    """With `unstable.api.versions.enable` up to the versions that Kafka 4.3.1 does not release yet. Those of telemetry
-    only if there is a receiver for what clients push."""
+@cache
+def _broker_ranges(unstable: bool, telemetry: bool) -> list[ApiVersion]:
+    """`unstable`: up to the versions that Kafka 4.3.1 does not release yet. `telemetry`: with its APIs."""
+    return _ranges((api for api in APIS if telemetry or api.key not in TELEMETRY), unstable=unstable)
+
+
+def _ranges_of(context: Context) -> list[ApiVersion]:
+    """Telemetry is shown only if there is a receiver for what clients push."""
+    if context.listener.is_controller:
+        return _controller_ranges()
     broker = context.broker
-    ranges = _UNSTABLE_RANGES if broker.config.unstable_api_versions_enable else _RANGES
-    if broker.client_metrics is not None and broker.client_metrics.receivers:
-        return ranges
-    return [one for one in ranges if one.api_key not in TELEMETRY]
+    telemetry = broker.client_metrics is not None and bool(broker.client_metrics.receivers)
+    return _broker_ranges(broker.config.unstable_api_versions_enable, telemetry)
 
 
 def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse:
@@ -82,7 +83,7 @@ def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse
     if metadata.kraft_version > 0:
         finalised[KRAFT_VERSION] = metadata.kraft_version
     return ApiVersionsResponse(
-        api_keys=_controller_ranges() if context.listener.is_controller else _broker_ranges(context),
+        api_keys=_ranges_of(context),
         supported_features=[
             SupportedFeatureKey(name=feature, min_version=lowest, max_version=highest)
             for feature, (lowest, highest) in metadata.supported.items()

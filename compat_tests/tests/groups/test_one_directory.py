@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -51,17 +50,25 @@ class Work:
         """A share group of one member, with what it read of one partition. Returns the member's epoch."""
         epoch: int = self._beat_share(script, 0, subscribed_topic_names=[self._topic]).member_epoch
         wanted = [{"group_id": self._share, "topics": None}]
-        for _ in range(500):
-            told: Any = script.quietly("DescribeShareGroupOffsets", 1, groups=wanted)
-            if told.groups[0].topics:
-                break
-            time.sleep(0.02)
-        for _ in range(500):
+        script.until(
+            lambda: script.quietly("DescribeShareGroupOffsets", 1, groups=wanted),
+            lambda told: bool(told.groups[0].topics),
+            "the share partitions have no state",
+            times=500,
+        )
+
+        def joined() -> Any:
+            nonlocal epoch
             answer = self._beat_share(script, epoch)
             epoch = answer.member_epoch
-            if answer.assignment is not None and answer.assignment.topic_partitions:
-                break
-            time.sleep(0.02)
+            return answer
+
+        script.until(
+            joined,
+            lambda answer: answer.assignment is not None and bool(answer.assignment.topic_partitions),
+            "the member has no partitions",
+            times=500,
+        )
         batches = [{"first_offset": 3, "last_offset": 5, "delivery_state": 2, "delivery_count": 1}]
         self._ask_states(
             script,
@@ -78,11 +85,12 @@ class Work:
     def _ask_states(self, script: Script, api: str, version: int, **fields: Any) -> Any:
         """A request to the share coordinator about partition 1, once that has been loaded."""
         topics = [{"topic_id": script.topic_id(self._topic), "partitions": [{"partition": 1, **fields}]}]
-        for _ in range(500):
-            told: Any = script.quietly(api, version, group_id=self._share, topics=topics)
-            if told.results[0].partitions[0].error_code not in LOADING:
-                break
-            time.sleep(0.02)
+        script.until(
+            lambda: script.quietly(api, version, group_id=self._share, topics=topics),
+            lambda told: told.results[0].partitions[0].error_code not in LOADING,
+            "the share coordinator does not load",
+            times=500,
+        )
         return script.ask(api, version, group_id=self._share, topics=topics).results[0].partitions[0]
 
     def _seen(self, script: Script) -> list[Any]:
