@@ -13,22 +13,24 @@ is decided, persisted, and only then applied; nothing is awaited in between.
 
 from __future__ import annotations
 
-import heapq
 import logging
 from bisect import bisect_right, insort
 from enum import Enum
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.share.acquisition_locks import AcquisitionLocks
+from kafka_shim.share.client_errors import RETRIABLE, client_error
 from kafka_shim.share.in_flight_batch import InFlightBatch, InFlightState
 from kafka_shim.share.record_state import TERMINAL, RecordEvent, RecordState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from kafka_shim.clock import Clock
     from kafka_shim.outcome import Flushes
     from kafka_shim.scheduler import Scheduler
+    from kafka_shim.share.acquisition_locks import Lock
     from kafka_shim.share.persister import ShareStatePersister
     from kafka_shim.share.state import StateBatch
     from kafka_shim.storage.log import PartitionLog
@@ -40,23 +42,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka_shim.share")
 
 EARLIEST, LATEST = "earliest", "latest"
-# Errors of the share coordinator that pass by themselves.
-RETRIABLE = frozenset(
-    {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
-)
-# The error code for the client, by that of the share coordinator (SharePartition.fetchPersisterError).
-_CLIENT_ERRORS = {
-    **dict.fromkeys(RETRIABLE, ErrorCode.COORDINATOR_NOT_AVAILABLE),
-    ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.GROUP_ID_NOT_FOUND,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
-}
-
 _STATE_NUMBERS = frozenset(state.value for state in RecordState)
-# Ends of acquisition locks are kept until they come, also of locks that were renewed or given back. Beyond so many, and
-# twice those that still hold, only the latter stay.
-MOST_STALE_LOCKS = 4096
 
 
 class PartitionState(Enum):
@@ -73,13 +59,9 @@ class SharePartition:
 
     __slots__ = (
         "_clock",
-        "_locks",
-        "_most_locks",
         "_must_search",
         "_persister",
         "_release_expired",
-        "_scheduler",
-        "_timer_name",
         "batches",
         "delivery_complete_count",
         "end_offset",
@@ -88,6 +70,7 @@ class SharePartition:
         "group_id",
         "key",
         "leader_epoch",
+        "locks",
         "log",
         "readers",
         "start_offset",
@@ -111,10 +94,10 @@ class SharePartition:
         self.leader_epoch = log.leader_epoch
         self._persister = persister
         self._clock = clock
-        self._scheduler = scheduler
         # The rule for locks that may have ended: (share partition, ranges of offsets, now).
         self._release_expired = release_expired
-        self._timer_name = f"locks of {key[0]}:{key[1].hex()}:{key[2]}"
+        name = f"locks of {key[0]}:{key[1].hex()}:{key[2]}"
+        self.locks = AcquisitionLocks(name, clock, scheduler, self._locks_held, self._locks_ended)
         # read from the share coordinator
         self.state = PartitionState.EMPTY
         self.state_epoch = 0
@@ -130,9 +113,6 @@ class SharePartition:
         self.gap_end_offset = -1
         # Whether a record before the end may be available.
         self._must_search = False
-        # (end, first offset, last offset) of acquisition locks, some of which were renewed or given back since.
-        self._locks: list[tuple[int, int, int]] = []
-        self._most_locks = MOST_STALE_LOCKS
         # Called when records may have become available.
         self.readers: set[Callable[[], None]] = set()
 
@@ -203,7 +183,7 @@ class SharePartition:
     def fence(self) -> None:
         """The state in memory does not count any more."""
         self.state = PartitionState.FENCED
-        self._scheduler.cancel(self._timer_name)
+        self.locks.stop()
         self.wake()
 
     def wake(self) -> None:
@@ -371,37 +351,16 @@ class SharePartition:
 
     def lock(self, first_offset: int, last_offset: int) -> int:
         """Begin an acquisition lock on these offsets. Returns its end."""
-        until_ms = self._clock.monotonic_ms() + self._persister.record_lock_duration_ms(self.group_id)
-        if len(self._locks) >= self._most_locks:
-            self._forget_stale_locks()
-        heapq.heappush(self._locks, (until_ms, first_offset, last_offset))
-        if not self._scheduler.is_scheduled(self._timer_name) or self._locks[0][0] == until_ms:
-            self._schedule()
-        return until_ms
+        return self.locks.begin(first_offset, last_offset, self._persister.record_lock_duration_ms(self.group_id))
 
-    def _forget_stale_locks(self) -> None:
+    def _locks_held(self) -> Iterator[Lock]:
         # A state whose lock is only being made has an end that has passed: it is looked at once more, and stays.
-        self._locks = [
-            (state.lock_until_ms, first_offset, last_offset)
-            for batch in self.batches
-            for first_offset, last_offset, state in batch.pieces(batch.first_offset, batch.last_offset)
-            if state.state is RecordState.ACQUIRED
-        ]
-        heapq.heapify(self._locks)
-        self._most_locks = max(MOST_STALE_LOCKS, 2 * len(self._locks))
+        for batch in self.batches:
+            for first_offset, last_offset, state in batch.pieces(batch.first_offset, batch.last_offset):
+                if state.state is RecordState.ACQUIRED:
+                    yield state.lock_until_ms, first_offset, last_offset
 
-    def _schedule(self) -> None:
-        if self._locks:
-            delay_ms = max(0, self._locks[0][0] - self._clock.monotonic_ms())
-            self._scheduler.after(self._timer_name, delay_ms, self._expire)
-
-    def _expire(self) -> None:
-        now_ms = self._clock.monotonic_ms()
-        due: list[tuple[int, int]] = []
-        while self._locks and self._locks[0][0] <= now_ms:
-            _, first_offset, last_offset = heapq.heappop(self._locks)
-            due.append((first_offset, last_offset))
-        self._schedule()
+    def _locks_ended(self, due: list[tuple[int, int]], now_ms: int) -> None:
         if self.state is PartitionState.ACTIVE:
             self._release_expired(self, due, now_ms)
 
@@ -422,11 +381,6 @@ class SharePartition:
         except KafkaError as error:
             logger.warning("state of share partition %s of group %s: %s", self.log.name, self.group_id, error)
             raise client_error(error) from error
-
-
-def client_error(error: KafkaError) -> KafkaError:
-    """Returns the error for the client when the share coordinator refuses."""
-    return KafkaError(_CLIENT_ERRORS.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR), error.message)
 
 
 def is_terminal(state: RecordState) -> bool:

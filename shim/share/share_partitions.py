@@ -6,7 +6,8 @@ import logging
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.scheduler import Scheduler
-from kafka_shim.share.share_partition import RETRIABLE, PartitionState, SharePartition
+from kafka_shim.share.client_errors import RETRIABLE
+from kafka_shim.share.share_partition import PartitionState, SharePartition
 from kafka_shim.share.share_partition_acknowledge import acknowledge, release_expired, release_member
 from kafka_shim.share.share_sessions import ShareSessions
 

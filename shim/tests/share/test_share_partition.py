@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.share import share_partition
+from kafka_shim.share import acquisition_locks
 from kafka_shim.share.record_state import TERMINAL, TRANSITIONS, RecordState
 from kafka_shim.share.share_partition import PartitionState
 from kafka_shim.share.state import StateBatch
@@ -191,13 +191,13 @@ def test_compacted_records_are_skipped(node: ShareNode):
 
 
 def test_ends_of_locks_that_were_renewed_are_forgotten(node: ShareNode, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(share_partition, "MOST_STALE_LOCKS", 50)
+    monkeypatch.setattr(acquisition_locks, "MOST_STALE_LOCKS", 50)
     node.produce(10)
     assert node.acquire("a") == [(0, 9, 1)]
     for _ in range(100):
         assert node.acknowledge("a", (0, 9, [4] * 10)) is ErrorCode.NONE
         node.clock.advance(100)
-        assert len(node.share._locks) <= 60
+        assert len(node.share.locks) <= 60
     # The locks are those of the last renewal.
     node.clock.advance(29_000)
     assert node.acquire("b") == []

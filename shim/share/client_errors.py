@@ -1,0 +1,23 @@
+"""What a client is told when the share coordinator refuses (Kafka: SharePartition.fetchPersisterError)."""
+
+from __future__ import annotations
+
+from kafka_shim.errors import ErrorCode, KafkaError
+
+# Errors of the share coordinator that pass by themselves.
+RETRIABLE = frozenset(
+    {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+)
+# The error code for the client, by that of the share coordinator.
+_CLIENT_ERRORS = {
+    **dict.fromkeys(RETRIABLE, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+    ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+}
+
+
+def client_error(error: KafkaError) -> KafkaError:
+    """Returns the error for the client."""
+    return KafkaError(_CLIENT_ERRORS.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR), error.message)
