@@ -54,6 +54,7 @@ POINTS = {
     "txn.before_complete": "all markers are out, Complete* is not appended",
     "txn.after_complete": "Complete* is appended, the answer has not left",
     "txn.answered": "EndTxn's answer has left, a marker or Complete* is about to be appended; armed alone",
+    "share.before_read": "a ShareFetch found stored batches, it has read and acquired none yet",
     "share.before_append": "a share partition's state is decided, not appended",
     "share.after_append": "a share partition's state is appended, not applied",
     "produce.verified": "a transactional batch passed verification, it is not appended",

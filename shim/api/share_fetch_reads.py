@@ -3,6 +3,7 @@ ShareFetchUtils)."""
 
 from __future__ import annotations
 
+from kafka_shim.cext.batch import BatchError
 from kafka_shim.cext.segment import Walk
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.share_fetch_response import PartitionData
@@ -175,15 +176,21 @@ class ShareFetchReads:
         )
         if found is None or limits.max_records <= 0:
             return 0
-        batches = _batches(share, found, limits.max_records)
+        # What can fail comes before the first lock. As from Kafka, what is too large for memory is read as the response
+        # is sent; if that fails, the connection closes, and with it the session that holds the locks.
+        try:
+            batches = _batches(share, found, limits.max_records)
+            aborted = self._aborted(found.segment, batches, one.aborted)
+            copy = self._copy(share, found.segment, batches)
+        except OSError as err:
+            raise share.log.fail(err) from err
+        except BatchError as err:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{share.log.name}: {err}") from err
         acquired = acquire(share, self.member_id, batches, one.offset, limits)
-        if one.aborted and acquired:
+        if aborted and acquired:
             from kafka_shim.share.share_partition_aborted import archive_aborted
 
-            segment = found.segment
-            acquired = archive_aborted(
-                share, acquired, batches, one.aborted, lambda batch: segment.read(batch.position, batch.size_bytes)
-            )
+            acquired = archive_aborted(share, acquired, aborted)
         if not acquired:
             return 0
         answer.acquired_records = acquired
@@ -196,17 +203,37 @@ class ShareFetchReads:
             position = overlapping[0].position
             size_bytes = overlapping[-1].position + overlapping[-1].size_bytes - position
             self.sizes[key] = size_bytes
-            self._put(answer, found.segment, position, size_bytes)
+            stored: list[Any]
+            if copy is None:
+                stored = [FileRecords(found.segment, position, size_bytes)]
+            else:
+                start = position - batches[0].position
+                stored = [copy[start : start + size_bytes]]
+                self._copied_bytes += size_bytes
+            answer.records = stored
         return sum(part.last_offset - part.first_offset + 1 for part in acquired)
 
-    def _put(self, answer: PartitionData, segment: Segment, position: int, size_bytes: int) -> None:
-        stored: list[Any]
+    @staticmethod
+    def _aborted(segment: Segment, batches: list[Batch], aborted: Sequence[tuple[int, int]]) -> list[Batch]:
+        """Returns the batches of aborted transactions. Raises OSError, BatchError."""
+        if not aborted:
+            return []
+        from kafka_shim.share.share_partition_aborted import aborted_batches
+
+        return aborted_batches(batches, aborted, lambda batch: segment.read(batch.position, batch.size_bytes))
+
+    def _copy(self, share: SharePartition, segment: Segment, batches: list[Batch]) -> bytes | None:
+        """Returns the stored batches, or None if they are too large to be copied into the response. Raises OSError."""
+        faults = self._context.broker.faults
+        if faults.armed:
+            faults.reach("share.before_read", topic=share.log.topic, partition=share.log.partition)
+        if not batches:
+            return None
+        position = batches[0].position
+        size_bytes = batches[-1].position + batches[-1].size_bytes - position
         if self._copied_bytes + size_bytes > COPY_BYTES:
-            stored = [FileRecords(segment, position, size_bytes)]
-        else:
-            self._copied_bytes += size_bytes
-            stored = [segment.read(position, size_bytes)]
-        answer.records = stored
+            return None
+        return FileRecords(segment, position, size_bytes).read(0, size_bytes)
 
 
 def _batches(share: SharePartition, found: FileRecords, max_records: int) -> list[Batch]:

@@ -21,7 +21,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.share.acquisition_locks import AcquisitionLocks
 from kafka_shim.share.client_errors import RETRIABLE, client_error
 from kafka_shim.share.in_flight_batch import InFlightBatch, InFlightState
-from kafka_shim.share.record_state import TERMINAL, RecordEvent, RecordState
+from kafka_shim.share.record_state import RecordEvent, RecordState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -381,10 +381,6 @@ class SharePartition:
         except KafkaError as error:
             logger.warning("state of share partition %s of group %s: %s", self.log.name, self.group_id, error)
             raise client_error(error) from error
-
-
-def is_terminal(state: RecordState) -> bool:
-    return state in TERMINAL
 
 
 def _required(target: RecordState | None) -> RecordState:

@@ -19,15 +19,11 @@ if TYPE_CHECKING:
 
 
 def archive_aborted(
-    share: SharePartition,
-    acquired: list[AcquiredRecords],
-    batches: Sequence[Batch],
-    aborted: Sequence[tuple[int, int]],
-    bytes_of: Callable[[Batch], Buffer],
+    share: SharePartition, acquired: list[AcquiredRecords], aborted: Sequence[Batch]
 ) -> list[AcquiredRecords]:
-    """Archive the acquired records of aborted transactions, given as (producer id, first offset). Returns what is left
-    for the member."""
-    for batch in aborted_batches(batches, aborted, bytes_of):
+    """Archive the acquired records of these stored batches of aborted transactions. Returns what is left for the
+    member."""
+    for batch in aborted:
         at = max(share.floor(batch.base_offset), 0)
         known = share.batches[at : share.floor(batch.last_offset) + 1]
         count = share.archive(batch.base_offset, batch.last_offset + 1, known, RecordState.ACQUIRED)
@@ -41,7 +37,8 @@ def archive_aborted(
 def aborted_batches(
     batches: Sequence[Batch], aborted: Sequence[tuple[int, int]], bytes_of: Callable[[Batch], Buffer]
 ) -> list[Batch]:
-    """Returns the stored batches that belong to an aborted transaction."""
+    """Returns the stored batches of aborted transactions, which are given as (producer id, first offset). Raises what
+    `bytes_of` raises, and BatchError for an invalid transaction marker."""
     left = sorted(aborted, key=_first_offset, reverse=True)
     open_producers: set[int] = set()
     found: list[Batch] = []

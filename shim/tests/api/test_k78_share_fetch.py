@@ -354,3 +354,26 @@ def test_a_fenced_state_names_the_leader(broker: Broker, client: Connection, mem
     (endpoint,) = response.node_endpoints
     assert (answer.current_leader.leader_id, endpoint.node_id, endpoint.port) == (1, 1, broker.port)
     assert ranges(member.poll()) == [(1, 1, 1)]
+
+
+@pytest.mark.parametrize("error", ["EIO", "EMFILE"])
+def test_nothing_is_acquired_that_cannot_be_read(
+    broker: Broker, client: Connection, member: ShareMember, other: ShareMember, error: str
+):
+    """Of two partitions one cannot be read: its records stay available, and those of the other are delivered."""
+    open_share(broker, GROUP, member.topic_id, 1)
+    for partition in (0, 1):
+        produce(client, "t", partition, batch(b"a"))
+    broker.faults.arm("share.before_read", "oserror", error, where={"partition": 1})
+    response = member.fetch((0, 1))
+    assert response.error_code == 0
+    answers = {one.partition_index: one for one in response.responses[0].partitions}
+    assert ranges(answers[0]) == [(0, 0, 1)]
+    assert (answers[1].error_code, ranges(answers[1])) == (ErrorCode.KAFKA_STORAGE_ERROR, [])
+    broker.faults.disarm()
+    (answer,) = other.fetch((1,)).responses[0].partitions
+    for _ in range(10):  # an I/O error took it offline: it is opened again soon, before a lock could end
+        if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+            broker.clock.advance(1000)
+            (answer,) = other.fetch((1,)).responses[0].partitions
+    assert ranges(answer) == [(0, 0, 1)]
