@@ -23,6 +23,8 @@ CLOCKS = {
     "monitoring/monitor.py": "measures how late this machine's loop is",
     "monitoring/http_listener.py": "ends requests of HTTP that take too long, whether the loop turns or not",
     "embedded_security.py": "tokens that it makes for clients of this machine are valid by its clock",
+    "client/cluster.py": "a client of its own process",
+    "client/writing.py": "a client of its own process",
     "commands/formatting.py": "a tool of its own process",
     "commands/transactions.py": "a tool of its own process",
 }

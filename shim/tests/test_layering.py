@@ -37,6 +37,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("server",),
     (
         "serve",
+        "client",
         "memory_dir",
         "embedded",
         "client_security",
@@ -137,7 +138,7 @@ def test_imports_point_downwards(path: Path):
             assert target in BASE | BESIDE, where
             continue
         if target in BESIDE:
-            assert part in ("client_security", "commands"), where
+            assert part in ("client", "client_security", "commands"), where
             continue
         assert target in RANK, f"{where}: {target} has no place in LAYERS"
         assert part in RANK, f"{part} has no place in LAYERS"

@@ -1,0 +1,180 @@
+"""`Cluster`: connections to all brokers of a cluster, and which broker has what (Kafka: Metadata, NetworkClient)."""
+
+from __future__ import annotations
+
+import time
+
+from kafka_shim.client.requests import make
+from kafka_shim.errors import ErrorCode
+from kafka_shim.wire_client import Connection, RequestError, WireClientError, check, parse_address
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, TypeVar
+
+    from kafka_shim.wire_client import Security
+
+    T = TypeVar("T")
+
+TopicPartition = tuple[str, int]
+
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+# What passes by itself: a leader or coordinator is being made, moved or loaded; markers of the transaction before are
+# still being written.
+PASSING = frozenset(
+    {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+    }
+)
+PAUSE_S = 0.05
+
+
+class Cluster:
+    """The brokers of one cluster; a context manager. Connects to each when it is first needed. Not thread-safe.
+
+    `bootstrap` is HOST:PORT or several with commas, tried in turn; `security` is as for `Connection`. Every method that
+    speaks to a broker raises WireClientError, and RequestError for an error code.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        security: Security | None = None,
+        client_id: str = "kafka-shim-cli",
+        timeout_s: float = 30.0,
+    ) -> None:
+        self._security = security
+        self._client_id = client_id
+        self.timeout_s = timeout_s
+        self._bootstrap = [address.strip() for address in bootstrap.split(",") if address.strip()]
+        self._first: tuple[tuple[str, int], Connection] | None = None
+        self._connections: dict[int, Connection] = {}
+        self._addresses: dict[int, tuple[str, int]] = {}
+        self._leaders: dict[TopicPartition, int] = {}
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections. May be called again, and the cluster used again."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+        if self._first is not None:
+            self._first[1].close()
+            self._first = None
+
+    # --- connections
+
+    def any(self) -> Connection:
+        """Returns the connection to the first bootstrap server that answers."""
+        if self._first is None:
+            for number, address in enumerate(self._bootstrap, start=1):
+                try:
+                    self._first = parse_address(address), self._connect(address)
+                    break
+                except WireClientError:
+                    if number == len(self._bootstrap):
+                        raise
+        if self._first is None:
+            raise WireClientError("no bootstrap server is named: give HOST:PORT")
+        return self._first[1]
+
+    def to(self, node_id: int) -> Connection:
+        """Returns the connection to one broker."""
+        if node_id not in self._connections:
+            if node_id not in self._addresses:
+                self.metadata(())
+            if node_id not in self._addresses:
+                raise WireClientError(f"the cluster has no broker {node_id} now")
+            host, port = self._addresses[node_id]
+            connection = self.any()
+            if self._first is not None and self._first[0] == (host, port):
+                return connection
+            self._connections[node_id] = self._connect(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+        return self._connections[node_id]
+
+    def _connect(self, address: str) -> Connection:
+        return Connection(address, client_id=self._client_id, timeout_s=self.timeout_s, security=self._security)
+
+    # --- who has what
+
+    def metadata(self, topics: Iterable[str] | None = None, *, create: bool = False) -> Any:
+        """Returns the response to Metadata for these topics, None for all. `create`: make those that are missing, if
+        the broker does so by itself."""
+        names = None if topics is None else [{"name": name} for name in topics]
+        answer = self.any().request(make("Metadata", topics=names, allow_auto_topic_creation=create))
+        self._addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+        for topic in answer.topics:
+            for part in topic.partitions:
+                self._leaders[topic.name, part.partition_index] = part.leader_id
+        return answer
+
+    def partitions(self, topic: str, *, create: bool = False) -> list[int]:
+        """Returns the partitions of a topic, each of which has a leader."""
+
+        def ask() -> list[int]:
+            (found,) = self.metadata([topic], create=create).topics
+            code = found.error_code
+            if create and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                code = ErrorCode.LEADER_NOT_AVAILABLE  # it is being made
+            check(code, subject=topic)
+            for part in found.partitions:
+                # A partition without a leader has an error, and so has one whose listener is not known yet.
+                check(part.error_code, subject=f"{topic}-{part.partition_index}")
+            return sorted(part.partition_index for part in found.partitions)
+
+        return self.patiently(ask)
+
+    def leader(self, partition: TopicPartition) -> int:
+        """Returns the node id of a partition's leader, as it was when it was last asked for."""
+        if self._leaders.get(partition, -1) < 0 and partition[1] not in self.partitions(partition[0]):
+            raise RequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, subject=f"{partition[0]}-{partition[1]}")
+        return self._leaders[partition]
+
+    def by_leader(self, partitions: Iterable[TopicPartition]) -> dict[int, dict[str, list[int]]]:
+        """Returns node id -> topic -> partitions."""
+        found: dict[int, dict[str, list[int]]] = {}
+        for topic, partition in partitions:
+            topics = found.setdefault(self.leader((topic, partition)), {})
+            topics.setdefault(topic, []).append(partition)
+        return found
+
+    def forget_leaders(self) -> None:
+        """Ask again for the leaders when they are next needed, after one has moved."""
+        self._leaders.clear()
+
+    def coordinator(self, key: str, kind: int = GROUP) -> Connection:
+        """Returns the connection to the coordinator of a group or a transactional id."""
+
+        def ask() -> Connection:
+            answer = self.any().request(make("FindCoordinator", key_type=kind, coordinator_keys=[key]))
+            (found,) = answer.coordinators
+            check(found.error_code, found.error_message, key)
+            self._addresses.setdefault(found.node_id, (found.host, found.port))
+            return self.to(found.node_id)
+
+        return self.patiently(ask)
+
+    def patiently(self, ask: Callable[[], T]) -> T:
+        """Returns what `ask` returns; calls it again while it raises RequestError with a code of `PASSING`, for
+        `timeout_s` at most."""
+        deadline = time.monotonic() + self.timeout_s
+        while True:
+            try:
+                return ask()
+            except RequestError as error:
+                if error.code not in PASSING or time.monotonic() > deadline:
+                    raise
+                self.forget_leaders()
+                time.sleep(PAUSE_S)

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from kafka_shim.client.cluster import Cluster
+from kafka_shim.client.groups import describe_group, list_groups, share_offsets
+from kafka_shim.client.offsets import commit_offsets, committed_offsets
+from kafka_shim.client.partitioning import murmur2, partition_for
+from kafka_shim.client.reading import EARLIEST, LATEST, fetch, is_out_of_range, list_offsets, read_all
+from kafka_shim.client.requests import make
+from kafka_shim.client.topics import create_topic, delete_topics
+from kafka_shim.client.writing import Producer, Written
+from kafka_shim.errors import ErrorCode
+from kafka_shim.wire_client import RequestError, WireClientError
+
+
+@pytest.fixture
+def cluster(broker):
+    with Cluster(broker.bootstrap_servers) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def nobody():
+    """An address that refuses connections."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{bound.getsockname()[1]}"
+
+
+def test_the_hash_is_javas():
+    # From Kafka's own UtilsTest.
+    known = {b"21": -973932308, b"foobar": -790332482, b"a-little-bit-long-string": -985981536, b"": 275646681}
+    assert {key: murmur2(key) for key in known} == {key: value & 0xFFFFFFFF for key, value in known.items()}
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_what_is_written_is_read(cluster, compression):
+    create_topic(cluster, "t", partitions=3)
+    producer = Producer(cluster, compression=compression)
+    for number in range(10):
+        producer.send("t", b"v%d" % number, b"k%d" % number, headers=[("h", b"x"), ("h", None)], timestamp_ms=number)
+    written = producer.flush()
+    assert sum(one.count for one in written) == 10
+    found = read_all(cluster, [("t", each) for each in range(3)])
+    assert {(one.partition, one.key, one.value) for one in found} == {
+        (partition_for(b"k%d" % number, 3), b"k%d" % number, b"v%d" % number) for number in range(10)
+    }
+    assert {one.headers for one in found} == {(("h", b"x"), ("h", None))}
+    assert {one.timestamp_ms for one in found} == set(range(10))
+
+
+def test_records_without_key_go_in_turn_and_to_named_partitions(cluster):
+    create_topic(cluster, "t", partitions=2)
+    producer = Producer(cluster)
+    for _ in range(4):
+        producer.send("t", b"x")
+    producer.send("t", None, b"k", partition=1)
+    assert producer.flush() == [Written("t", 0, 0, 2), Written("t", 1, 0, 3)]
+    assert producer.flush() == []
+
+
+def test_a_missing_topic_is_made_as_a_producer_does(cluster):
+    producer = Producer(cluster)
+    producer.send("new", b"x")
+    assert producer.flush() == [Written("new", 0, 0, 1)]
+
+
+def test_large_input_is_cut_into_batches(cluster):
+    create_topic(cluster, "t", partitions=1)
+    producer = Producer(cluster)
+    for _ in range(6):
+        producer.send("t", bytes(300_000))
+    assert [one.count for one in producer.flush()] == [1] * 6
+    producer.send("t", bytes(2 << 20))
+    with pytest.raises(RequestError) as failed:
+        producer.flush()
+    assert failed.value.code == ErrorCode.MESSAGE_TOO_LARGE
+    assert len(read_all(cluster, [("t", 0)])) == 6
+
+
+def test_transactions_are_seen_as_their_end_decides(cluster):
+    create_topic(cluster, "t", partitions=1)
+    producer = Producer(cluster, transactional_id="x")
+    for value, ends in ((b"kept", True), (b"dropped", False), (b"kept too", True)):
+        producer.begin()
+        producer.send("t", value)
+        producer.flush()
+        if ends:
+            producer.commit()
+        else:
+            producer.abort()
+    producer.begin()
+    producer.send("t", b"open")
+    producer.flush()
+    assert [one.value for one in read_all(cluster, [("t", 0)], read_committed=True)] == [b"kept", b"kept too"]
+    assert len(read_all(cluster, [("t", 0)])) == 4
+    (got,) = fetch(cluster, {("t", 0): 0}, read_committed=True)
+    assert [one.control or one.is_aborted for one in got.records] == [False, "COMMIT", True, "ABORT", False, "COMMIT"]
+    assert (got.last_stable_offset, got.high_watermark) == (6, 7)
+    Producer(cluster, transactional_id="x")  # takes the id over
+    producer.send("t", b"late")
+    with pytest.raises(RequestError) as fenced:
+        producer.flush()
+    assert fenced.value.code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED)
+
+
+def test_offsets_by_time_and_beyond(cluster):
+    create_topic(cluster, "t", partitions=1)
+    producer = Producer(cluster)
+    for number in range(5):
+        producer.send("t", b"x", timestamp_ms=1000 * number)
+    producer.flush()
+    assert list_offsets(cluster, {("t", 0): 1500}) == {("t", 0): 2}
+    assert list_offsets(cluster, {("t", 0): EARLIEST}) == {("t", 0): 0}
+    assert list_offsets(cluster, {("t", 0): LATEST}) == {("t", 0): 5}
+    with pytest.raises(RequestError, match="t-7: UNKNOWN_TOPIC_OR_PARTITION"):
+        list_offsets(cluster, {("t", 7): LATEST})
+    with pytest.raises(RequestError) as failed:
+        fetch(cluster, {("t", 0): 99})
+    assert is_out_of_range(failed.value)
+
+
+def test_groups_of_every_kind_are_told(cluster):
+    create_topic(cluster, "t", partitions=1)
+    commit_offsets(cluster, "g", {("t", 0): 3})
+    assert committed_offsets(cluster, "g") == {("t", 0): 3}
+    assert committed_offsets(cluster, "none") == {}
+    member = "a" * 22
+    beat = make(
+        "ConsumerGroupHeartbeat",
+        group_id="new",
+        member_id=member,
+        rebalance_timeout_ms=1000,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
+    )
+    assert not cluster.coordinator("new").request(beat).error_code
+    topics = [{"topic_name": "t", "partitions": [{"partition_index": 0, "start_offset": 0}]}]
+    cluster.any().request(make("AlterShareGroupOffsets", group_id="shared", topics=topics))
+    assert [(one.group_id, one.kind, one.state) for one in list_groups(cluster)] == [
+        ("g", "classic", "Empty"),
+        ("new", "consumer", "Stable"),
+        ("shared", "share", "Empty"),
+    ]
+    assert describe_group(cluster, "g").kind == "classic"
+    found = describe_group(cluster, "new")
+    assert (found.kind, found.assignor, [one.held for one in found.members]) == ("consumer", "uniform", [{("t", 0)}])
+    assert describe_group(cluster, "shared").kind == "share"
+    assert share_offsets(cluster, "shared") == {("t", 0): (0, 0)}
+    with pytest.raises(RequestError) as failed:
+        describe_group(cluster, "nobody")
+    assert failed.value.code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_topics_are_made_and_deleted(cluster):
+    create_topic(cluster, "t", partitions=2, configs={"retention.ms": "5"})
+    create_topic(cluster, "t", may_exist=True)
+    with pytest.raises(RequestError, match="TOPIC_ALREADY_EXISTS"):
+        create_topic(cluster, "t")
+    assert cluster.partitions("t") == [0, 1]
+    delete_topics(cluster, ["t"])
+    with pytest.raises(RequestError, match="t: UNKNOWN_TOPIC_OR_PARTITION"):
+        cluster.partitions("t")
+
+
+def test_bootstrap_servers_are_tried_in_turn(broker, nobody):
+    with Cluster(f"{nobody},{broker.bootstrap_servers}") as cluster:
+        assert cluster.any() is cluster.any()
+        node = cluster.metadata(()).brokers[0].node_id
+        assert cluster.to(node) is cluster.any()
+        with pytest.raises(WireClientError, match="no broker 99"):
+            cluster.to(99)
+    with pytest.raises(WireClientError, match="cannot connect"):
+        Cluster(f"{nobody},{nobody}").any()
+    with pytest.raises(WireClientError, match="no bootstrap server"):
+        Cluster(" ").any()
