@@ -153,6 +153,8 @@ async def _serve(config: BrokerConfig, faults: Faults, clock: Clock | None = Non
     # With a million offsets one look takes a fifth of a second.
     gc.freeze()
     server.broker.groups.call_after_steps(gc.freeze)
+    if server.broker.acls is not None:
+        server.broker.acls.call_after_many(gc.freeze)
     sys.stdout.write(server.ready_line + "\n")
     sys.stdout.flush()
     await asked.wait()

@@ -14,6 +14,7 @@ from kafka_shim.protocol.messages.describe_acls_response import (
     DescribeAclsResponse,
 )
 from kafka_shim.security.acl_binding import AclFilter
+from kafka_shim.security.acl_control import in_slices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ async def handle(context: Context, request: DescribeAclsRequest) -> DescribeAcls
     )
     acls = stored_acls(context.broker, "No Authorizer is configured on the broker")
     resources: dict[tuple[int, str, int], DescribeAclsResource] = {}
-    for acl in await acls.find(AclFilter(request)):
+    async for acl in in_slices(await acls.find(AclFilter(request))):
         key = (acl.resource_type, acl.resource_name, acl.pattern_type)
         resource = resources.get(key)
         if resource is None:

@@ -190,9 +190,9 @@ class MetadataLog:
 
     # --- commit
 
-    def append(self, records: Sequence[tuple[Any, int]], now_ms: int) -> int:
-        """Append (record message, version) pairs as one batch, all or none. Returns the offset of the first record."""
-        rows = [(None, encode_metadata(record, version), now_ms, ()) for record, version in records]
+    def append(self, values: Sequence[bytes], now_ms: int) -> int:
+        """Append encoded records as one batch, all or none. Returns the offset of the first record."""
+        rows = [(None, value, now_ms, ()) for value in values]
         return self._append(build(rows, leader_epoch=self.epoch), now_ms)
 
     def upgrade_kraft_version(self, voter: QuorumVoter, now_ms: int) -> int:

@@ -32,6 +32,7 @@ from kafka_shim.metadata.producer_id_blocks import PRODUCER_ID_BLOCK, next_block
 from kafka_shim.metadata.registration import departure_records, election_records, registration_records
 from kafka_shim.metadata.replay import Replayer
 from kafka_shim.metadata.snapshots import SnapshotGenerator
+from kafka_shim.protocol.record_frames import encode_metadata
 from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.protocol.records.remove_topic_record import RemoveTopicRecord
 
@@ -194,16 +195,23 @@ class MetadataStore:
 
     # --- commit
 
-    def commit(self, records: Sequence[Any]) -> Callable[[], Flush | None]:
+    def encoded(self, record: Any) -> bytes:
+        """Return the value in which `commit` would store a record of a type that has one version alone."""
+        return encode_metadata(record, record_version(record, 0))
+
+    def commit(self, records: Sequence[Any], values: Sequence[bytes] | None = None) -> Callable[[], Flush | None]:
         """Append the record messages as one batch and apply them. Returns a function that starts the fsync and returns
-        its future, or None if everything is already on the disk. A response may have to wait for it."""
-        level = self.image.features.get(METADATA_VERSION) or self.supported[METADATA_VERSION][1]
+        its future, or None if everything is already on the disk. A response may have to wait for it. Who commits
+        thousands at once has encoded them before, in slices, and passes their `values`."""
         now_ms = self._clock.now_ms()
         faults = self._faults
         if faults.armed:
             faults.reach("metadata.before_commit")
         self._replayer.check(records)
-        first = self._log.append([(record, record_version(record, level)) for record in records], now_ms)
+        if values is None:
+            level = self.image.features.get(METADATA_VERSION) or self.supported[METADATA_VERSION][1]
+            values = [encode_metadata(record, record_version(record, level)) for record in records]
+        first = self._log.append(values, now_ms)
         if faults.armed:
             faults.reach("metadata.after_append")
         for record in records:

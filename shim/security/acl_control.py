@@ -9,11 +9,14 @@ from kafka_shim.protocol.records.access_control_entry_record import AccessContro
 from kafka_shim.protocol.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from kafka_shim.security.acl import CLUSTER_NAME, AclOperation, PatternType, PermissionType, ResourceType
 from kafka_shim.security.acl_binding import acl_of
+from kafka_shim.security.acl_index import AclIndex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
-    from typing import Any, Protocol
+    from collections.abc import AsyncIterator, Callable, Iterable
+    from typing import Any, Protocol, TypeVar
+
+    T = TypeVar("T")
 
     from kafka_shim.clock import Clock
     from kafka_shim.metadata.store import MetadataStore
@@ -23,7 +26,8 @@ if TYPE_CHECKING:
         """An authorizer that decides by the stored ACLs."""
 
         def change_acls(self, added: Iterable[Acl], removed: Iterable[Acl]) -> None:
-            """Take over a change. Called once at the start with all ACLs, then after each commit."""
+            """Take over a change. Called once at the start with all ACLs, then after each commit. A class that has
+            `take_index(index)` as well is given the whole new index (`AclIndex`) after a commit of many."""
 
 
 # QuorumController.MAX_RECORDS_PER_USER_OP
@@ -34,69 +38,102 @@ SLICE = 500
 
 class AclControl:
     """The stored ACLs. Owned by the broker. Event-loop thread only. A response to a change awaits `metadata.flushed()`
-    first."""
+    first.
+
+    Changes are made one after another, as in Kafka's controller. All that a change of many costs is done in slices
+    before it is committed: its records are encoded, and the new index is built beside the one in force. The commit
+    itself takes one turn of the event loop, so that no request sees a part of a change."""
 
     def __init__(self, metadata: MetadataStore, clock: Clock, listener: AclListener) -> None:
         self._metadata = metadata
         self._clock = clock
         self._listener = listener
+        self._take_index = getattr(listener, "take_index", None)
+        self._changing = asyncio.Lock()
+        self._after_many: Callable[[], object] | None = None
         self._ids: dict[Acl, bytes] = {acl_of(record): key for key, record in metadata.image.acls.items()}
         listener.change_acls(self._ids, ())
 
+    def call_after_many(self, function: Callable[[], object]) -> None:
+        """Call `function` whenever many ACLs were changed at once."""
+        self._after_many = function
+
     async def create(self, acls: Iterable[Acl]) -> list[KafkaError | None]:
         """Store those that are valid and new, in one commit. Returns the error of each, or None. An ACL that exists is
-        no error. Other connections are served between slices of the checks.
+        no error. Other connections are served between slices of the work.
 
         Raises KafkaError POLICY_VIOLATION for too many at once, and UNKNOWN_SERVER_ERROR if one has a code that is for
         filters alone, as Kafka does; then none is stored."""
         results: list[KafkaError | None] = []
-        wanted: dict[Acl, bytes] = {}
-        async for acl in _in_slices(acls):
-            _require_binding(acl)
-            error = _error_of(acl)
-            results.append(error)
-            if error is None and acl not in self._ids and acl not in wanted:
-                wanted[acl] = self._new_id()
-        # Another request may have stored some of them between two slices.
-        ids = {acl: acl_id for acl, acl_id in wanted.items() if acl not in self._ids}
-        if len(ids) > MAX_RECORDS:
-            raise KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
-        if ids:
-            self._metadata.commit([_record(acl_id, acl) for acl, acl_id in ids.items()])
-            self._ids.update(ids)
-            self._listener.change_acls(ids, ())
+        ids: dict[Acl, bytes] = {}
+        async with self._changing:
+            async for acl in in_slices(acls):
+                _require_binding(acl)
+                error = _error_of(acl)
+                results.append(error)
+                if error is None and acl not in self._ids and acl not in ids:
+                    ids[acl] = self._new_id()
+            if len(ids) > MAX_RECORDS:
+                raise KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+            if ids:
+                records = [_record(acl_id, acl) async for acl, acl_id in in_slices(ids.items())]
+                await self._change(records, ids, {})
         return results
 
     async def delete(self, filters: Iterable[AclFilter]) -> list[list[Acl] | KafkaError]:
         """Delete what the filters match, in one commit. Returns for each filter its ACLs, or its error. An ACL that two
-        filters match is in both results. Other connections are served while the filters look.
+        filters match is in both results. Other connections are served between slices of the work.
 
         Raises KafkaError INVALID_REQUEST if they match too many, and then deletes none."""
         results: list[list[Acl] | KafkaError] = []
         deleted: dict[Acl, bytes] = {}
-        for one in filters:
-            error = _filter_error(one)
-            if error is not None:
-                results.append(error)
-                continue
-            found = [acl async for acl in _in_slices(list(self._ids)) if one.matches(acl)]
-            results.append(found)
-            # Not those that another request deleted between two slices.
-            deleted.update((acl, self._ids[acl]) for acl in found if acl in self._ids)
-            if len(deleted) > MAX_RECORDS:
-                reason = f"Cannot remove more than {MAX_RECORDS} acls in a single delete operation."
-                raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
-        deleted = {acl: acl_id for acl, acl_id in deleted.items() if self._ids.get(acl) == acl_id}
-        if deleted:
-            self._metadata.commit([RemoveAccessControlEntryRecord(id=acl_id) for acl_id in deleted.values()])
-            for acl in deleted:
-                del self._ids[acl]
-            self._listener.change_acls((), deleted)
+        async with self._changing:
+            for one in filters:
+                error = _filter_error(one)
+                if error is not None:
+                    results.append(error)
+                    continue
+                found: list[Acl] = []
+                async for acl, acl_id in in_slices(self._ids.items()):
+                    if one.matches(acl):
+                        found.append(acl)
+                        deleted[acl] = acl_id
+                results.append(found)
+                if len(deleted) > MAX_RECORDS:
+                    reason = f"Cannot remove more than {MAX_RECORDS} acls in a single delete operation."
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
+            if deleted:
+                records = [RemoveAccessControlEntryRecord(id=acl_id) async for acl_id in in_slices(deleted.values())]
+                await self._change(records, {}, deleted)
         return results
 
     async def find(self, wanted: AclFilter) -> list[Acl]:
         """Returns the ACLs that the filter matches. Other connections are served meanwhile."""
-        return [acl async for acl in _in_slices(list(self._ids)) if wanted.matches(acl)]
+        return [acl async for acl in in_slices(list(self._ids)) if wanted.matches(acl)]
+
+    async def _change(self, records: list[Any], added: dict[Acl, bytes], removed: dict[Acl, bytes]) -> None:
+        """Commit a change and let the authorizer take it over, both in one turn of the event loop."""
+        values = [self._metadata.encoded(record) async for record in in_slices(records)]
+        if len(records) <= SLICE or self._take_index is None:
+            self._metadata.commit(records, values)
+            self._ids.update(added)
+            for acl in removed:
+                del self._ids[acl]
+            self._listener.change_acls(added, removed)
+            return
+        ids = {acl: acl_id async for acl, acl_id in in_slices(self._ids.items()) if acl not in removed}
+        ids.update(added)
+        index = AclIndex()
+        async for acl in in_slices(ids):
+            index.add(acl)
+        self._metadata.commit(records, values)
+        self._ids = ids
+        old = self._take_index(index)
+        # What nobody uses any more takes its time too.
+        async for _ in in_slices(old.dismantle()):
+            pass
+        if self._after_many is not None:
+            self._after_many()
 
     def _new_id(self) -> bytes:
         acl_id = self._clock.random.uuid()
@@ -105,10 +142,10 @@ class AclControl:
         return acl_id
 
 
-async def _in_slices(acls: Iterable[Acl]) -> AsyncIterator[Acl]:
-    """Yields each ACL, and lets the event loop run after each slice."""
-    for number, acl in enumerate(acls, 1):
-        yield acl
+async def in_slices(many: Iterable[T]) -> AsyncIterator[T]:
+    """Yields each of them, and lets the event loop run after each slice."""
+    for number, one in enumerate(many, 1):
+        yield one
         if not number % SLICE:
             await asyncio.sleep(0)
 

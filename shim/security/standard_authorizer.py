@@ -77,6 +77,12 @@ class StandardAuthorizer:
         self._remembered.clear()
         self._remembered_count = 0
 
+    def take_index(self, index: AclIndex) -> AclIndex:
+        """Decide by these ACLs from the next request on. Returns the index that was in force."""
+        old, self.index = self.index, index
+        self.change_acls((), ())
+        return old
+
     # --- decisions
 
     def allowed(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -412,3 +414,89 @@ def test_two_requests_at_once_store_and_delete_an_acl_once() -> None:
         assert broker.call(lambda: len(broker.state.metadata.image.acls)) == len(acls)
         run(lambda: stored.delete([everything]), lambda: stored.delete([everything]))
         assert broker.call(lambda: len(broker.state.metadata.image.acls)) == 0
+
+
+def calls_of_turns(work: Awaitable[Any], longest: list[int]) -> Coroutine[Any, Any, None]:
+    """Counts the calls in each turn of the event loop while `work` is done, of Python and of C. They grow with what a
+    turn does as its time does, on any machine."""
+
+    async def run() -> None:
+        calls = 0
+
+        def count(frame: FrameType, event: str, argument: object) -> None:
+            nonlocal calls
+            calls += event in ("call", "c_call")
+
+        task = asyncio.ensure_future(work)
+        sys.setprofile(count)
+        try:
+            while not task.done():
+                await asyncio.sleep(0)
+                longest[0] = max(longest[0], calls)
+                calls = 0
+        finally:
+            sys.setprofile(None)
+        task.result()
+
+    return run()
+
+
+def test_no_turn_of_a_change_of_many_acls_is_long() -> None:
+    """A change of ten thousand ACLs was one turn of 76 ms: its records were encoded and the index was changed at once.
+    Its longest turn now applies the records, which is two calls for each."""
+    count = 20 * SLICE
+    with Broker(authorizer_class_name=AUTHORIZER, super_users=ANONYMOUS) as broker:
+        stored, authorizer = broker.state.acls, broker.state.authorizer
+        assert stored is not None
+        acls = [Acl(2, f"t{number}", 3, f"User:{number % 100}", "*", 3, 3) for number in range(count)]
+        everything = AclFilter(DescribeAclsRequest(**ANY, **NAMED))
+
+        def run(work: Callable[[], Awaitable[Any]]) -> int:
+            longest = [0]
+
+            async def on_loop() -> None:
+                await calls_of_turns(work(), longest)
+
+            assert broker._loop is not None
+            asyncio.run_coroutine_threadsafe(on_loop(), broker._loop).result(timeout=120)
+            return longest[0]
+
+        assert run(lambda: stored.create(acls)) < 4 * count
+        assert sum(1 for _ in authorizer.index.of_type(R.TOPIC)) == count
+        assert run(lambda: stored.delete([everything])) < 4 * count
+        assert sum(1 for _ in authorizer.index.of_type(R.TOPIC)) == 0
+
+
+def test_what_is_asked_between_slices_is_answered_by_the_old_acls_or_the_new() -> None:
+    with Broker(authorizer_class_name=AUTHORIZER) as broker:
+        stored, authorizer = broker.state.acls, broker.state.authorizer
+        assert stored is not None
+        count = 3 * SLICE
+        acls = [Acl(R.TOPIC, f"t{number}", P.PREFIXED, "User:a", "*", Op.READ, A.ALLOW) for number in range(count)]
+        names = ("t0", f"t{count - 1}")
+        everything = AclFilter(DescribeAclsRequest(**ANY, **NAMED))
+
+        async def verdicts_during(work: Awaitable[Any]) -> list[int]:
+            task, seen = asyncio.ensure_future(work), []
+            while not task.done():
+                await asyncio.sleep(0)
+                allowed = len(authorizer.allowed("User:a", "h", Op.READ, R.TOPIC, names))
+                in_image = len(broker.state.metadata.image.acls)
+                assert (allowed, in_image) in {(0, 0), (2, count)}
+                seen.append(allowed)
+            task.result()
+            return seen
+
+        def run(work: Callable[[], Awaitable[Any]]) -> list[int]:
+            async def on_loop() -> list[int]:
+                return await verdicts_during(work())
+
+            assert broker._loop is not None
+            return asyncio.run_coroutine_threadsafe(on_loop(), broker._loop).result(timeout=60)
+
+        created = run(lambda: stored.create(acls))
+        assert created == sorted(created)
+        assert created[-1] == 2
+        deleted = run(lambda: stored.delete([everything]))
+        assert deleted == sorted(deleted, reverse=True)
+        assert deleted[-1] == 0
