@@ -37,7 +37,6 @@ def authorized(
     if audit_log is not None and (len(allowed) != len(names) or audit_log.shows_allowed()):
         audit_log.note(
             context.api_key,
-            context.received_ms,
             principal,
             host,
             operation,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 
+from kafka_shim.line_limit import LineLimit
 from kafka_shim.security.printable import MAX_NAME, printable
 
 TYPE_CHECKING = False
@@ -49,6 +50,7 @@ class Registry:
         "_protected",
         "_rates",
         "_timer",
+        "closings",
         "connections",
         "per_ip",
     )
@@ -56,6 +58,8 @@ class Registry:
     def __init__(self, broker: Any) -> None:
         self._broker = broker
         self._timer: Any = None
+        # What the log says of connections that are closed or refused.
+        self.closings = LineLimit(logger, broker.clock)
         self.connections: set[Connection] = set()
         self.per_ip: dict[str, int] = {}
         self._by_listener: dict[str, int] = {}
@@ -153,7 +157,7 @@ class Registry:
         host = connection.session.peer_host
         count = self.per_ip.get(host, 0)
         if count >= self._overrides.get(host, config.max_connections_per_ip):
-            logger.warning("refusing %s: max.connections.per.ip", connection)
+            self.closings.write("refusing %s: max.connections.per.ip", connection)
             metrics.connections_refused += 1
             return False
         self.connections.add(connection)
@@ -263,6 +267,8 @@ class Registry:
 
     def stop(self) -> None:
         """Stop the timers. The server closes the connections."""
+        for lines in (self.closings, *(one.security.failures for one in self._broker.listeners if one.security)):
+            lines.close()
         for timer in (self._timer, self._login_timer):
             if timer is not None:
                 timer.cancel()

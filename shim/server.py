@@ -134,7 +134,7 @@ class Server:
             from kafka_shim.security.authorizers import make_authorizer
 
             broker.authorizer = authorizer = make_authorizer(broker.config)
-            broker.audit_log = AuditLog(authorizer)
+            broker.audit_log = AuditLog(authorizer, broker.clock)
             if hasattr(authorizer, "change_acls"):
                 broker.acls = AclControl(broker.metadata, broker.clock, authorizer)
 

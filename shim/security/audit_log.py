@@ -1,14 +1,15 @@
 """The log of decisions: a denial at INFO, a permission at DEBUG, in the words of Kafka's `kafka.authorizer.logger`.
 
 Only what a client asked for is logged, not what the broker asks on its own to fill in authorized operations or to
-filter a list. A client can make thousands of denials a second: beyond `MAX_LINES_PER_SECOND` they are not logged, and
-one line says so.
+filter a list. A client can make thousands of denials a second: beyond `MAX_LINES_PER_SECOND` they are counted, and
+one line says how many.
 """
 
 from __future__ import annotations
 
 import logging
 
+from kafka_shim.line_limit import LineLimit
 from kafka_shim.protocol.api_keys import API_KEYS
 from kafka_shim.security.printable import printable
 
@@ -16,11 +17,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from kafka_shim.clock import Clock
     from kafka_shim.security.acl import AclOperation, Authorizer, ResourceType
 
 logger = logging.getLogger("kafka_shim.authorizer")
 
-MAX_LINES_PER_SECOND = 20
+MAX_LINES_PER_SECOND = 100
 # Group ids and transactional ids may have 32,767 characters.
 MAX_SHOWN = 256
 
@@ -28,12 +30,11 @@ MAX_SHOWN = 256
 class AuditLog:
     """Owned by the broker. Event-loop thread only."""
 
-    __slots__ = ("_authorizer", "_lines", "_second")
+    __slots__ = ("_authorizer", "_denials")
 
-    def __init__(self, authorizer: Authorizer) -> None:
+    def __init__(self, authorizer: Authorizer, clock: Clock) -> None:
         self._authorizer = authorizer
-        self._second = -1
-        self._lines = 0
+        self._denials = LineLimit(logger, clock, level=logging.INFO, period_ms=1000)
 
     def shows_allowed(self) -> bool:
         """Whether permissions are logged too."""
@@ -42,7 +43,6 @@ class AuditLog:
     def note(
         self,
         api_key: int,
-        now_ms: int,
         principal: str,
         host: str,
         operation: AclOperation,
@@ -59,18 +59,8 @@ class AuditLog:
                 if shows_allowed:
                     line = self._line(api_key, principal, host, operation, resource_type, name, "Allowed")
                     logger.debug("%s", line)
-            elif logs_denied and self._may_write(now_ms):
+            elif logs_denied and self._denials.has_room(MAX_LINES_PER_SECOND):
                 logger.info("%s", self._line(api_key, principal, host, operation, resource_type, name, "Denied"))
-
-    def _may_write(self, now_ms: int) -> bool:
-        second = now_ms // 1000
-        if second != self._second:
-            self._second = second
-            self._lines = 0
-        self._lines += 1
-        if self._lines == MAX_LINES_PER_SECOND + 1:
-            logger.info("further denials in this second are not logged")
-        return self._lines <= MAX_LINES_PER_SECOND
 
     def _line(
         self,

@@ -8,6 +8,7 @@ import logging
 from dataclasses import replace
 
 from kafka_shim.config import ConfigError
+from kafka_shim.line_limit import LineLimit
 from kafka_shim.security.principals import principal_builder
 
 TYPE_CHECKING = False
@@ -39,6 +40,8 @@ class ListenerSecurity:
         self.uses_tls = protocol.endswith("SSL")
         self._credentials = credentials
         self._clock = clock
+        # What the log says of logins that failed.
+        self.failures = LineLimit(logger, clock)
         # From one change of options to the next.
         self._sasl: SaslSettings | None = None
         self._tls: SSLContext | None = None

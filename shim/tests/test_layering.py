@@ -16,7 +16,7 @@ SHIM = ROOT / "shim"
 # Each layer may import itself and what stands before it; parts of one layer do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "java_hash", "uuids", "randomness", "internal_topics"),
-    ("clock", "config", "faults", "metrics", "outcome", "patterns", "scheduler", "waiters"),
+    ("clock", "config", "faults", "metrics", "outcome", "patterns", "scheduler", "line_limit", "waiters"),
     ("protocol",),
     ("storage",),
     ("metadata",),

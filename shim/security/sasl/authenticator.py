@@ -259,7 +259,7 @@ class Authenticator:
     def _log(self, reason: str, stack: str = "") -> None:
         with_what = f" with {self.mechanism_name}" if self.mechanism_name else ""
         shown = printable(reason, MAX_REASON)
-        logger.warning("%s failed to authenticate%s: %s%s", self._who, with_what, shown, stack)
+        self._security.failures.write("%s failed to authenticate%s: %s%s", self._who, with_what, shown, stack)
 
 
 def _ignore(principal: str) -> None:

@@ -7,13 +7,14 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
 from kafka_shim.client_security import ClientSecurity
 from kafka_shim.embedded import Broker
+from kafka_shim.line_limit import MAX_LINES, PERIOD_MS
 from kafka_shim.protocol.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
@@ -218,6 +219,32 @@ def test_a_dictionary_costs_the_broker_little(broker: Broker):
     own = time.process_time() - own
     print(f"a guess costs the broker {10 * spent_s:.1f} ms, and who guesses {1000 * own:.1f} ms of hashing alone")
     assert spent_s / 100 < 0.02
+
+
+@pytest.mark.parametrize("kind", ["guesses", "strange bytes", "connections over the limit"])
+def test_strangers_do_not_fill_the_log(kind: str, caplog: pytest.LogCaptureFixture):
+    """A dictionary attack wrote a line for each guess."""
+    count = 4 * MAX_LINES
+    most = {"max.connections.per.ip": "1"} if kind == "connections over the limit" else {}
+    with Broker(listen=LISTEN, clock="virtual", **options(), **most) as running, ExitStack() as stack:
+        address = addresses(running)["SASL_PLAINTEXT"]
+        if most:
+            stack.enter_context(Connection(running.bootstrap_servers)).request(MetadataRequest(topics=[]), 12)
+        caplog.clear()
+        for number in range(count):
+            if kind == "guesses":
+                assert guess(address, "alice", f"word-{number}") == 58
+            else:
+                with socket.create_connection(address, timeout=30) as one:
+                    one.sendall(b"GET / HTTP/1.1\r\n\r\n")
+                    with suppress(ConnectionResetError):
+                        assert one.recv(1) == b""
+        assert len(caplog.records) == MAX_LINES
+        running.clock.advance(PERIOD_MS)
+        (told,) = [record.getMessage() for record in caplog.records[MAX_LINES:]]
+        assert told.startswith(
+            f"{count - MAX_LINES} further lines like those before were left out within 10 s; the latest: "
+        )
 
 
 def test_failed_login_is_answered_late():
