@@ -165,6 +165,7 @@ def _tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
     else:
         context.load_verify_locations(cadata=truststore)
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as in Java, whatever is in the store is trusted
     keystore = read_keystore(options)
     if keystore is not None:
         with private_file(keystore) as path:

@@ -47,6 +47,8 @@ def make_context(options: ListenerOptions, *, uses_sasl: bool) -> tuple[ssl.SSLC
     truststore = read_truststore(options)
     if truststore is not None:
         context.load_verify_locations(cadata=truststore)
+        # As in Java, whatever is in the store is trusted, also several self-signed certificates of one name.
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     elif mode is not ssl.CERT_NONE:
         context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
     return context, Stores(x509.load_pem_x509_certificates(keystore)[0], truststore is not None)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from kafka_shim.clock import VirtualClock
 from kafka_shim.config import BrokerConfig, ConfigError, ListenerOptions
@@ -86,6 +87,31 @@ def tls_connection(
 
 def principals(broker: Broker) -> set[str]:
     return broker.call(lambda: {one.session.principal for one in broker._server._registry.connections})
+
+
+@pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
+def test_each_self_signed_certificate_of_the_truststore_is_trusted(
+    authority: CertificateAuthority, tmp_path: Path, version: str
+):
+    """OpenSSL looks for an issuer by its name alone, and of several of one name it took the first; Java tries each. A
+    certificate that is not in the store is still refused."""
+    ones = [CertificateAuthority("one name") for _ in range(4)]
+    trusted = "".join(one.certificate for one in ones[:3])
+    options = {**store_options(authority), "ssl.truststore.certificates": trusted, "ssl.client.auth": "required"}
+    limits = {"maximum_version": ssl.TLSVersion[version]}
+
+    def connects(one: CertificateAuthority) -> bool:
+        key = one._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+        try:
+            with tls_connection(
+                running, authority, client=(key, one.certificate), tmp_path=tmp_path, **limits
+            ) as client:
+                return bool(client.request(MetadataRequest(topics=[]), 12).brokers)
+        except (OSError, WireClientError):
+            return False
+
+    with Broker(listen=LISTENERS.rpartition(",")[0], **options) as running:
+        assert [connects(one) for one in ones] == [True, True, True, False]
 
 
 @pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
