@@ -3,7 +3,7 @@ PYTHON ?=
 SUITE := .venv/bin/python scripts/suite.py
 export PYTHON
 
-.PHONY: run build test lint bench compat soak spark-demo clean
+.PHONY: run build test lint bench compat soak spark-demo docs clean
 .DEFAULT_GOAL := build
 
 build:       ; @scripts/bootstrap run
@@ -15,4 +15,5 @@ compat:      ; @scripts/bootstrap compat && .venv/bin/python -m kafka_shim.compa
 	&& .venv/bin/python -m kafka_shim.compat.upstream.apache_kafka --targets shim,kafka)
 soak:        ; @scripts/bootstrap compat && $(SUITE) soak
 spark-demo:  ; @scripts/bootstrap java && .venv/bin/python -m kafka_shim.spark.demo $(ARGS)
+docs:        ; @scripts/bootstrap docs && NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --strict $(ARGS)
 clean:       ; rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import re
+import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from mkdocs.exceptions import PluginError
+
+from kafka_shim.errors import ErrorCode
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -23,3 +31,65 @@ def test_the_readme_counts_the_apis_as_the_coverage_page_does():
     served, _, known = page.rstrip().rpartition("\n")[2].partition(" APIs")[0].partition(" of ")
     assert served == known
     assert f"It serves all {served} APIs" in (ROOT / "README.md").read_text()
+
+
+def build_site(tree: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tree / "site")]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.fixture
+def site_tree(tmp_path: Path) -> Path:
+    """The documentation's sources, with the rest of the repository as links."""
+    for path in ROOT.iterdir():
+        if path.name not in {"docs", "build", ".git"}:
+            (tmp_path / path.name).symlink_to(path)
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "names").symlink_to(ROOT / "build" / "names")
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_the_site_builds_and_a_broken_link_or_anchor_does_not(site_tree: Path):
+    done = build_site(site_tree)
+    assert done.returncode == 0, done.stderr
+    page = (site_tree / "site" / "compatibility.html").read_text()
+    assert "kafka-native" in page
+    assert "readme:" not in page
+    assert "advance" in (site_tree / "site" / "python-api.html").read_text()
+    faq = site_tree / "docs" / "faq.md"
+    faq.write_text(faq.read_text() + "\n[a](nowhere.md) [b](metrics.md#nothing)\n")
+    done = build_site(site_tree)
+    assert done.returncode != 0
+    assert "nowhere.md" in done.stderr
+    assert "#nothing" in done.stderr
+
+
+def test_a_link_of_a_page_that_leaves_docs_names_a_file_of_the_repository():
+    hooks = runpy.run_path(str(ROOT / "scripts" / "docs_hooks.py"))
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="faq.md"))
+
+    def shown(markdown: str) -> str:
+        return hooks["on_page_markdown"](markdown, page=page, config=None, files=None)
+
+    assert shown("[the list](../shim/api/__init__.py#L1)") == "the list (`shim/api/__init__.py`)"
+    assert shown("[setup.py](../setup.py) [b](metrics.md#health)") == "`setup.py` [b](metrics.md#health)"
+    with pytest.raises(PluginError, match=r"nothing\.py leads nowhere"):
+        shown("[c](../shim/nothing.py)")
+    with pytest.raises(PluginError, match="no section 'Nothing'"):
+        shown("<!-- readme: Nothing -->")
+
+
+def test_the_messages_that_are_explained_are_in_the_code():
+    page = (ROOT / "docs" / "troubleshooting.md").read_text()
+    own = page.partition("## A client says")[0]
+    sources = "".join(path.read_text() for path in (ROOT / "shim").rglob("*.py") if "tests" not in path.parts)
+    messages = re.findall(r"^### `(.+)`$", own, re.MULTILINE)
+    assert len(messages) > 8
+    assert [message for message in messages if message not in sources] == []
+    codes = re.findall(r"`([A-Z_]{8,})`", " ".join(re.findall(r"^### (.+)$", page, re.MULTILINE)))
+    assert len(codes) > 8
+    assert [code for code in codes if code not in ErrorCode.__members__] == []
