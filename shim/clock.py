@@ -227,6 +227,14 @@ class VirtualClock(Clock):
         """Set the wall clock forwards or backwards, as an operator would. Timers are not affected."""
         self._wall_shift_ms = now_ms - self._start_ms - int(self._elapsed_ms)
 
+    def rewind(self) -> None:
+        """Go back to the start, with the same seed and no timers. Only while no broker uses the clock."""
+        self._elapsed_ms = 0
+        self._wall_shift_ms = 0
+        self._heard_until_ms = -1
+        self._timers.clear()
+        self.random = Randomness.seeded(self.random.seed)
+
     def advance(self, delay_ms: float) -> None:
         """Advance by `delay_ms` and run each timer at its time. Tasks that the timers wake, and work that they pass to
         threads, run on later turns of the loop; `advance_and_settle` waits for both."""

@@ -11,27 +11,26 @@ Data is kept in memory unless `data_dir` says where. Several may run at once; no
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
-import tempfile
+import socket
 import threading
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kafka_shim.clock import RealClock, VirtualClock
 from kafka_shim.config import BrokerConfig
-from kafka_shim.faults import ENVIRONMENT, Faults
+from kafka_shim.embedded_client import EmbeddedClient, text_of
+from kafka_shim.faults import Faults
 from kafka_shim.memory_dir import make, remove, remove_at_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+    import os
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
     from types import TracebackType
     from typing import Any
 
     from kafka_shim.clock import Clock
+    from kafka_shim.embedded_process import BrokerProcess
     from kafka_shim.embedded_security import EmbeddedSecurity
     from kafka_shim.server import Server
 
@@ -43,7 +42,7 @@ DEFAULTS = {"group.initial.rebalance.delay.ms": "0"}
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
-class Broker:
+class Broker(EmbeddedClient):
     """One broker, running from `start` to `stop`; `with` does both. Its methods may be called from any thread.
 
     Other keyword arguments are Kafka's options with underscores in place of dots, with values of any plain type:
@@ -74,7 +73,7 @@ class Broker:
         them. `authorizer`: another class than that, or its dotted path.
         `tls`: with a throw-away certificate authority. `sasl`: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, with `users` (name
         -> password), or OAUTHBEARER; `client_config` says how to connect. Raises ConfigError, TypeError."""
-        self._options = {**DEFAULTS, **{_option_name(name): _text(value) for name, value in options.items()}}
+        self._options = {**DEFAULTS, **{_option_name(name): text_of(value) for name, value in options.items()}}
         self._security: EmbeddedSecurity | None = None
         protocol = "PLAINTEXT"
         if tls or sasl is not None or users:
@@ -94,9 +93,12 @@ class Broker:
             raise TypeError("clock is 'virtual' or a Clock, and a broker in a process of its own has the real one")
         self._clock = VirtualClock() if isinstance(clock, str) else clock or RealClock()
         self._faults = Faults(faults)
-        self._faults_text = faults
+        self._faults_text = self._constructed_faults = faults
         self._loop_factory = loop_factory
         self._is_process = process
+        # From a kill or a restart to the next start: the addresses, and sockets that keep them from others.
+        self._kept_listen = ""
+        self._kept_ports: list[socket.socket] = []
         config = self._config()
         # None: data is in memory, in a directory that is removed at the stop.
         self._given_dirs: tuple[str, ...] | None = None if data_dir is None else (str(data_dir),)
@@ -111,52 +113,144 @@ class Broker:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._asked: asyncio.Event | None = None
         self._thread: threading.Thread | None = None
-        self._child: subprocess.Popen[str] | None = None
+        self._process: BrokerProcess | None = None
 
     # --- life
 
     def start(self) -> Broker:
-        """Start the broker and return once it accepts connections. Raises what the start raises: StorageError,
-        OSError."""
-        if self._data_dir is not None:
+        """Start the broker and return once it accepts connections. Raises what the start raises: StorageError, OSError;
+        RuntimeError with the last words of a process."""
+        if self._ready:
             raise RuntimeError("this broker is running")
+        is_new = self._data_dir is None
         try:
-            if self._is_process:
-                self._start_process()
-                self._data_dir = self.data_dir
-            else:
+            if self._data_dir is None:
                 if self._given_dirs is None:
                     remove_at_end()
                 self._data_dir = Path(self._given_dirs[0]) if self._given_dirs is not None else make()
+            if self._is_process:
+                self._start_process()
+            else:
                 self._start_thread()
         except BaseException:
-            self._forget()
+            self._server = self._loop = self._asked = self._thread = self._process = None
+            if is_new:
+                self._forget()
             raise
+        self._release_ports()
+        self._kept_listen = ""
         return self
 
     def stop(self) -> None:
         """Stop the broker cleanly. Does nothing if it is stopped. It may be started again; with data in memory it is
-        then empty."""
-        if self._child is not None:
-            self._child.terminate()
-            try:
-                self._child.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                self._child.kill()
-                self._child.wait()
-            _close_pipes(self._child)
-        elif self._loop is not None and self._asked is not None and self._thread is not None:
-            self._loop.call_soon_threadsafe(self._asked.set)
-            self._thread.join(STOP_SECONDS)
+        then empty, and its port is another one. `restart` keeps both."""
+        self._end()
         self._forget()
+
+    def restart(self, *, faults: str | None = None) -> Broker:
+        """Stop the broker cleanly, if it still runs, and start it again with its data, also in memory, on the same
+        port. No fault point is armed afterwards but those of `faults`."""
+        self._keep_addresses()
+        self._release_held()
+        self._end()
+        self._rearm(faults)
+        return self.start()
+
+    def reset(self) -> None:
+        """Make the broker as new, on the same port, in milliseconds (a process: in a start): without topics, groups,
+        transactions, users that were added, and options that were set; the fault points are those of the constructor,
+        a virtual clock is back at its start. Connected clients are disconnected. TypeError: it keeps a directory."""
+        if self._given_dirs is not None:
+            raise TypeError("reset is for data in memory: this broker was given a directory, which it keeps")
+        self._keep_addresses()
+        self._release_held()
+        self._end()
+        self._drop_data()
+        self._rearm(self._constructed_faults)
+        if isinstance(self._clock, VirtualClock):
+            self._clock.rewind()
+        self.start()
 
     def kill(self) -> None:
         """Send SIGKILL to the child process, to simulate a crash. Requires `process=True`. Start the broker again to
-        test recovery."""
-        if self._child is None:
-            raise RuntimeError("only a broker in a process of its own can be killed")
-        self._child.kill()
-        self.stop()
+        test recovery: it has its port and its data, also in memory."""
+        if self._process is None:
+            raise RuntimeError("only a running broker in a process of its own can be killed: Broker(process=True)")
+        self._keep_addresses()
+        self._process.kill()
+        self._process = None
+        self._ready = ""
+        for address in self._kept_listen.split(","):
+            self._keep_port(address.partition("://")[2])
+
+    def wait_for_crash(self, timeout_s: float = 30.0) -> int:
+        """Wait until the child process has ended by itself, as by the fault action `kill`. Returns its status: -9 after
+        SIGKILL. `start` or `restart` then tests recovery. Raises TimeoutError."""
+        if self._process is None:
+            raise RuntimeError("only a running broker in a process of its own can crash: Broker(process=True)")
+        status = self._process.wait(timeout_s)
+        self.kill()
+        return status
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.stop()
+        elif self._loop is not None and self._asked is not None and self._thread is not None:
+            self._loop.call_soon_threadsafe(self._asked.set)
+            self._thread.join(STOP_SECONDS)
+        self._server = self._loop = self._asked = self._thread = self._process = None
+        self._ready = ""
+
+    def _forget(self) -> None:
+        self._drop_data()
+        self._release_ports()
+        self._server = self._loop = self._asked = self._thread = self._process = None
+        self._ready = self._kept_listen = ""
+
+    def _drop_data(self) -> None:
+        if self._given_dirs is None and self._data_dir is not None:
+            remove(self._data_dir)
+        self._data_dir = None
+
+    def _rearm(self, specification: str | None) -> None:
+        self._faults_text = specification
+        if not self._is_process:
+            self._faults.disarm()
+            self._faults.arm_all(specification)
+
+    def _keep_addresses(self) -> None:
+        """Before the broker ends: the next start gets its ports."""
+        if self._ready:
+            ports = dict(address.replace("://", " ").rsplit(":", 1) for address in self._word(1).split(","))
+            ports = {name.split(" ")[0]: port for name, port in ports.items()}
+            given = self._options.get("listeners", self._listen).split(",")
+            named = [entry.strip().partition("://") for entry in given]
+            self._kept_listen = ",".join(
+                f"{name}://{address.rpartition(':')[0]}:{ports[name.upper()]}" for name, _, address in named
+            )
+
+    def _keep_port(self, address: str) -> None:
+        """Until the next start no other program gets the port: a bound socket that does not listen keeps it."""
+        host, _, port = address.rpartition(":")
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        kept = socket.socket(family, socket.SOCK_STREAM)
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            kept.bind((host.strip("[]"), int(port)))
+        except OSError:
+            kept.close()  # a name that has no address here, or several: the start will say so
+        else:
+            self._kept_ports.append(kept)
+
+    def _release_held(self) -> None:
+        """Let callers go on whom a fault point holds: a stop would wait for them."""
+        if self._loop is not None:
+            self.call(self._faults.release_all)
+
+    def _release_ports(self) -> None:
+        for kept in self._kept_ports:
+            kept.close()
+        self._kept_ports.clear()
 
     def __enter__(self) -> Broker:
         return self.start()
@@ -165,12 +259,6 @@ class Broker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-
-    def _forget(self) -> None:
-        if self._given_dirs is None and self._data_dir is not None:
-            remove(self._data_dir)
-        self._data_dir = self._server = self._loop = self._asked = self._thread = self._child = None
-        self._ready = ""
 
     # --- what a test wants to know
 
@@ -229,6 +317,8 @@ class Broker:
     @property
     def faults(self) -> Faults:
         """The broker's fault points: `arm`, `disarm`, `release`, `reached`. Each runs on the broker's thread."""
+        if self._is_process:
+            raise TypeError("a broker in a process of its own is told its faults when it starts: Broker(faults=...)")
         return _OnLoop(self, self._faults)  # type: ignore[return-value]
 
     @property
@@ -237,6 +327,9 @@ class Broker:
         if self._server is None:
             raise RuntimeError("only a broker in a thread of this process shows its state")
         return self._server.broker
+
+    def _now_ms(self) -> int | None:
+        return self._clock.now_ms()
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run `function(*arguments)` on the broker's thread. Returns or raises what it returns or raises. A coroutine
@@ -257,7 +350,9 @@ class Broker:
         config = BrokerConfig.parse({name: text for name, text in self._options.items() if name not in DEFAULTS})
         if "group.initial.rebalance.delay.ms" in self._options:
             config.group_initial_rebalance_delay_ms = int(self._options["group.initial.rebalance.delay.ms"])
-        if "listeners" not in self._options:
+        if self._kept_listen:
+            config.listeners = self._kept_listen
+        elif "listeners" not in self._options:
             config.listeners = self._listen
         return config
 
@@ -321,61 +416,25 @@ class Broker:
     # --- in a process
 
     def _start_process(self) -> None:
-        from kafka_shim.serve import STOP_WITH_STDIN, USERS_ON_STDIN
-
-        command = [sys.executable, "-m", "kafka_shim", "serve", "--listen", self._listen]
-        if self._given_dirs is None:
-            command += ["--memory"]
-        elif len(self._given_dirs) == 1:
-            command += ["--data-dir", self._given_dirs[0]]
-        command += ["--log-level", "WARNING"]
-        secrets = self._secret_options()
-        for name, text in self._options.items():
-            if name not in secrets:
-                command += ["-o", f"{name}={text}"]
-        environment = dict(os.environ)
-        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-        environment.pop(ENVIRONMENT, None)
-        environment[STOP_WITH_STDIN] = "1"
-        if self._faults_text:
-            environment[ENVIRONMENT] = self._faults_text
-        users = "" if self._security is None else self._security.users_line()
-        if users:
-            environment[USERS_ON_STDIN] = "1"
-        with _properties_file(secrets) as path:
-            if secrets:
-                command += ["--config", path]
-            child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-            assert child.stdout is not None
-            assert child.stdin is not None
-            if users:
-                with suppress(OSError):  # a child that ended already says why below
-                    child.stdin.write(users)
-                    child.stdin.flush()
-            line = child.stdout.readline().rstrip("\n")
-        if not line.startswith("ready "):
-            status = child.wait(STOP_SECONDS)
-            _close_pipes(child)
-            raise RuntimeError(f"the broker's process ended with status {status}")
-        self._child = child
-        self._ready = line
-
-    def _secret_options(self) -> dict[str, str]:
-        """The options that no process list may show."""
         from kafka_shim.config import is_password
+        from kafka_shim.embedded_process import BrokerProcess
 
-        return {name: text for name, text in self._options.items() if name not in DEFAULTS and is_password(name)}
-
-
-@contextmanager
-def _properties_file(options: Mapping[str, str]) -> Iterator[str]:
-    """A file that only this user can read, removed when the broker has read it."""
-    with tempfile.NamedTemporaryFile("w", suffix=".properties") as file:  # mode 0600
-        for name, text in options.items():
-            escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
-            file.write(f"{name}={escaped}\n")
-        file.flush()
-        yield file.name
+        arguments = ["--listen", self._kept_listen or self._listen]
+        if self._given_dirs is None or len(self._given_dirs) == 1:
+            arguments += ["--data-dir", str(self._data_dir)]
+        arguments += ["--log-level", "WARNING"]
+        secrets = {name: text for name, text in self._options.items() if name not in DEFAULTS and is_password(name)}
+        for name, text in self._options.items():
+            if name not in secrets and not (name == "listeners" and self._kept_listen):
+                arguments += ["-o", f"{name}={text}"]
+        self._process = BrokerProcess(
+            arguments,
+            secrets=secrets,
+            users="" if self._security is None else self._security.users_line(),
+            faults=self._faults_text,
+            removes_data=self._given_dirs is None,
+        )
+        self._ready = self._process.ready
 
 
 class ClockControl:
@@ -438,21 +497,7 @@ def _option_name(keyword: str) -> str:
     return keyword if "." in keyword else keyword.replace("_", ".")
 
 
-def _close_pipes(child: subprocess.Popen[str]) -> None:
-    for pipe in (child.stdin, child.stdout):
-        if pipe is not None:
-            pipe.close()
-
-
 def _class_name(authorizer: type | str | None) -> str:
     if authorizer is None:
         return "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
     return authorizer if isinstance(authorizer, str) else f"{authorizer.__module__}.{authorizer.__qualname__}"
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (list, tuple)):
-        return ",".join(str(one) for one in value)
-    return str(value)

@@ -23,7 +23,7 @@ from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
 ENVIRONMENT = "KAFKA_SHIM_FAULTS"
@@ -63,6 +63,41 @@ POINTS = {
     "server.stopping": "a clean stop has begun",
 }
 
+# What a point tells, by its name, or else by the part before the dot; `where` and functions get it.
+FACTS: dict[str, tuple[str, ...]] = {
+    "log": ("topic", "partition"),
+    "log.before_fsync": ("path",),
+    "move": ("topic", "partition"),
+    "metadata": (),
+    "group": ("partition",),
+    "txn": ("transactional_id",),
+    "txn.after_marker": ("transactional_id", "topic", "partition"),
+    "share": ("partition",),
+    "share.before_read": ("topic", "partition"),
+    "produce": ("transactional_id",),
+    "request": ("api_key", "client_id"),
+    "response": ("api_key", "client_id"),
+    "server": (),
+}
+# Where a caller can wait.
+HOLDS = frozenset(
+    {
+        "request.received",
+        "produce.verified",
+        "txn.before_prepare",
+        "txn.after_prepare",
+        "txn.after_marker",
+        "txn.before_markers",
+        "txn.before_complete",
+        "txn.after_complete",
+    }
+)
+
+
+def facts_of(point: str) -> tuple[str, ...]:
+    """Returns the names of what a point tells."""
+    return FACTS.get(point) or FACTS[point.partition(".")[0]]
+
 
 class _Armed:
     """One armed point: its action, when it applies, and which callers it holds."""
@@ -100,9 +135,7 @@ class Faults:
         # Hot paths read it before they call `reach`.
         self.armed = False
         self._points: dict[str, _Armed] = {}
-        for part in (specification or "").split(","):
-            if part.strip():
-                self._arm_text(part.strip())
+        self.arm_all(specification)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Faults:
@@ -120,13 +153,22 @@ class Faults:
     ) -> None:
         """Act at `point` from now on, or only at its `nth` time, or only if the facts match `where`. `action` is the
         name of an action in the module's docstring, or a function that gets the facts as keyword arguments. An
-        exception of that function is raised at the point."""
-        if point not in POINTS:
-            raise ValueError(f"unknown fault point {point!r}; there are {', '.join(POINTS)}")
-        if isinstance(action, str) and action not in _ACTIONS and action != "hold":
-            raise ValueError(f"unknown fault action {action!r}; there are {', '.join(_ACTIONS)}, hold")
+        exception of that function is raised at the point. Raises ValueError for what could never act: an unknown point,
+        action, error or fact, or a hold where nobody can wait."""
+        _check(point, action, argument, nth, where or {})
         self._points[point] = _Armed(action, argument, nth, where or {})
         self.armed = True
+
+    def arm_all(self, specification: str | None) -> None:
+        """Arm what a text in the format of KAFKA_SHIM_FAULTS names. Raises ValueError, which names a bad entry."""
+        for part in (specification or "").split(","):
+            if part.strip():
+                self._arm_text(part.strip())
+
+    def release_all(self) -> None:
+        """Release all held callers; the points stay armed."""
+        for point in list(self._points):
+            self.release(point)
 
     def disarm(self, point: str | None = None) -> None:
         """Disarm one point, or all. Held callers continue."""
@@ -200,6 +242,47 @@ class Faults:
         if nth and not nth.isdigit():
             raise ValueError(f"{ENVIRONMENT}: the count after @ is not a number in {text!r}")
         self.arm(point, action, argument or None, nth=int(nth) if nth else None)
+
+
+def _check(
+    point: str, action: str | Callable[..., object], argument: str | None, nth: int | None, where: Mapping[str, object]
+) -> None:
+    if point not in POINTS:
+        raise ValueError(f"unknown fault point {point!r}{_nearest(point, POINTS)}; there are {', '.join(POINTS)}")
+    if isinstance(action, str):
+        if action not in _ACTIONS and action != "hold":
+            raise ValueError(f"unknown fault action {action!r}; there are {', '.join(_ACTIONS)}, hold")
+        if action == "hold" and point not in HOLDS:
+            raise ValueError(f"nobody can wait at {point}: hold is for {', '.join(sorted(HOLDS))}")
+        if argument is not None:
+            _check_argument(action, argument)
+    elif argument is not None:
+        raise ValueError(f"a function takes no argument, {argument!r} was given: bind it to the function")
+    if nth is not None and nth < 1:
+        raise ValueError(f"nth counts from 1, it is {nth}")
+    unknown = sorted(set(where) - set(facts_of(point)))
+    if unknown:
+        told = ", ".join(facts_of(point)) or "nothing"
+        raise ValueError(f"{point} tells {told}: where cannot ask for {', '.join(unknown)}")
+
+
+def _check_argument(action: str, argument: str) -> None:
+    if action == "error" and argument not in ErrorCode.__members__:
+        near = _nearest(argument, ErrorCode.__members__)
+        raise ValueError(f"unknown error {argument!r}{near}: name one of Kafka's, as NOT_ENOUGH_REPLICAS")
+    if action == "oserror" and not isinstance(getattr(errno, argument, None), int):
+        raise ValueError(f"unknown error of the system {argument!r}: name one of errno, as ENOSPC")
+    if action in ("hold", "exit") and not argument.isdecimal():
+        raise ValueError(f"{action} takes a number, not {argument!r}")
+    if action in ("kill", "drop"):
+        raise ValueError(f"{action} takes no argument, {argument!r} was given")
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, list(known), 1)
+    return f", do you mean {near[0]!r}?" if near else ""
 
 
 def _kill(argument: str | None) -> None:

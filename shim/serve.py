@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import sys
+from pathlib import Path
 
 from kafka_shim.cext.allocator import keep as keep_memory
 from kafka_shim.config import BrokerConfig, ConfigError
@@ -20,7 +21,6 @@ from kafka_shim.storage.results import StorageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from kafka_shim.clock import Clock
 
@@ -28,6 +28,8 @@ EXIT_FAILED = 1
 # Set in the environment of a child process: it stops when its standard input closes, so that it never outlives its
 # parent.
 STOP_WITH_STDIN = "KAFKA_SHIM_STOP_WITH_STDIN"
+# Its value if the child also removes its data directory then. A parent that lives removes it by itself.
+REMOVE = "remove"
 # Set in the environment of a child process: the first line of its standard input is JSON, a SCRAM mechanism and its
 # users with their passwords, which no process list and no file shows.
 USERS_ON_STDIN = "KAFKA_SHIM_USERS_ON_STDIN"
@@ -140,8 +142,14 @@ async def _serve(config: BrokerConfig, faults: Faults, clock: Clock | None = Non
     keep_memory(KEPT_MEMORY_BYTES)
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
+    signals: list[int] = []
+
+    def on_signal(number: int) -> None:
+        signals.append(number)
+        asked.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, asked.set)
+        loop.add_signal_handler(number, on_signal, number)
     users = sys.stdin.readline() if USERS_ON_STDIN in os.environ else ""
     if STOP_WITH_STDIN in os.environ:
         loop.add_reader(sys.stdin.fileno(), asked.set)
@@ -159,4 +167,9 @@ async def _serve(config: BrokerConfig, faults: Faults, clock: Clock | None = Non
     sys.stdout.flush()
     await asked.wait()
     await server.stop()
+    if os.environ.get(STOP_WITH_STDIN) == REMOVE and not signals:
+        from kafka_shim.memory_dir import remove
+
+        for directory in config.log_dirs:
+            remove(Path(directory))
     return 0

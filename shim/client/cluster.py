@@ -33,6 +33,8 @@ PASSING = frozenset(
     }
 )
 PAUSE_S = 0.05
+# A broker that makes missing topics says UNKNOWN_TOPIC_OR_PARTITION for so long at most.
+CREATION_S = 3.0
 
 
 class Cluster:
@@ -122,12 +124,13 @@ class Cluster:
 
     def partitions(self, topic: str, *, create: bool = False) -> list[int]:
         """Returns the partitions of a topic, each of which has a leader."""
+        made_by = time.monotonic() + CREATION_S
 
         def ask() -> list[int]:
             (found,) = self.metadata([topic], create=create).topics
             code = found.error_code
-            if create and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                code = ErrorCode.LEADER_NOT_AVAILABLE  # it is being made
+            if create and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and time.monotonic() < made_by:
+                code = ErrorCode.LEADER_NOT_AVAILABLE  # it is being made, unless the broker makes none
             check(code, subject=topic)
             for part in found.partitions:
                 # A partition without a leader has an error, and so has one whose listener is not known yet.

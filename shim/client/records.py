@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from kafka_shim.cext.batch import BatchError, Verdict, scan
@@ -45,6 +46,17 @@ class Record:
     is_transactional: bool
     control: str | None
     is_aborted: bool = False
+
+    @property
+    def text(self) -> str | None:
+        """The value as UTF-8; what is none is shown as escapes."""
+        return None if self.value is None else self.value.decode(errors="backslashreplace")
+
+    def json(self) -> Any:
+        """The value, parsed as JSON. Raises ValueError for other values, TypeError for a tombstone."""
+        if self.value is None:
+            raise TypeError(f"{self.topic}-{self.partition}, offset {self.offset}: a tombstone has no value")
+        return json.loads(self.value)
 
 
 def decode_records(

@@ -1,20 +1,26 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import psutil
 import pytest
 
 from kafka_shim import Broker
+from kafka_shim.client.groups import list_groups
+from kafka_shim.client.offsets import commit_offsets
+from kafka_shim.client.requests import make
+from kafka_shim.client.writing import Producer
 from kafka_shim.config import ConfigError
 from kafka_shim.embedded import milliseconds
 from kafka_shim.storage.results import StorageError
 from kafka_shim.tests.produced import batch, fetch, make_topic, metadata, produce
-from kafka_shim.wire_client import Connection
+from kafka_shim.wire_client import Connection, WireClientError
 
 
 def open_files() -> set[str]:
@@ -171,10 +177,194 @@ def test_a_duration_without_sense_is_refused():
 def test_a_child_does_not_outlive_its_parent():
     code = (
         "import os, signal\nfrom shim import Broker\nbroker = Broker(process=True).start()\n"
-        "print(broker._child.pid, broker.data_dir, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)"
+        "print(broker._process.popen.pid, broker.data_dir, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
     pid, directory = done.stdout.split()
     with contextlib.suppress(psutil.NoSuchProcess):
         psutil.Process(int(pid)).wait(20)
     assert not Path(directory).exists()
+
+
+# --- reset, restart, crash
+
+
+@pytest.fixture(params=[False, True], ids=["thread", "process"])
+def each_broker(request):
+    """A broker in a thread, and in a process."""
+    with Broker(process=request.param) as broker:
+        yield broker
+
+
+def test_a_restart_keeps_port_and_data_in_memory(each_broker):
+    broker = each_broker
+    address, cluster_id, directory = broker.bootstrap_servers, broker.cluster_id, broker.data_dir
+    broker.produce("t", "a")
+    assert broker.restart() is broker
+    assert (broker.bootstrap_servers, broker.cluster_id, broker.data_dir) == (address, cluster_id, directory)
+    assert [one.text for one in broker.consume("t")] == ["a"]
+    broker.stop()
+    assert not directory.exists()
+
+
+def test_a_killed_broker_comes_back_with_port_and_data_in_memory():
+    with Broker(process=True) as broker:
+        address, directory = broker.bootstrap_servers, broker.data_dir
+        broker.produce("t", "a")
+        broker.kill()
+        host, port = address.split(":")
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind((host, int(port)))
+        broker.start()
+        assert broker.bootstrap_servers == address
+        assert [one.text for one in broker.consume("t")] == ["a"]
+        broker.kill()
+    assert not directory.exists()
+
+
+def test_several_listeners_keep_their_ports():
+    options = {
+        "listeners": "CLIENT://127.0.0.1:0,INNER://127.0.0.1:0",
+        "listener_security_protocol_map": "CLIENT:PLAINTEXT,INNER:PLAINTEXT",
+        "inter_broker_listener_name": "INNER",
+    }
+    with Broker(**options) as broker:
+        ready = broker._ready.split(" ")[1]
+        broker.restart()
+        assert broker._ready.split(" ")[1] == ready
+
+
+def test_a_broker_that_crashes_by_itself_is_waited_for_and_recovers():
+    with Broker(process=True, faults="log.after_append=kill@20") as broker:
+        with pytest.raises(WireClientError):
+            for number in range(30):
+                broker.produce("t", str(number))
+        assert broker.wait_for_crash() == -9
+        broker.restart()  # no fault is armed any more
+        assert broker.consume("t")[0].text == "0"
+        with pytest.raises(TimeoutError, match="still runs"):
+            broker.wait_for_crash(0.01)
+
+
+def test_a_reset_leaves_nothing_and_keeps_the_port(each_broker):
+    broker = each_broker
+    address = broker.bootstrap_servers
+    broker.produce("t", "a")
+    with broker.cluster() as cluster:
+        commit_offsets(cluster, "g", {("t", 0): 1})
+        Producer(cluster, transactional_id="x").begin()
+        topic = {"resource_type": 4, "resource_name": "", "configs": [{"name": "log.retention.ms", "value": "7"}]}
+        assert not cluster.any().request(make("IncrementalAlterConfigs", resources=[topic])).responses[0].error_code
+    broker.reset()
+    assert (broker.bootstrap_servers, broker.topics()) == (address, [])
+    with broker.cluster() as cluster:
+        assert list_groups(cluster) == []
+        listed = cluster.any().request(make("ListTransactions"))
+        assert listed.transaction_states == []
+        resource = {"resource_type": 4, "resource_name": "", "configuration_keys": None}
+        (found,) = cluster.any().request(make("DescribeConfigs", resources=[resource])).results
+        assert "log.retention.ms" not in [one.name for one in found.configs]
+        assert [topic.name for topic in cluster.metadata().topics] == []
+    broker.produce("t", "b")
+    assert [one.text for one in broker.consume("t")] == ["b"]
+
+
+def test_a_reset_sets_faults_and_the_clock_back():
+    with Broker(clock="virtual", faults="txn.after_prepare=error") as broker:
+        before_ms = broker.clock.now_ms()
+        faults = broker.faults
+        broker.clock.advance("1d")
+        faults.disarm()
+        faults.arm("log.before_write", "error", where={"topic": "t"})
+        broker.reset()
+        assert broker.clock.now_ms() == before_ms
+        broker.produce("t", "a")
+        assert broker.faults.is_armed_besides("log.before_write")
+        assert not broker.faults.is_armed_besides("txn.after_prepare")
+
+
+def test_a_reset_takes_milliseconds():
+    with Broker() as broker:
+        broker.reset()
+        times = []
+        for _ in range(5):
+            broker.produce("t", "a")
+            started = time.perf_counter()
+            broker.reset()
+            times.append(time.perf_counter() - started)
+    assert min(times) < 0.25  # some 5 ms; a start of a process is 300
+
+
+def test_a_reset_lets_held_callers_go():
+    with Broker() as broker:
+        broker.produce("t", "a")
+        broker.faults.arm("request.received", "hold", where={"api_key": 0})
+        with Connection(broker.bootstrap_servers) as client:
+            client.send(make("Produce", acks=-1, timeout_ms=1, topic_data=[]), 9)
+            deadline = time.monotonic() + 30
+            while not broker.faults.reached("request.received"):
+                assert time.monotonic() < deadline
+            started = time.monotonic()
+            broker.reset()
+            assert time.monotonic() - started < 4  # a stop waits 5 s for a request that is held
+
+
+def test_a_directory_that_was_given_is_not_reset(tmp_path: Path):
+    with Broker(data_dir=tmp_path) as broker:
+        broker.produce("t", "a")
+        with pytest.raises(TypeError, match="given a directory"):
+            broker.reset()
+        assert len(broker.consume("t")) == 1
+
+
+def test_faults_of_a_process_are_told_at_its_start():
+    with pytest.raises(TypeError, match=r"Broker\(faults=\.\.\.\)"):
+        _ = Broker(process=True).faults
+
+
+def test_a_process_that_fails_tells_why_in_its_own_words():
+    with Broker() as taken, pytest.raises(RuntimeError) as failed:
+        address = taken.bootstrap_servers
+        Broker(process=True, listen=address).start()
+    told = f"status 1: cannot listen on PLAINTEXT://{address}: Address already in use"
+    assert str(failed.value).endswith(told)
+    with pytest.raises(ConfigError, match=r"num\.partitions"):
+        Broker(process=True, num_partitions="many")
+
+
+# --- records without a client library
+
+
+def test_records_are_written_and_read(broker):
+    broker.create_topic("t", 1, cleanup_policy="compact")
+    broker.produce("t", "a", b"b", {"c": [1]}, None, key="k", headers={"h": "x"})
+    found = broker.consume("t", count=4)
+    assert [one.text for one in found] == ["a", "b", '{"c": [1]}', None]
+    assert found[2].json() == {"c": [1]}
+    with pytest.raises(TypeError, match="tombstone"):
+        found[3].json()
+    assert {(one.key, one.headers) for one in found} == {(b"k", (("h", b"x"),))}
+    assert {one.timestamp_ms for one in found} == {broker.clock.now_ms()}
+    broker.delete_topic("t")
+    assert broker.topics() == []
+
+
+def test_too_few_records_are_told(broker):
+    broker.produce("t", "a")
+    with pytest.raises(TimeoutError, match=r"t has 1 committed records after 0.01 s, not 2: \[b'a'\]"):
+        broker.consume("t", count=2, timeout_s=0.01)
+    assert broker.consume("t", partition=1) == []
+
+
+def test_a_topic_is_made_once(broker):
+    broker.ensure_topic("t", 3)
+    broker.ensure_topic("t", 3)
+    with pytest.raises(ValueError, match="t has 3 partitions, not 2"):
+        broker.ensure_topic("t", 2)
+
+
+def test_records_of_a_secured_broker_are_written_and_read():
+    with Broker(tls=True, sasl="SCRAM-SHA-256", users={"alice": "secret"}) as broker:
+        broker.produce("t", "a")
+        broker.restart()
+        assert [one.text for one in broker.consume("t")] == ["a"]

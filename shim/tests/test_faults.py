@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import asyncio
 import errno
 import re
@@ -11,8 +12,9 @@ import pytest
 
 import kafka_shim
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.faults import POINTS, Faults
+from kafka_shim.faults import HOLDS, POINTS, Faults, facts_of
 
+GATE = "produce.verified"
 POINT = "log.before_write"
 
 
@@ -55,16 +57,16 @@ def test_a_function_gets_the_facts_and_may_raise():
 
 def test_a_held_caller_goes_on_when_it_is_released():
     async def main():
-        faults = Faults(f"{POINT}=hold")
-        faults.reach(POINT)  # only a caller that may wait is held
-        held = asyncio.ensure_future(faults.gate(POINT))
+        faults = Faults(f"{GATE}=hold")
+        faults.reach(GATE)  # only a caller that may wait is held
+        held = asyncio.ensure_future(faults.gate(GATE))
         await asyncio.sleep(0)
         assert not held.done()
-        assert faults.release(POINT) == 1
+        assert faults.release(GATE) == 1
         await held
-        held = asyncio.ensure_future(faults.gate(POINT))
+        held = asyncio.ensure_future(faults.gate(GATE))
         await asyncio.sleep(0)
-        faults.disarm(POINT)
+        faults.disarm(GATE)
         await held
 
     asyncio.run(main())
@@ -72,8 +74,8 @@ def test_a_held_caller_goes_on_when_it_is_released():
 
 def test_a_caller_is_held_for_a_time():
     async def main():
-        faults = Faults(f"{POINT}=hold:1")
-        held = asyncio.ensure_future(faults.gate(POINT))
+        faults = Faults(f"{GATE}=hold:1")
+        held = asyncio.ensure_future(faults.gate(GATE))
         await asyncio.sleep(0)
         assert not held.done()
         await asyncio.wait_for(held, 10)
@@ -96,6 +98,63 @@ def test_a_gate_does_every_other_action_too():
 def test_a_wrong_specification_is_refused(text):
     with pytest.raises(ValueError, match=r"unknown fault|expected point=action|not a number"):
         Faults(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("log.before_wriet", "kill"), "'log.before_wriet', do you mean 'log.before_write'"),
+        ((POINT, "explode"), "unknown fault action"),
+        ((POINT, "error", "NOT_ENOUGH_REPLICA"), "do you mean 'NOT_ENOUGH_REPLICAS'"),
+        ((POINT, "oserror", "ENOSUCH"), "name one of errno"),
+        ((POINT, "hold"), "nobody can wait at"),
+        ((GATE, "hold", "soon"), "takes a number"),
+        ((POINT, "kill", "now"), "takes no argument"),
+        ((POINT, print, "now"), "takes no argument"),
+    ],
+)
+def test_what_could_never_act_is_refused_at_once(words, told):
+    faults = Faults()
+    with pytest.raises(ValueError, match=told):
+        faults.arm(*words)
+    assert not faults.armed
+
+
+def test_a_fact_that_a_point_does_not_tell_is_refused():
+    with pytest.raises(ValueError, match="tells topic, partition: where cannot ask for topik"):
+        Faults().arm("log.before_write", "error", where={"topik": "t"})
+    with pytest.raises(ValueError, match="tells nothing"):
+        Faults().arm("server.stopping", "error", where={"topic": "t"})
+    with pytest.raises(ValueError, match="counts from 1"):
+        Faults().arm("server.stopping", "error", nth=0)
+
+
+def test_facts_are_those_that_the_code_tells():
+    source = Path(kafka_shim.__file__).parent
+    told: dict[str, set[str]] = {}
+    for path in source.rglob("*.py"):
+        if {"tests", "faults.py"} & set(path.parts):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and bool(node.args)
+            if not is_call or node.func.attr not in ("reach", "gate") or any(one.arg is None for one in node.keywords):
+                continue
+            for point in points_of(node.args[0]):
+                told.setdefault(point, set()).update(one.arg for one in node.keywords)
+                if node.func.attr == "gate":
+                    assert point in HOLDS, point
+    assert told.keys() | ENDINGS == POINTS.keys()
+    assert {point: set(facts_of(point)) for point in told} == told
+
+
+# Their points and facts are values of `txn/ending.py`; test_ending.py sees each.
+ENDINGS = {point for point in POINTS if point.startswith("txn.") and not point.endswith("_begin")}
+
+
+def points_of(node):
+    if isinstance(node, ast.Constant):
+        return [node.value]
+    return ["request.received"] if isinstance(node, ast.Name) and node.id == "RECEIVED" else []
 
 
 def test_kill_and_exit_end_the_process():

@@ -40,6 +40,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "client",
         "memory_dir",
         "embedded",
+        "embedded_client",
+        "embedded_process",
         "client_security",
         "embedded_security",
         "plugins",

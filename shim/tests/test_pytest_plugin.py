@@ -5,54 +5,151 @@ import subprocess
 import sys
 from pathlib import Path
 
-SUITE = """
 import pytest
-from kafka_shim.tests.produced import metadata
-from kafka_shim.wire_client import Connection
+
+OPTIONS = """
+import pytest
 
 def test_plain(kafka_shim):
-    with Connection(kafka_shim.bootstrap_servers) as client:
-        metadata(client, "t")  # makes it
-        assert len(metadata(client, "t").topics[0].partitions) == 1
+    kafka_shim.produce("t", "a")
+    with kafka_shim.cluster() as cluster:
+        assert cluster.partitions("t") == [0]
 
 @pytest.mark.kafka_shim(num_partitions=4, clock="virtual")
 class TestOptions:
     def test_of_the_class(self, kafka_shim):
         kafka_shim.clock.advance("1d")
-        with Connection(kafka_shim.bootstrap_servers) as client:
-            metadata(client, "t")  # makes it
-            assert len(metadata(client, "t").topics[0].partitions) == 4
+        kafka_shim.produce("t", "a")
+        with kafka_shim.cluster() as cluster:
+            assert cluster.partitions("t") == [0, 1, 2, 3]
 
     @pytest.mark.kafka_shim(num_partitions=2)
     def test_nearest_marker_wins(self, kafka_shim):
-        with Connection(kafka_shim.bootstrap_servers) as client:
-            metadata(client, "t")  # makes it
-            assert len(metadata(client, "t").topics[0].partitions) == 2
+        kafka_shim.produce("t", "a")
+        with kafka_shim.cluster() as cluster:
+            assert cluster.partitions("t") == [0, 1]
+"""
 
-def test_nothing_was_loaded_early():
+SCOPES = """
+import pytest
+
+SEEN = {}
+
+@pytest.fixture(scope="session")
+def kafka_shim_options():
+    return {"auto_create_topics_enable": False}
+
+def seen(name, broker):
+    SEEN.setdefault(name, []).append(broker.cluster_id)
+    return SEEN[name]
+
+class TestOne:
+    @pytest.mark.parametrize("number", [1, 2])
+    def test_shared(self, kafka_shim, kafka_shim_class, kafka_shim_module, kafka_shim_session, number):
+        assert len(set(seen("function", kafka_shim))) == number
+        assert len(set(seen("class", kafka_shim_class))) == 1
+        assert len(set(seen("module", kafka_shim_module))) == 1
+        assert len(set(seen("session", kafka_shim_session))) == 1
+
+class TestTwo:
+    def test_shared(self, kafka_shim_class, kafka_shim_module, kafka_shim_session):
+        assert len(set(seen("class", kafka_shim_class))) == 2
+        assert len(set(seen("module", kafka_shim_module))) == 1
+        assert len(set(seen("session", kafka_shim_session))) == 1
+
+def test_options_are_for_all(kafka_shim_session, kafka_shim_factory):
+    for broker in (kafka_shim_factory(),):
+        with pytest.raises(Exception, match="UNKNOWN_TOPIC_OR_PARTITION"):
+            broker.produce("t", "a")
+
+def test_factory(kafka_shim_factory):
+    one, two = kafka_shim_factory(), kafka_shim_factory(auto_create_topics_enable=True)
+    two.produce("t", "a")
+    assert (one.topics(), two.topics()) == ([], ["t"])
+"""
+
+TOPICS = """
+import pytest
+
+pytestmark = pytest.mark.kafka_topics("everywhere")
+
+@pytest.mark.kafka_topics("orders", "payments", partitions=3, cleanup_policy="compact")
+def test_marked(kafka_shim):
+    assert kafka_shim.topics() == ["everywhere", "orders", "payments"]
+    with kafka_shim.cluster() as cluster:
+        assert cluster.partitions("orders") == [0, 1, 2]
+
+@pytest.mark.kafka_topics("first")
+def test_shared(kafka_shim_module):
+    assert kafka_shim_module.topics() == ["everywhere", "first"]
+    kafka_shim_module.reset()
+
+@pytest.mark.kafka_topics("second")
+def test_shared_again(kafka_shim_module):
+    assert kafka_shim_module.topics() == ["everywhere", "second"]
+"""
+
+WRONG_TOPICS = """
+import pytest
+
+@pytest.mark.kafka_topics("t")
+def test_without_broker():
+    pass
+
+@pytest.mark.kafka_topics()
+def test_without_names(kafka_shim):
+    pass
+
+@pytest.mark.kafka_topics("t", partitions=3)
+def test_shared(kafka_shim_module):
+    pass
+
+@pytest.mark.kafka_topics("t", partitions=2)
+def test_with_other_partitions(kafka_shim_module):
     pass
 """
 
 
-def test_the_fixture_gives_a_broker_with_the_markers_options(tmp_path: Path):
-    (tmp_path / "test_suite.py").write_text(SUITE)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "kafka_shim.pytest_plugin",
-        "--strict-markers",
-        "-p",
-        "no:cacheprovider",
-    ]
+def run(folder: Path, suite: str, *more: str, plugins: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    """Run a suite with the plugin alone."""
+    (folder / "test_suite.py").write_text(suite)
+    names = [word for plugin in ("kafka_shim.pytest_plugin", *plugins) for word in ("-p", plugin)]
+    command = [sys.executable, "-m", "pytest", "-q", "-rfE", *names, "--strict-markers", "-p", "no:cacheprovider"]
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     root = Path(__file__).resolve().parents[2]
-    done = subprocess.run(
-        [*command, str(tmp_path)], capture_output=True, text=True, check=False, cwd=root, timeout=60, env=environment
+    return subprocess.run(
+        [*command, *more, str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=root,
+        timeout=60,
+        env=environment,
     )
-    assert "4 passed" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("suite", "count"), [(OPTIONS, 3), (SCOPES, 5), (TOPICS, 3)], ids=["options", "scopes", "topics"]
+)
+def test_suites_pass(tmp_path: Path, suite: str, count: int):
+    done = run(tmp_path, suite)
+    assert f"{count} passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_marks_that_cannot_be_met_are_told(tmp_path: Path):
+    done = run(tmp_path, WRONG_TOPICS)
+    assert "needs one of the fixtures kafka_shim, kafka_shim_class" in done.stdout
+    assert "names topics: kafka_topics(" in done.stdout
+    assert "topic t has 3 partitions, not 2" in done.stdout
+    assert "1 passed" in done.stdout
+
+
+@pytest.mark.slow
+def test_workers_have_brokers_of_their_own(tmp_path: Path):
+    suite = SCOPES + "\n\n@pytest.mark.parametrize('number', range(6))\ndef test_many(kafka_shim_session, number):\n"
+    suite += "    kafka_shim_session.ensure_topic(f'only-{number}')\n"
+    done = run(tmp_path, suite, "-n", "2", "--dist", "loadscope", plugins=("xdist",))
+    assert "11 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_the_plugin_loads_nothing_of_the_broker():

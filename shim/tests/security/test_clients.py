@@ -92,7 +92,7 @@ def test_a_broker_in_a_process_of_its_own_has_tls_and_users_and_shows_no_secret(
         admin = kafka.KafkaAdminClient(**broker.client_config("kafka-python", "alice"))
         assert admin.list_topics() == []
         admin.close()
-        child = psutil.Process(broker._child.pid)
+        child = psutil.Process(broker._process.popen.pid)
         shown = " ".join([*child.cmdline(), *child.environ().values()])
         assert word not in shown
         assert "PRIVATE KEY" not in shown

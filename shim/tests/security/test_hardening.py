@@ -63,14 +63,14 @@ def addresses(broker: Broker) -> dict[str, tuple[str, int]]:
 
 def memory_bytes(broker: Broker) -> int:
     """Anonymous memory, in which shared files do not count."""
-    assert broker._child is not None
-    text = Path(f"/proc/{broker._child.pid}/status").read_text()
+    assert broker._process is not None
+    text = Path(f"/proc/{broker._process.popen.pid}/status").read_text()
     return int(next(line for line in text.splitlines() if line.startswith("RssAnon")).split()[1]) * 1024
 
 
 def cpu_seconds(broker: Broker) -> float:
-    assert broker._child is not None
-    fields = Path(f"/proc/{broker._child.pid}/stat").read_text().rpartition(")")[2].split()
+    assert broker._process is not None
+    fields = Path(f"/proc/{broker._process.popen.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / 100
 
 

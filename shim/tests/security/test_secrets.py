@@ -181,9 +181,9 @@ def test_the_owner_may_ask_for_them(tmp_path: Path, options: dict[str, str], cap
 def test_the_process_list_shows_none(options: dict[str, str]):
     given = {**options, "principal.builder.class": ""}
     with Broker(listen=LISTEN, process=True, **given) as broker:
-        assert broker._child is not None
-        told = Path(f"/proc/{broker._child.pid}/cmdline").read_bytes().decode().split("\0")
-        environment = Path(f"/proc/{broker._child.pid}/environ").read_bytes().decode(errors="replace")
+        assert broker._process is not None
+        told = Path(f"/proc/{broker._process.popen.pid}/cmdline").read_bytes().decode().split("\0")
+        environment = Path(f"/proc/{broker._process.popen.pid}/environ").read_bytes().decode(errors="replace")
         secured = broker._word(1).split(",")[1].partition("://")[2]
         with Connection(secured, security=tls()) as client:
             assert sasl.log_in_plain(client, "alice", FIRST).error_code == 0

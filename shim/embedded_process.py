@@ -1,0 +1,129 @@
+"""The child process of an embedded broker: started, stopped, killed, with its words when it fails."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import deque
+from contextlib import contextmanager, suppress
+
+from kafka_shim.faults import ENVIRONMENT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+STOP_SECONDS = 30.0
+# Lines of the child's stderr that are kept for the message of a failed start.
+KEPT_LINES = 50
+
+
+class BrokerProcess:
+    """`kafka-shim serve` in a child process, which ends with this one. Its stderr goes to this process's."""
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        *,
+        secrets: Mapping[str, str],
+        users: str,
+        faults: str | None,
+        removes_data: bool,
+    ) -> None:
+        """Start it and wait until it accepts connections. `secrets` are options that no process list may show, `users`
+        the line that the child reads, `removes_data`: it removes its data directory when this process dies. Raises
+        RuntimeError with the child's words."""
+        from kafka_shim.serve import REMOVE, STOP_WITH_STDIN, USERS_ON_STDIN
+
+        command = [sys.executable, "-m", "kafka_shim", "serve", *arguments]
+        environment = dict(os.environ)
+        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+        environment.pop(ENVIRONMENT, None)
+        environment[STOP_WITH_STDIN] = REMOVE if removes_data else "1"
+        if faults:
+            environment[ENVIRONMENT] = faults
+        if users:
+            environment[USERS_ON_STDIN] = "1"
+        self._said: deque[str] = deque(maxlen=KEPT_LINES)
+        with _properties_file(secrets) as path:
+            if secrets:
+                command += ["--config", path]
+            self.popen = child = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="backslashreplace",
+                env=environment,
+            )
+            self._listener = threading.Thread(target=self._listen, name="kafka-shim-stderr", daemon=True)
+            self._listener.start()
+            assert child.stdout is not None
+            assert child.stdin is not None
+            if users:
+                with suppress(OSError):  # a child that ended already says why below
+                    child.stdin.write(users)
+                    child.stdin.flush()
+            self.ready = child.stdout.readline().rstrip("\n")
+        if not self.ready.startswith("ready "):
+            status = child.wait(STOP_SECONDS)
+            self._close()
+            raise RuntimeError(f"the broker's process ended with status {status}: {self._last_words()}")
+
+    def _listen(self) -> None:
+        stderr = self.popen.stderr
+        assert stderr is not None
+        for line in stderr:
+            self._said.append(line.rstrip("\n"))
+            with suppress(OSError, ValueError):  # the program, or pytest, has closed it
+                sys.stderr.write(line)
+
+    def _last_words(self) -> str:
+        """The line that says why the child ended: its own, or the last one."""
+        lines = [line for line in self._said if line.strip()]
+        own = [line.partition(": ")[2] for line in lines if line.startswith("kafka-shim: ")]
+        return own[-1] if own else lines[-1] if lines else "it said nothing"
+
+    def wait(self, timeout_s: float) -> int:
+        """Wait until the child has ended by itself. Returns its status, -9 after SIGKILL. Raises TimeoutError."""
+        try:
+            return self.popen.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"the broker's process {self.popen.pid} still runs after {timeout_s} s") from None
+
+    def stop(self) -> None:
+        """End the child cleanly, or by SIGKILL if it does not."""
+        self.popen.terminate()
+        try:
+            self.popen.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.popen.kill()
+            self.popen.wait()
+        self._close()
+
+    def kill(self) -> None:
+        """End the child by SIGKILL."""
+        self.popen.kill()
+        self.popen.wait()
+        self._close()
+
+    def _close(self) -> None:
+        self._listener.join(STOP_SECONDS)
+        for pipe in (self.popen.stdin, self.popen.stdout, self.popen.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+@contextmanager
+def _properties_file(options: Mapping[str, str]) -> Iterator[str]:
+    """A file that only this user can read, removed when the broker has read it."""
+    with tempfile.NamedTemporaryFile("w", suffix=".properties") as file:  # mode 0600
+        for name, text in options.items():
+            escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+            file.write(f"{name}={escaped}\n")
+        file.flush()
+        yield file.name
