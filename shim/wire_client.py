@@ -75,9 +75,12 @@ class Connection:
         client_id: str = "kafka-shim-cli",
         timeout_s: float = 30.0,
         security: Security | None = None,
+        max_frame_bytes: int = MAX_FRAME_BYTES,
     ) -> None:
-        """`security`: how to reach a listener with TLS or SASL. Raises WireClientError."""
+        """`security`: how to reach a listener with TLS or SASL; `max_frame_bytes`: the largest answer that is read.
+        Raises WireClientError."""
         host, port = parse_address(bootstrap)
+        self._max_frame_bytes = max_frame_bytes
         self._client_id = client_id
         self._next_id = 0
         self._ranges: dict[int, tuple[int, int]] | None = None
@@ -145,7 +148,7 @@ class Connection:
     def receive_frame(self) -> bytes:
         """Returns the next response frame without its four-byte length."""
         length = int.from_bytes(self._read(4), signed=True)
-        if not 0 <= length <= MAX_FRAME_BYTES:
+        if not 0 <= length <= self._max_frame_bytes:
             raise WireClientError(f"the broker announced an answer of {length} bytes")
         return self._read(length)
 

@@ -20,6 +20,7 @@ NOUNS = {
     "acls": "kafka_shim.commands.acls",
     "certs": "kafka_shim.commands.certs",
     "configs": "kafka_shim.commands.configs",
+    "console": "kafka_shim.commands.console",
     "diff": "kafka_shim.commands.diff",
     "dump-log": "kafka_shim.commands.dump_log",
     "groups": "kafka_shim.commands.groups",

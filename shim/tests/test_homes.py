@@ -21,7 +21,8 @@ CLOCKS = {
     "quota/request_throttle.py": "measures how long the machine was busy with a request, as request quotas count",
     "monitoring/request_times.py": "measures what clients wait for, on this machine",
     "monitoring/monitor.py": "measures how late this machine's loop is",
-    "monitoring/http_listener.py": "ends requests of HTTP that take too long, whether the loop turns or not",
+    "http/server.py": "ends requests of HTTP that take too long, whether the loop turns or not",
+    "console/sessions.py": "sessions of people end by this machine's time",
     "embedded_client.py": "waits for records, whether the broker's clock stands still or not",
     "embedded_security.py": "tokens that it makes for clients of this machine are valid by its clock",
     "client/cluster.py": "a client of its own process",
@@ -41,7 +42,7 @@ THREADS = {
     "embedded.py": "runs the loop of the broker itself",
     "embedded_process.py": "reads the stderr of a child process, beside no broker",
     "monitoring/monitor.py": "closes the threads of HTTP, which may wait for the loop",
-    "monitoring/http_listener.py": "answers HTTP also while the loop does not turn; the loop alone reads the broker",
+    "http/server.py": "answers HTTP also while the loop does not turn; the loop alone reads the broker",
 }
 TIMERS = {
     "clock.py": "the home",

@@ -46,6 +46,8 @@ def test_wheel_holds_the_broker_and_no_tests(packages: dict[str, Path]) -> None:
         "compat/java/CodecDriver.java",
         "targets/java/TransactionDriver.java",
         "compat/report.html",
+        "console/static/index.html",
+        "console/static/main.js",
     ):
         assert f"kafka_shim/{name}" in names
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"kafka_shim"}  # the package and its dist-info

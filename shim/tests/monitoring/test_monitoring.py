@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kafka_shim.config import ConfigError
 from kafka_shim.embedded import Broker
+from kafka_shim.http import server
 from kafka_shim.monitoring import http_listener
 from kafka_shim.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
@@ -172,7 +173,7 @@ def test_without_it_nothing_is_served_and_nothing_is_measured() -> None:
 
 def test_requests_beyond_a_number_are_closed(watched: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     host, port = watched.state.http_address.removeprefix("http://").split(":")
-    idle = [socket.create_connection((host, int(port)), timeout=60) for _ in range(http_listener.MOST_REQUESTS)]
+    idle = [socket.create_connection((host, int(port)), timeout=60) for _ in range(server.MOST_REQUESTS)]
     try:
         with socket.create_connection((host, int(port)), timeout=60) as late:
             assert late.recv(1) == b""  # closed: nobody is left to read its request
@@ -191,7 +192,7 @@ def test_without_a_host_it_is_bound_to_loopback() -> None:
 def test_a_client_that_sends_a_byte_now_and_then_does_not_keep_its_place(
     watched: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_listener, "LONGEST_REQUEST_S", 0.0)
+    monkeypatch.setattr(server, "LONGEST_REQUEST_S", 0.0)
     host, port = watched.state.http_address.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=9) as slow:  # silence would be ended after 10 s
         slow.sendall(b"GET /health")

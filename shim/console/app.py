@@ -1,0 +1,219 @@
+"""What the console answers to a request of HTTP: its page, and JSON under `/api/`. All routes are in this one place.
+
+A browser may be led here by another site: the Host is the console's own (DNS rebinding), no other site's script reads
+or changes anything (Origin, Sec-Fetch-Site), and nothing that comes from records is ever HTML or script (the page sets
+text; Content-Security-Policy).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+from http.cookies import CookieError, SimpleCookie
+from importlib.resources import files
+
+from kafka_shim.console import records, topics
+from kafka_shim.console.cluster import is_denied
+from kafka_shim.console.parameters import BadRequestError, Query
+from kafka_shim.http.server import Request, Response
+from kafka_shim.wire_client import RequestError, WireClientError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from typing import Any
+
+    from kafka_shim.console.cluster import Cluster
+    from kafka_shim.console.decode import Decoder
+    from kafka_shim.console.sessions import Session, Sessions
+
+    Resource = Callable[[Cluster, Query], dict[str, Any]]
+
+COOKIE = "kafka-shim-console"
+JSON = "application/json"
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+SAFE = (
+    ("Content-Security-Policy", POLICY),
+    ("X-Content-Type-Options", "nosniff"),
+    ("X-Frame-Options", "DENY"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Cache-Control", "no-store"),
+)
+
+logger = logging.getLogger(__name__)
+
+
+class _RefusedError(Exception):
+    """The request is refused with a status."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Console:
+    """Answers requests, in any thread."""
+
+    def __init__(self, sessions: Sessions, *, hosts: Collection[str] = (), decoder: Decoder | None = None) -> None:
+        """`hosts`: the names by which browsers may reach it, besides localhost and numeric addresses."""
+        self._sessions = sessions
+        self._hosts = {"localhost", *(host.lower() for host in hosts)}
+        self._decoder = decoder
+        self._pages = _read_pages()
+        self._resources: dict[str, Resource] = {
+            "/api/topics": topics.listed,
+            "/api/topic": topics.described,
+            "/api/records": lambda cluster, query: records.page(cluster, query, decoder),
+            "/api/record": lambda cluster, query: records.whole_record(cluster, query, decoder),
+        }
+
+    def close(self) -> None:
+        """End all sessions."""
+        self._sessions.close()
+
+    def handle(self, request: Request) -> Response:
+        """Answer a request."""
+        try:
+            origin = self._check_host(request)
+            if request.path.startswith("/api/"):
+                return self._api(request, origin)
+            return self._page(request)
+        except _RefusedError as error:
+            return _json(error.status, {"error": str(error)})
+        except BadRequestError as error:
+            return _json(400, {"error": str(error)})
+        except WireClientError as error:
+            return _failed(error)
+
+    def _check_host(self, request: Request) -> str:
+        """Return the origin by which the console was reached."""
+        host = request.headers.get("Host", "")
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+        if name.lower() not in self._hosts and not _is_numeric(name):
+            raise _RefusedError(403, "the console is not known by this name: --host-name says by which it is")
+        return f"{'https' if request.is_secure else 'http'}://{host}"
+
+    def _page(self, request: Request) -> Response:
+        if request.method not in ("GET", "HEAD"):
+            raise _RefusedError(405, "the page is only read")
+        found = self._pages.get("index.html" if request.path == "/" else request.path.removeprefix("/"))
+        if found is None:
+            raise _RefusedError(404, "there is no such page")
+        body, content_type = found
+        return Response(200, body, content_type, SAFE)
+
+    # --- /api/
+
+    def _api(self, request: Request, origin: str) -> Response:
+        given = request.headers.get("Origin")
+        if given is not None and given != origin:
+            raise _RefusedError(403, "another site may not ask here")
+        if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+            raise _RefusedError(403, "another site may not ask here")
+        is_change = request.method not in ("GET", "HEAD")
+        if is_change and (given is None or request.headers.get("Content-Type") != JSON):
+            raise _RefusedError(403, f"a request that changes something has an Origin and Content-Type: {JSON}")
+        token = _token_of(request)
+        if request.path == "/api/session":
+            return self._session(request, token)
+        session = self._sessions.find(token)
+        if session is None:
+            raise _RefusedError(401, "log in first")
+        resource = self._resources.get(request.path)
+        if resource is None:
+            raise _RefusedError(404, "there is no such resource")
+        if is_change:
+            raise _RefusedError(405, "the console only reads")
+        return _json(200, resource(session.cluster, Query(request.query)))
+
+    def _session(self, request: Request, token: str) -> Response:
+        """Who looks, at what; POST logs in, DELETE out."""
+        if request.method == "POST":
+            user, password = _credentials(request.body)
+            try:
+                token = self._sessions.log_in(user, password)
+            except WireClientError as error:
+                raise _RefusedError(401, str(error)) from None
+            return _json(200, {"user": user}, (("Set-Cookie", _cookie(token, request.is_secure)),))
+        if request.method == "DELETE":
+            self._sessions.log_out(token)
+            gone = _cookie("", request.is_secure) + "; Max-Age=0"
+            return _json(200, {}, (("Set-Cookie", gone),))
+        session: Session | None = self._sessions.find(token)
+        return _json(
+            200,
+            {
+                "bootstrap": self._sessions.bootstrap,
+                "wantsLogin": self._sessions.wants_login,
+                "isIn": session is not None,
+                "user": "" if session is None else session.user,
+            },
+        )
+
+
+def _read_pages() -> dict[str, tuple[bytes, str]]:
+    """The files of the page by name, so that no path of a request ever reaches the file system."""
+    found = {}
+    for one in files("kafka_shim.console").joinpath("static").iterdir():
+        content_type = TYPES.get("." + one.name.rpartition(".")[2])
+        if content_type is not None:
+            found[one.name] = (one.read_bytes(), content_type)
+    return found
+
+
+def _is_numeric(host: str) -> bool:
+    """Whether a Host is an address: no name, so that no other site's DNS leads there under a name of its own."""
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+def _token_of(request: Request) -> str:
+    try:
+        found = SimpleCookie(request.headers.get("Cookie", "")).get(COOKIE)
+    except CookieError:
+        return ""
+    return "" if found is None else found.value
+
+
+def _cookie(token: str, is_secure: bool) -> str:
+    return f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict{'; Secure' if is_secure else ''}"
+
+
+def _credentials(body: bytes) -> tuple[str, str]:
+    try:
+        given = json.loads(body)
+        user, password = given["user"], given["password"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        user = password = None
+    if not (isinstance(user, str) and isinstance(password, str)):
+        raise BadRequestError("a login is an object with user and password")
+    return user, password
+
+
+def _failed(error: WireClientError) -> Response:
+    told: dict[str, Any] = {"error": str(error)}
+    if not isinstance(error, RequestError):
+        return _json(502, told)
+    told["code"] = error.code.name
+    if is_denied(error):
+        return _json(403, told)
+    return _json(404 if error.code.name.startswith("UNKNOWN_TOPIC") else 409, told)
+
+
+def _json(status: int, value: dict[str, Any], headers: tuple[tuple[str, str], ...] = ()) -> Response:
+    # ASCII alone: a lone surrogate of broken UTF-8 is no error.
+    return Response(status, json.dumps(value, separators=(",", ":")).encode(), f"{JSON}; charset=utf-8", SAFE + headers)

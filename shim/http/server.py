@@ -1,0 +1,209 @@
+"""An HTTP server whose every request is a call of one function, in a thread of the server's own.
+
+Bounds: the requests answered at the same time, how long one may take and be silent, the size of its head and body.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+import threading
+import time
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+    from email.message import Message
+    from typing import Any
+
+    Handle = Callable[["Request"], "Response"]
+
+# How long a client may be silent, and how long its request may take in all: one that sends a byte now and then must not
+# hold a place.
+SILENCE_S = 10.0
+LONGEST_REQUEST_S = 20.0
+# Requests that are answered at the same time; what comes beyond them is closed.
+MOST_REQUESTS = 8
+HIGHEST_PORT = 65535
+LARGEST_BODY_BYTES = 1 << 16
+LOOPBACK = "127.0.0.1"
+TEXT = "text/plain; charset=utf-8"
+
+logger = logging.getLogger(__name__)
+
+
+class Request:
+    """One request, whole."""
+
+    __slots__ = ("body", "headers", "is_secure", "method", "path", "query")
+
+    def __init__(
+        self, method: str, target: str, headers: Message[str, str], body: bytes = b"", *, is_secure: bool = False
+    ) -> None:
+        self.method = method
+        self.path, _, self.query = target.partition("?")
+        # Names are found in any case.
+        self.headers = headers
+        self.body = body
+        self.is_secure = is_secure
+
+
+class Response:
+    """An answer, whole. `headers` are those besides Content-Type and Content-Length."""
+
+    __slots__ = ("body", "content_type", "headers", "status")
+
+    def __init__(
+        self, status: int, body: bytes, content_type: str = TEXT, headers: tuple[tuple[str, str], ...] = ()
+    ) -> None:
+        self.status = status
+        self.body = body
+        self.content_type = content_type
+        self.headers = headers
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """(host, port) of HOST:PORT, [V6]:PORT, or :PORT for loopback. Raises ValueError."""
+    host, colon, port = text.removeprefix("https://").removeprefix("http://").rpartition(":")
+    if not (colon and port.isascii() and port.isdecimal() and int(port) <= HIGHEST_PORT):
+        raise ValueError(f"{text!r} is not HOST:PORT")
+    return host.strip("[]") or LOOPBACK, int(port)
+
+
+class HttpServer:
+    """Serves from `start` to `stop`. `handle` is called in threads. Port 0 takes a free one. Raises OSError."""
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        handle: Handle,
+        *,
+        most_requests: int | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._is_secure = tls is not None
+        self._server = _Server(address, handle, most_requests or MOST_REQUESTS, tls)
+        self._thread = threading.Thread(target=self._server.serve_forever, name="http", daemon=True)
+
+    @property
+    def host(self) -> str:
+        """The address that is bound."""
+        return str(self._server.server_address[0])
+
+    @property
+    def port(self) -> int:
+        """The port that is bound."""
+        return int(self._server.server_address[1])
+
+    @property
+    def address(self) -> str:
+        """http://HOST:PORT, or https://."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self._is_secure else 'http'}://{host}:{self.port}"
+
+    def start(self) -> None:
+        """Serve from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Serve no more, and close the port."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    # A page asks for its parts at once.
+    request_queue_size = 64
+
+    def __init__(
+        self, address: tuple[str, int], handle: Handle, most_requests: int, tls: ssl.SSLContext | None
+    ) -> None:
+        if ":" in address[0]:
+            self.address_family = socket.AF_INET6
+        super().__init__(address, _Handler)
+        self.handle_one = handle
+        self.tls = tls
+        self._free = threading.BoundedSemaphore(most_requests)
+        # The requests under way, with when each must end.
+        self._ends: dict[socket.socket, float] = {}
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._free.acquire(blocking=False):
+            self._ends[request] = time.monotonic() + LONGEST_REQUEST_S
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._ends.pop(request, None)
+            self._free.release()
+
+    def service_actions(self) -> None:
+        """End requests that take too long. Called twice in a second."""
+        now_s = time.monotonic()
+        for request in [one for one, end_s in list(self._ends.items()) if end_s <= now_s]:
+            with suppress(OSError):  # its thread may close it now
+                request.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that goes away concerns nobody; anything else is a bug."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            logger.exception("a request to the HTTP listener failed")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = SILENCE_S
+    server: _Server
+
+    def setup(self) -> None:
+        if self.server.tls is not None:
+            # In the request's thread: a client that is slow at it holds up nobody else.
+            self.request.settimeout(SILENCE_S)
+            self.request = self.server.tls.wrap_socket(self.request, server_side=True)
+        super().setup()
+
+    def finish(self) -> None:
+        super().finish()
+        if self.server.tls is not None:
+            # The server closes the socket that it accepted, which is not this one any more.
+            with suppress(OSError):
+                self.request.close()
+
+    def do_GET(self) -> None:
+        length = self.headers.get("Content-Length", "0")
+        if not (length.isascii() and length.isdecimal()) or "Transfer-Encoding" in self.headers:
+            self._send(Response(411, b"a request tells its length in Content-Length\n"))
+            return
+        if int(length) > LARGEST_BODY_BYTES:
+            self._send(Response(413, f"a request has at most {LARGEST_BODY_BYTES} bytes\n".encode()))
+            return
+        body = self.rfile.read(int(length))
+        is_secure = self.server.tls is not None
+        self._send(self.server.handle_one(Request(self.command, self.path, self.headers, body, is_secure=is_secure)))
+
+    do_HEAD = do_POST = do_DELETE = do_GET
+
+    def _send(self, response: Response) -> None:
+        self.send_response(response.status)
+        self.send_header("Content-Type", response.content_type)
+        self.send_header("Content-Length", str(len(response.body)))
+        for name, value in response.headers:
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(response.body)
+
+    def version_string(self) -> str:
+        return "kafka-shim"
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """A scrape each second is no line of the log."""

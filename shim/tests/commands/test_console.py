@@ -1,0 +1,56 @@
+"""`kafka-shim console`, from its start to the signal that ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+import urllib.request
+
+import pytest
+
+from kafka_shim.cli import main
+from kafka_shim.embedded import Broker
+
+
+def test_it_serves_until_a_signal(broker: Broker, capfd: pytest.CaptureFixture[str]) -> None:
+    seen: list[bytes] = []
+    before = [(number, signal.getsignal(number)) for number in (signal.SIGTERM, signal.SIGINT)]
+
+    def look() -> None:
+        out, deadline = "", time.monotonic() + 60
+        while "shows" not in out and time.monotonic() < deadline:
+            out += capfd.readouterr().out
+        address = out.partition("console: ")[2].partition(" ")[0]
+        try:
+            for path in ("/", "/api/topics"):
+                with urllib.request.urlopen(address + path, timeout=30) as answer:
+                    seen.append(answer.read())
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    looker = threading.Thread(target=look)
+    looker.start()
+    try:
+        assert main(["console", "--bootstrap", broker.bootstrap_servers, "--http", ":0"]) == 0
+    finally:
+        looker.join()
+        for number, handler in before:
+            signal.signal(number, handler)
+    page, topics = seen
+    assert b"<title>Kafka console</title>" in page
+    assert topics.startswith(b'{"total":0')
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--http", "8080"], "'8080' is not HOST:PORT"),
+        (["--http", "127.0.0.1:99999"], "is not HOST:PORT"),
+        (["--command-config", "/missing.properties"], "missing.properties"),
+    ],
+)
+def test_a_mistake_is_told(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["console", *words]) == 1
+    assert said in capsys.readouterr().err
