@@ -50,6 +50,7 @@ class Connection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_dispatcher",
+        "_ends",
         "_filled_bytes",
         "_frame",
         "_frame_bytes",
@@ -97,6 +98,8 @@ class Connection(asyncio.BufferedProtocol):
         self._task: asyncio.Task[None] | None = None
         # Whether the waiting request may be cancelled when the client disconnects.
         self._is_abandonable = False
+        # Why the connection is closed once the waiting request is answered.
+        self._ends: str | None = None
         # Whether the task is none of a request: no request is handled for a throttle time.
         self.is_muted = False
         # Sending: the response that is read from its files as the client takes it; whether a response is in progress or
@@ -193,6 +196,14 @@ class Connection(asyncio.BufferedProtocol):
             self._dispatcher.broker.metrics.frames_refused += 1
         if self._network_send is None:
             self._transport.close()  # else it is closed once its last part is handed over
+
+    def close_after_answer(self, reason: str) -> None:
+        """Close, but let a request of an administrator that is being handled have its answer first: it may be the
+        reason why the connection is closed."""
+        if self._task is None or self._is_abandonable:
+            self.close(reason)
+        else:
+            self._ends = reason
 
     def abort(self) -> None:
         """Close at once. Unsent bytes are lost."""
@@ -384,7 +395,9 @@ class Connection(asyncio.BufferedProtocol):
             return
         if answer is not None:
             self._send(answer)
-        if self.session.authenticator is not None and self.session.authenticator.is_refused:
+        if self._ends is not None:
+            self.close(self._ends)
+        elif self.session.authenticator is not None and self.session.authenticator.is_refused:
             self.close()
         if self.session.muted_ms:
             self._mute()

@@ -98,14 +98,31 @@ class Registry:
                 self._limits[listener.name] = (int(most) if most else None, int(rate) if rate else None)
         self._wake()
 
-    def disconnect(self, mechanism: str, users: Collection[str]) -> None:
-        """Close the connections that these users have made with this mechanism (`kafka.shim.disconnect.changed.users`).
-        Their clients must authenticate again."""
+    # --- the end of sessions whose credentials are gone (`kafka.shim.disconnect.changed.users`)
+
+    def disconnect(self, mechanism: str, users: Collection[str], listener: Listener | None = None) -> None:
+        """Close the connections that these users have made with this mechanism, on one listener or on all. Their
+        clients must authenticate again."""
         for connection in list(self.connections):
             authenticator = connection.session.authenticator
             if authenticator is None or authenticator.mechanism_name != mechanism or authenticator.user not in users:
                 continue
-            connection.close(f"the {mechanism} credentials of {printable(authenticator.user, MAX_NAME)} have changed")
+            if listener is None or connection.session.listener is listener:
+                user = printable(authenticator.user, MAX_NAME)
+                connection.close_after_answer(f"the {mechanism} credentials of {user} have changed")
+
+    def disconnect_tokens(self, token_ids: Collection[str]) -> None:
+        """Close the connections that were made by these delegation tokens."""
+        for connection in list(self.connections):
+            authenticator = connection.session.authenticator
+            if authenticator is not None and authenticator.token_id in token_ids:
+                connection.close_after_answer(f"the delegation token {authenticator.token_id} is gone")
+
+    def disconnect_tls(self, listener: Listener) -> None:
+        """Close all connections of a TLS listener: their clients must shake hands again, by the stores in force."""
+        for connection in list(self.connections):
+            if connection.session.listener is listener:
+                connection.close_after_answer("the truststore or ssl.client.auth of its listener has changed")
 
     # --- before a connection is served
 

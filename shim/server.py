@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from functools import partial
 
 from kafka_shim.acceptor import Acceptor, ConnectionBudget, budget_line
 from kafka_shim.api import TABLE
@@ -163,9 +164,12 @@ class Server:
         self._registry.reconfigure()
         if broker.config.kafka_shim_disconnect_changed_users:
             broker.disconnect = self._registry.disconnect
-            for listener in broker.listeners:
+            if broker.tokens is not None:
+                broker.tokens.on_removed = self._registry.disconnect_tokens
+            for listener in self._listeners:
                 if listener.security is not None:
-                    listener.security.on_users_changed = self._registry.disconnect
+                    listener.security.on_users_changed = partial(self._registry.disconnect, listener=listener)
+                    listener.security.on_trust_changed = partial(self._registry.disconnect_tls, listener)
         broker.metadata.on_config_changed.append(self._config_changed)
 
     def _start_telemetry(self, undo: list[Callable[[], None]]) -> None:

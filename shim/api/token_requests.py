@@ -20,7 +20,7 @@ def is_allowed(context: Context) -> bool:
     protocol = session.listener.security_protocol
     if protocol == "PLAINTEXT" or (protocol == "SSL" and session.principal == ANONYMOUS):
         return False
-    return session.authenticator is None or not session.authenticator.by_token
+    return session.authenticator is None or not session.authenticator.token_id
 
 
 def tokens_of(context: Context) -> DelegationTokens:

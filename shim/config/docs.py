@@ -23,7 +23,7 @@ DOCS = {
     "max.connection.creation.rate": "Connections accepted per second in all, or on one listener; others wait.",
     "inter.broker.listener.name": "Accepted and checked; there is no other broker that would use the listener.",
     "security.inter.broker.protocol": "Accepted and checked; there is no other broker that would use it.",
-    "kafka.shim.disconnect.changed.users": "Close the connections of users whose password is changed or deleted.",
+    "kafka.shim.disconnect.changed.users": "Close connections of a changed password, delegation token or truststore.",
     "kafka.shim.http.listener": "HOST:PORT of metrics and health over HTTP; :PORT is loopback, empty is none.",
     "kafka.shim.login.timeout.ms": "How long a connection may take to authenticate, with its TLS handshake.",
     # --- metrics of clients

@@ -21,7 +21,7 @@ from kafka_shim.security.scram_credentials import credential_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from typing import Any
 
     from kafka_shim.clock import Clock
@@ -50,6 +50,8 @@ class DelegationTokens:
         assert config.delegation_token_secret_key
         self._secret_key = config.delegation_token_secret_key.encode()
         self._scheduler = Scheduler(clock)
+        # Called with the ids of tokens that were removed.
+        self.on_removed: Callable[[Collection[str]], None] | None = None
         # Of the stored tokens: HMAC -> token id, and (token id, mechanism) -> credential, made at its first use.
         self._ids = {self.hmac_of(token_id): token_id for token_id in metadata.image.delegation_tokens}
         self._credentials: dict[tuple[str, int], Any] = {}
@@ -136,6 +138,8 @@ class DelegationTokens:
             self._ids.pop(self.hmac_of(token.token_id), None)
             for mechanism in NAME_OF:
                 self._credentials.pop((token.token_id, mechanism), None)
+        if self.on_removed is not None:
+            self.on_removed({token.token_id for token in tokens})
 
     # --- look up
 

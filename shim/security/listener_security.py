@@ -49,8 +49,10 @@ class ListenerSecurity:
         # The options as they were set.
         self._texts: dict[str, str] = {}
         self._warned: set[str] = set()
-        # Called with (mechanism, users) whose passwords in the options changed.
+        # Called with (mechanism, users) whose passwords in the options changed, and when the certificates that clients
+        # have shown, or have not, may not let them in any more.
         self.on_users_changed: Callable[[str, Collection[str]], None] | None = None
+        self.on_trust_changed: Callable[[], None] | None = None
         self.reload(options)
 
     def reload(self, options: ListenerOptions) -> None:
@@ -62,7 +64,9 @@ class ListenerSecurity:
             self._warn(options.listener_name, sasl.warnings)
         self._builder = builder
         if tls is not None:
-            self._tls, self._stores = tls
+            trusted, (self._tls, self._stores) = self._stores, tls
+            if trusted is not None and self.on_trust_changed is not None and _is_narrower(trusted, self._stores):
+                self.on_trust_changed()
         before, self._sasl = self._sasl, sasl
         self._texts = options.texts()
         if before is not None and sasl is not None and self.on_users_changed is not None:
@@ -140,3 +144,10 @@ class ListenerSecurity:
         if authorization_id is not None:
             context = replace(context, mechanism=mechanism, authorization_id=authorization_id)
         return self._builder.build(context)
+
+
+def _is_narrower(before: Stores, after: Stores) -> bool:
+    """Whether a client that was let in may not be any more."""
+    if not after.client_auth:
+        return False
+    return before.truststore_digest != after.truststore_digest or before.client_auth < after.client_auth

@@ -52,13 +52,13 @@ class Authenticator:
         "_mechanism",
         "_security",
         "_settings",
-        "by_token",
         "expires_at_ms",
         "is_refused",
         "mechanism_name",
         "on_complete",
         "principal",
         "state",
+        "token_id",
         "user",
         "uses_headers",
     )
@@ -81,7 +81,7 @@ class Authenticator:
         # Whose credentials made the session: a principal builder may have made another name of it.
         self.user = ""
         self.expires_at_ms: float | None = None
-        self.by_token = False
+        self.token_id = ""
         self._handshake_at_ms: float | None = None
         # The connection is closed once the answer to the failure is sent.
         self.is_refused = False
@@ -223,8 +223,8 @@ class Authenticator:
             self.expires_at_ms = self._clock.monotonic_ms() + lifetime_ms
         self.principal = principal
         # A session by a token has nothing of the owner's password.
-        self.user = "" if mechanism.by_token else mechanism.authorization_id
-        self.by_token = mechanism.by_token
+        self.user = "" if mechanism.token_id else mechanism.authorization_id
+        self.token_id = mechanism.token_id
         self._mechanism = None
         self.state = State.COMPLETE
         logger.debug("%s authenticated with %s as %s", self._who, self.mechanism_name, printable(principal, MAX_NAME))

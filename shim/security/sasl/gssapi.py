@@ -85,7 +85,7 @@ class Gssapi:
         self._is_layer_offered = False
         self.authorization_id = ""
         self.is_complete = False
-        self.by_token = False
+        self.token_id = ""
         self.expires_at_ms: int | None = None
 
     async def evaluate(self, token: bytes) -> bytes:

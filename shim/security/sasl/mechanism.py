@@ -12,8 +12,8 @@ if TYPE_CHECKING:
         # Once complete: the name that the client has proved to be.
         authorization_id: str
         is_complete: bool
-        # Once complete: whether the client has authenticated by a delegation token.
-        by_token: bool
+        # Once complete: the id of the delegation token by which the client has authenticated, or empty.
+        token_id: str
         # When the credentials expire, in milliseconds since the epoch; None: never.
         expires_at_ms: int | None
 

@@ -38,7 +38,7 @@ class Plain:
         self._passwords = passwords
         self.authorization_id = ""
         self.is_complete = False
-        self.by_token = False
+        self.token_id = ""
         self.expires_at_ms: int | None = None
 
     async def evaluate(self, token: bytes) -> bytes:

@@ -88,7 +88,7 @@ class Scram:
         self._random = random
         self.authorization_id = ""
         self.is_complete = False
-        self.by_token = False
+        self.token_id = ""
         self.expires_at_ms: int | None = None
         # Between the two messages.
         self._credential: Credential | None = None
@@ -117,7 +117,7 @@ class Scram:
         if extensions.get("tokenauth", "").lower() == "true":
             token = self._token(user)
             credential, owner_name = token.credential, token.owner_name
-            self.by_token, self.expires_at_ms = True, token.expires_at_ms
+            self.token_id, self.expires_at_ms = user, token.expires_at_ms
         else:
             credential = self._credential_of(user)
         if found["authzid"] and found["authzid"] != user:

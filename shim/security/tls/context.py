@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import ssl
 import tempfile
@@ -51,7 +52,11 @@ def make_context(options: ListenerOptions, *, uses_sasl: bool) -> tuple[ssl.SSLC
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     elif mode is not ssl.CERT_NONE:
         context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
-    return context, Stores(x509.load_pem_x509_certificates(keystore)[0], truststore is not None)
+    return context, Stores(
+        x509.load_pem_x509_certificates(keystore)[0],
+        None if truststore is None else hashlib.sha256(truststore.encode()).digest(),
+        mode,
+    )
 
 
 def set_versions_and_suites(context: ssl.SSLContext, options: ListenerOptions) -> None:

@@ -16,6 +16,8 @@ from kafka_shim.security.tls.distinguished_name import java_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import ssl
+
     from kafka_shim.config import ListenerOptions
 
 FAILED = "Validation of dynamic config update of SSLFactory failed: "
@@ -26,7 +28,14 @@ class Stores:
     """What of a listener's stores is compared with the next ones."""
 
     certificate: x509.Certificate
-    has_truststore: bool
+    # Of the certificates in the truststore; None: there is none.
+    truststore_digest: bytes | None
+    # What `ssl.client.auth` says.
+    client_auth: ssl.VerifyMode
+
+    @property
+    def has_truststore(self) -> bool:
+        return self.truststore_digest is not None
 
     @property
     def subject(self) -> str:

@@ -122,6 +122,35 @@ def described(client: Connection, *owners: str, every: bool = True) -> set[str]:
     return {token.token_id for token in answer.tokens}
 
 
+@pytest.mark.option("kafka.shim.disconnect.changed.users")
+@pytest.mark.parametrize("ends", [False, True], ids=["goes-on", "ends"])
+def test_a_session_by_a_token_that_is_removed_goes_on_unless_it_is_to_end(ends: bool):
+    """A token is removed by a client, or because its time is over. The owner's own session has nothing to do with
+    it."""
+
+    def goes_on(client: Connection) -> bool:
+        try:
+            return bool(client.request(MetadataRequest(topics=[]), 12).brokers)
+        except WireClientError:
+            return False
+
+    options = {**OPTIONS, "kafka.shim.disconnect.changed.users": str(ends).lower()}
+    with ExitStack() as stack:
+        clients = Clients(stack.enter_context(Broker(listen=LISTENERS, clock="virtual", **options)), stack)
+        sessions = []
+        tokens = [create(clients["alice"]) for _ in range(3)]
+        for token in tokens:
+            sessions.append(clients.new())
+            log_in = log_in_by_token(sessions[-1], "SCRAM-SHA-256", token.token_id, bytes(token.hmac))
+            assert log_in.error_code == 0
+        assert expire(clients["alice"], tokens[0])[0] == 0
+        assert [goes_on(one) for one in (*sessions, clients["alice"])] == [not ends, True, True, True]
+        assert expire(clients["alice"], tokens[1], 1000)[0] == 0
+        clients.broker.clock.advance(HOUR_MS)
+        assert clients.stored() == [tokens[2].token_id]
+        assert [goes_on(one) for one in (*sessions, clients["alice"])] == [not ends, not ends, True, True]
+
+
 # --- create and describe
 
 

@@ -505,6 +505,25 @@ def test_session_of_a_changed_user_goes_on_unless_it_is_to_end(ends: bool):
         assert [goes_on(client) for client in clients] == [True, not ends, not ends, True]
 
 
+def test_passwords_of_one_listener_are_nothing_to_another_and_who_changes_the_own_is_told_so_first():
+    listeners = f"{LISTENERS},OTHER://127.0.0.1:0"
+    protocols = "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,OTHER:SASL_PLAINTEXT"
+    options = {
+        **OPTIONS,
+        **listener_options("OTHER", PLAIN=plain_jaas(alice="alice-secret")),
+        "listener.security.protocol.map": protocols,
+        "kafka.shim.disconnect.changed.users": "true",
+    }
+    with Broker(listen=listeners, **options) as broker, ExitStack() as stack:
+        addresses = [one.partition("://")[2] for one in broker._word(1).split(",")[1:]]
+        own, other = [stack.enter_context(Connection(address)) for address in addresses]
+        for client in (own, other):
+            assert log_in_plain(client, "alice", "alice-secret").error_code == 0
+        change_password(own, plain_jaas(alice="new"))
+        assert closed(own)
+        assert other.request(MetadataRequest(topics=[]), 12).brokers
+
+
 def test_user_whose_own_session_changes_the_password_is_told_so_first():
     with Broker(listen=LISTENERS, **OPTIONS, kafka_shim_disconnect_changed_users=True) as broker:
         add_user(broker, "alice", "SCRAM-SHA-256", 1)

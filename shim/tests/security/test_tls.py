@@ -263,6 +263,46 @@ def test_a_certificate_of_another_name_replaces_none_unless_that_is_allowed(
                 assert serial_of(broker, authority) == before
 
 
+@pytest.mark.option("kafka.shim.disconnect.changed.users")
+@pytest.mark.parametrize("ends", [False, True], ids=["goes-on", "ends"])
+def test_sessions_that_the_truststore_let_in_go_on_when_it_changes_unless_they_are_to_end(
+    authority: CertificateAuthority, tmp_path: Path, ends: bool
+):
+    """A client whose authority was taken away has its connection and does not get another. The broker's own
+    certificate, and the other listener, have nothing to do with it."""
+    other = CertificateAuthority("other")
+    both = authority.certificate + other.certificate
+    options = {
+        **store_options(authority),
+        "listener.name.ssl.ssl.client.auth": "required",
+        "listener.name.ssl.ssl.truststore.certificates": both,
+        "kafka.shim.disconnect.changed.users": str(ends).lower(),
+        **listener_options("SASL_SSL", PLAIN=plain_jaas(alice="a")),
+    }
+
+    def connect(issuer: CertificateAuthority) -> Connection:
+        return tls_connection(broker, authority, client=issuer.issue("alice"), tmp_path=tmp_path)
+
+    def goes_on(client: Connection) -> bool:
+        try:
+            return bool(client.request(MetadataRequest(topics=[]), 12).brokers)
+        except (OSError, WireClientError):
+            return False
+
+    with Broker(listen=LISTENERS, **options) as broker, contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(connect(one)) for one in (authority, other)]
+        by_password = stack.enter_context(tls_connection(broker, authority, "SASL_SSL"))
+        assert log_in_plain(by_password, "alice", "a").error_code == 0
+        assert [goes_on(client) for client in clients] == [True, True]
+        key, chain = authority.issue("broker")
+        assert alter(broker, keystore_key=key, keystore_certificate_chain=chain) == (0, None)
+        assert [goes_on(client) for client in clients] == [True, True]
+        assert alter(broker, truststore_certificates=authority.certificate) == (0, None)
+        assert [goes_on(client) for client in (*clients, by_password)] == [not ends, not ends, True]
+        again = [stack.enter_context(connect(one)) for one in (authority, other)]
+        assert [goes_on(client) for client in again] == [True, False]
+
+
 def test_more_names_and_a_truststore_that_was_not_there(authority: CertificateAuthority):
     options = {name: text for name, text in store_options(authority).items() if "truststore" not in name}
     with Broker(listen="PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0", **options) as broker:
