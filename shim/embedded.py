@@ -82,8 +82,6 @@ class Broker(EmbeddedClient):
             self._security = EmbeddedSecurity(tls, sasl, users)
             self._options = {**self._security.options(), **self._options}
             protocol = self._security.protocol
-        if acls and process:
-            raise TypeError("acls are for a broker in a thread of this process")
         self._acls = tuple(acls)
         if authorizer is not None or acls:
             self._options.setdefault("authorizer.class.name", _class_name(authorizer))
@@ -379,6 +377,7 @@ class Broker(EmbeddedClient):
             started.set_exception(error)
 
     async def _serve(self, started: Future[None]) -> None:
+        from kafka_shim.serve import store_acls
         from kafka_shim.server import Server
 
         config = self._config()
@@ -391,7 +390,7 @@ class Broker(EmbeddedClient):
         self._loop = asyncio.get_running_loop()
         self._asked = asked = asyncio.Event()
         try:
-            await self._store_acls(server)
+            await store_acls(server, self._acls)
         except BaseException:
             await server.stop()
             raise
@@ -399,19 +398,6 @@ class Broker(EmbeddedClient):
         started.set_result(None)
         await asked.wait()
         await server.stop()
-
-    async def _store_acls(self, server: Server) -> None:
-        if not self._acls:
-            return
-        from kafka_shim.config import ConfigError
-        from kafka_shim.security.acl_spec import parse_acl
-
-        stored = server.broker.acls
-        if stored is None:
-            raise TypeError("acls need an authorizer that decides by them")
-        for error in await stored.create([parse_acl(one) for one in self._acls]):
-            if error is not None:
-                raise ConfigError(str(error))
 
     # --- in a process
 
@@ -430,11 +416,25 @@ class Broker(EmbeddedClient):
         self._process = BrokerProcess(
             arguments,
             secrets=secrets,
-            users="" if self._security is None else self._security.users_line(),
+            records=self._first_records(),
             faults=self._faults_text,
             removes_data=self._given_dirs is None,
         )
         self._ready = self._process.ready
+
+    def _first_records(self) -> str:
+        """What the child reads of its standard input, and stores before it is ready: users and ACLs; or empty."""
+        users = None if self._security is None else self._security.scram_users
+        if not users and not self._acls:
+            return ""
+        import json
+
+        from kafka_shim.security.acl_spec import parse_acl
+
+        for one in self._acls:
+            parse_acl(one)  # raises here rather than in the child
+        mechanism = None if self._security is None else self._security.sasl
+        return json.dumps({"mechanism": mechanism, "users": users, "acls": self._acls}) + "\n"
 
 
 class ClockControl:

@@ -29,14 +29,14 @@ class BrokerProcess:
         arguments: Sequence[str],
         *,
         secrets: Mapping[str, str],
-        users: str,
+        records: str,
         faults: str | None,
         removes_data: bool,
     ) -> None:
-        """Start it and wait until it accepts connections. `secrets` are options that no process list may show, `users`
-        the line that the child reads, `removes_data`: it removes its data directory when this process dies. Raises
-        RuntimeError with the child's words."""
-        from kafka_shim.serve import REMOVE, STOP_WITH_STDIN, USERS_ON_STDIN
+        """Start it and wait until it accepts connections. `secrets` are options that no process list may show,
+        `records` the line that the child reads, `removes_data`: it removes its data directory when this process dies.
+        Raises RuntimeError with the child's words."""
+        from kafka_shim.serve import RECORDS_ON_STDIN, REMOVE, STOP_WITH_STDIN
 
         command = [sys.executable, "-m", "kafka_shim", "serve", *arguments]
         environment = dict(os.environ)
@@ -45,8 +45,8 @@ class BrokerProcess:
         environment[STOP_WITH_STDIN] = REMOVE if removes_data else "1"
         if faults:
             environment[ENVIRONMENT] = faults
-        if users:
-            environment[USERS_ON_STDIN] = "1"
+        if records:
+            environment[RECORDS_ON_STDIN] = "1"
         self._said: deque[str] = deque(maxlen=KEPT_LINES)
         with _properties_file(secrets) as path:
             if secrets:
@@ -64,9 +64,9 @@ class BrokerProcess:
             self._listener.start()
             assert child.stdout is not None
             assert child.stdin is not None
-            if users:
+            if records:
                 with suppress(OSError):  # a child that ended already says why below
-                    child.stdin.write(users)
+                    child.stdin.write(records)
                     child.stdin.flush()
             self.ready = child.stdout.readline().rstrip("\n")
         if not self.ready.startswith("ready "):

@@ -84,14 +84,6 @@ class EmbeddedSecurity:
         """The users that are records of the metadata log, with their passwords."""
         return self.users if self.sasl is not None and self.sasl.startswith("SCRAM-") else {}
 
-    def users_line(self) -> str:
-        """Return what a broker in a child process reads of its standard input (`serve.USERS_ON_STDIN`), or ""."""
-        if not self.scram_users:
-            return ""
-        import json
-
-        return json.dumps([self.sasl, self.scram_users]) + "\n"
-
     # --- what clients need
 
     def client_config(self, library: str, bootstrap_servers: str, user: str | None) -> dict[str, Any]:

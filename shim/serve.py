@@ -20,7 +20,7 @@ from kafka_shim.storage.results import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from kafka_shim.clock import Clock
 
@@ -30,9 +30,9 @@ EXIT_FAILED = 1
 STOP_WITH_STDIN = "KAFKA_SHIM_STOP_WITH_STDIN"
 # Its value if the child also removes its data directory then. A parent that lives removes it by itself.
 REMOVE = "remove"
-# Set in the environment of a child process: the first line of its standard input is JSON, a SCRAM mechanism and its
-# users with their passwords, which no process list and no file shows.
-USERS_ON_STDIN = "KAFKA_SHIM_USERS_ON_STDIN"
+# Set in the environment of a child process: the first line of its standard input is JSON, the users of SCRAM with their
+# passwords, which no process list and no file shows, and ACLs.
+RECORDS_ON_STDIN = "KAFKA_SHIM_RECORDS_ON_STDIN"
 
 
 # Enough for a few 1 MB responses for each of several partitions. Memory beyond it is returned to the system as usual.
@@ -128,14 +128,32 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     return uvloop.new_event_loop
 
 
-def _add_users(server: Server, line: str) -> None:
+async def store_acls(server: Server, acls: Sequence[Mapping[str, object]]) -> None:
+    """Store ACLs in the words of `security.acl_spec`. Raises ConfigError for a bad one, and if the authorizer does
+    not decide by them."""
+    if not acls:
+        return
+    from kafka_shim.security.acl_spec import parse_acl
+
+    stored = server.broker.acls
+    if stored is None:
+        raise ConfigError("acls need an authorizer that decides by them (change_acls)")
+    for error in await stored.create([parse_acl(one) for one in acls]):
+        if error is not None:
+            raise ConfigError(str(error))
+
+
+async def _store_first_records(server: Server, line: str) -> None:
+    """What an embedded broker's child stores before it serves."""
     import json
 
-    from kafka_shim.security.scram_credentials import records_of_users
+    first = json.loads(line)
+    if first["users"]:
+        from kafka_shim.security.scram_credentials import records_of_users
 
-    mechanism, users = json.loads(line)
-    broker = server.broker
-    broker.metadata.commit(records_of_users(mechanism, users, broker.clock.random))
+        broker = server.broker
+        broker.metadata.commit(records_of_users(first["mechanism"], first["users"], broker.clock.random))
+    await store_acls(server, first["acls"])
 
 
 async def _serve(config: BrokerConfig, faults: Faults, clock: Clock | None = None) -> int:
@@ -150,13 +168,17 @@ async def _serve(config: BrokerConfig, faults: Faults, clock: Clock | None = Non
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal, number)
-    users = sys.stdin.readline() if USERS_ON_STDIN in os.environ else ""
+    first = sys.stdin.readline() if RECORDS_ON_STDIN in os.environ else ""
     if STOP_WITH_STDIN in os.environ:
         loop.add_reader(sys.stdin.fileno(), asked.set)
     server = Server(config, clock, faults)
     await server.start()
-    if users:
-        _add_users(server, users)
+    if first:
+        try:
+            await _store_first_records(server, first)
+        except BaseException:
+            await server.stop()
+            raise
     # What the start made stays, and so does what is read later on: the garbage collector need not look at it again.
     # With a million offsets one look takes a fifth of a second.
     gc.freeze()

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from kafka_shim.client_security import ClientSecurity
 from kafka_shim.config import ConfigError
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kafka_shim.security.acl import AclOperation, PatternType, PermissionType, ResourceType
 from kafka_shim.security.acl_binding import Acl
 from kafka_shim.security.acl_spec import parse_acl
@@ -72,6 +74,30 @@ def test_words_that_are_no_acl_stop_the_start(words: dict[str, Any], reason: str
         Broker(acls=[words]).start()
 
 
-def test_a_broker_in_a_process_takes_none():
-    with pytest.raises(TypeError, match="in a thread"):
-        Broker(acls=[DESCRIBE_T], process=True)
+@pytest.mark.parametrize("authorizer", [None, f"{__name__}.Mine"])
+def test_a_broker_in_a_process_has_them_before_it_serves(authorizer: str | None):
+    """With users, whose passwords come the same way, and again after a crash."""
+    listen = "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0"
+    users = {"alice": "secret"}
+    made = Broker(
+        acls=[DESCRIBE_T], authorizer=authorizer, process=True, listen=listen, sasl="SCRAM-SHA-256", users=users
+    )
+    with made as broker:
+        for _ in range(2):
+            assert codes(broker, "t", "u") == [
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            ]
+            properties = broker.client_config("java", "alice")
+            address = broker._word(1).split(",")[1].partition("://")[2]
+            with Connection(address, security=ClientSecurity(properties)) as client:
+                assert client.request(DescribeClusterRequest()).error_code == 0
+            broker.kill()
+            broker.start()
+
+
+def test_a_bad_acl_stops_the_start_of_a_process():
+    with pytest.raises(ConfigError, match="User:NAME"):
+        Broker(acls=[{"principal": "alice", "topic": "t"}], process=True).start()
+    with pytest.raises(RuntimeError, match="ended with status 1"):
+        Broker(acls=[{"principal": "User:a", "topic": ""}], process=True).start()
