@@ -1,7 +1,7 @@
 """A fetch that waits for records: one entry of the fetch purgatory (Kafka: DelayedFetch).
 
-A fetch of a session is woken by the session, which knows the partitions that changed. Without a session it subscribes
-to every partition that it read, and checks all of them again when one changes.
+A fetch of a session is woken by the session, which the logs tell of changes. Without a session it subscribes to every
+partition that it read, and checks all of them again when one changes.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kafka_shim.api.fetch_sessions import FetchContext
     from kafka_shim.context import Context
     from kafka_shim.protocol.messages.fetch_request import FetchRequest
+    from kafka_shim.storage.log import PartitionLog
 
 
 async def wait_for_reads(context: Context, request: FetchRequest, fetch: FetchContext, reads: FetchReads) -> FetchReads:
@@ -24,10 +25,16 @@ async def wait_for_reads(context: Context, request: FetchRequest, fetch: FetchCo
     waiter = Waiter(broker.clock)
     deadline_ms = broker.clock.monotonic_ms() + request.max_wait_ms
     min_bytes = min(request.min_bytes, request.max_bytes, broker.config.fetch_max_bytes)
-    session = fetch.session
-    watched = [entry.log for entry in reads.entries if entry.log is not None]
+    # A session that ended since the partitions were read hears of nothing.
+    session = fetch.session if fetch.session is not None and not fetch.session.is_closed else None
+    watched: list[PartitionLog] = []
     if session is not None:
         session.waiters.add(waiter)
+        for entry in reads.entries:
+            if entry.log is not None:
+                entry.asked.follow(entry.log)
+    else:
+        watched = [entry.log for entry in reads.entries if entry.log is not None]
     for log in watched:
         log.subscribe(waiter.wake)
     broker.parked.add(waiter)

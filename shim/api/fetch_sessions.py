@@ -19,8 +19,6 @@ from kafka_shim.errors import ErrorCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from kafka_shim.api.fetch_reads import PartitionRead
     from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchRequest
     from kafka_shim.protocol.messages.fetch_response import PartitionData
@@ -38,6 +36,8 @@ NO_SESSION = 0
 FIRST_WITH_SESSIONS, FIRST_WITH_TOPIC_IDS = 7, 13
 EVICTABLE_AFTER_MS = 120_000
 MAX_SESSION_ID = 2**31 - 1
+# The number of partitions that one fetch may settle without a new dictionary.
+FEW = 64
 
 
 class CachedPartition:
@@ -75,8 +75,9 @@ class CachedPartition:
         session.changed[self] = None
 
     def follow(self, log: PartitionLog) -> None:
-        """Tell the session from now on when the log changes."""
-        if log is not self._log:
+        """Tell the session from now on when the log changes. A partition that is no longer of the session follows
+        nothing."""
+        if log is not self._log and self._session is not None:
             if self._log is not None:
                 self._log.unsubscribe(self.mark_changed)
             self._log = log
@@ -128,16 +129,16 @@ class CachedPartition:
 class FetchSession:
     """What one consumer fetches. `epoch` is the session epoch that its next request must have. `changed` holds the
     partitions that a fetch has to read; of all others it is known that they have nothing to tell. `waiters` are those
-    of requests that wait in purgatory."""
+    of requests that wait in purgatory; `is_closed` says that the session has ended."""
 
     __slots__ = (
-        "_is_closed",
         "_reader",
         "_turns",
         "by_id",
         "changed",
         "created_ms",
         "epoch",
+        "is_closed",
         "partitions",
         "session_id",
         "used_ms",
@@ -154,7 +155,7 @@ class FetchSession:
         self.changed: dict[CachedPartition, None] = {}
         self.waiters: set[Waiter] = set()
         self._reader: object = None
-        self._is_closed = False
+        self.is_closed = False
         self._turns = count()
         for cached in partitions.values():
             cached.join(self, next(self._turns))
@@ -172,14 +173,17 @@ class FetchSession:
             self._reader = reader
             self.changed.update(dict.fromkeys(self.partitions.values()))
 
-    def settle(self, reads: Iterable[PartitionRead], isolation_level: int) -> None:
+    def settle(self, reads: list[PartitionRead], isolation_level: int) -> None:
         """Note that the response tells these reads: what is at its end is not read again until it changes."""
         for read in reads:
             if not read.size_bytes and read.log is not None and read.is_at_end(isolation_level):
                 read.asked.follow(read.log)
                 self.changed.pop(read.asked, None)
+        if len(reads) > FEW:
+            # A dictionary keeps the places of what it lost, and a walk through it passes all of them: make a new one.
+            self.changed = dict(self.changed)
 
-    def rotate(self, reads: Iterable[PartitionRead]) -> None:
+    def rotate(self, reads: list[PartitionRead]) -> None:
         """Give the last turns to the partitions that returned data."""
         for read in reads:
             if read.size_bytes:
@@ -207,7 +211,7 @@ class FetchSession:
 
     def close(self) -> None:
         """End the session. A request of it that waits still hears of changes until `leave`."""
-        self._is_closed = True
+        self.is_closed = True
         if not self.waiters:
             for cached in self.partitions.values():
                 cached.leave()
@@ -215,7 +219,7 @@ class FetchSession:
     def leave(self, waiter: Waiter) -> None:
         """A request waits no longer."""
         self.waiters.discard(waiter)
-        if self._is_closed:
+        if self.is_closed:
             self.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -80,14 +81,25 @@ def test_a_fetch_reads_what_changed_and_not_what_the_consumer_has(client, visits
     assert visits == [7, 7]
 
 
+def test_the_partitions_that_a_full_fetch_settled_leave_nothing_to_walk_through(broker, client):
+    make_topic(client, "t", MANY)
+    reader = Reader(client, {("t", partition): 0 for partition in range(MANY)})
+    session = broker.state.fetch_sessions._sessions[reader.full.session_id]
+    assert broker.call(lambda: (len(session.changed), sys.getsizeof(session.changed))) == (0, sys.getsizeof({}))
+
+
 def test_a_waiting_fetch_reads_what_changed_while_it_waits(broker, client, visits):
     make_topic(client, "t", MANY)
     reader = Reader(client, {("t", partition): 0 for partition in range(MANY)})
     visits.clear()
     with Connection(broker.bootstrap_servers, timeout_s=60) as other:
-        other.send(reader.request({}, max_wait_ms=60_000, min_bytes=2 * len(batch(b"a"))), 12)
+        # One partition is read before the wait, all others are not.
+        other.send(reader.request({("t", 3): 0}, max_wait_ms=60_000, min_bytes=2 * len(batch(b"a"))), 12)
         while not broker.call(lambda: len(broker.state.parked)):
             pass
+        # Each log tells of a change once: to the session, which wakes the fetch.
+        readers = broker.call(lambda: {len(broker.state.logs.get("t", number)._readers or ()) for number in range(MANY)})
+        assert readers == {1}
         for partition in (9, 3):
             produce(client, "t", partition, batch(b"a"))
         _, response = other.receive(1, 12)
