@@ -11,6 +11,7 @@ import logging
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.txn import state
 from kafka_shim.txn.ending import AFTER_MARKER, AFTER_PREPARE, BEFORE_COMPLETE, BEFORE_MARKERS, BEFORE_PREPARE, Ending
+from kafka_shim.txn.log import flush_of
 from kafka_shim.txn.transaction import PREPARE_COMMIT, STATE_NAMES
 
 TYPE_CHECKING = False
@@ -86,6 +87,7 @@ class Completion:
         flushes: list[Flush] = []
 
         def steps() -> Steps:
+            slot.is_ending = True
             try:
                 # The first attempt's fsync of PREPARE may have failed, or the broker was killed before it. A power cut
                 # must not keep a marker and lose its decision.
@@ -97,6 +99,8 @@ class Completion:
             except BaseException:
                 self._retry_later(slot, prepared)
                 raise
+            finally:
+                slot.is_ending = False
 
         try:
             self._drive(steps(), flushes, prepared.transactional_id)
@@ -105,7 +109,16 @@ class Completion:
 
     def _drive(self, steps: Steps, flushes: list[Flush], transactional_id: str) -> None:
         ending = Ending(steps, flushes, transactional_id, self._faults, may_hold=False)
-        step = ending.advance()
+        self._go_on(ending, ending.advance(), transactional_id)
+
+    def finish_answered(self, ending: Ending, transactional_id: str) -> None:
+        """Write the markers and COMPLETE after the response of EndTxn is sent."""
+        step = ending.finish_answered()
+        if step is not None:
+            self._go_on(ending, step, transactional_id)
+
+    def _go_on(self, ending: Ending, step: Step | None, transactional_id: str) -> None:
+        """Run the steps from `step` on, which waits for the disk, in a task."""
         if step is None:
             return
         import asyncio
@@ -132,12 +145,12 @@ class Completion:
     def steps(self, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> Steps:
         """Write PREPARE, the markers, COMPLETE. Returns the completed value. The fsyncs of each step are added to
         `flushes`, which belongs to the caller that runs the steps."""
-        slot.pending = True
+        slot.pending = slot.is_ending = True
         try:
             yield BEFORE_PREPARE
             _add(self._log.write(slot, prepared), flushes)
         except BaseException:
-            slot.pending = False
+            slot.pending = slot.is_ending = False
             raise
         slot.unmarked = sorted(prepared.partitions)
         try:
@@ -147,6 +160,8 @@ class Completion:
         except BaseException:
             self._retry_later(slot, prepared)
             raise
+        finally:
+            slot.is_ending = False
 
     def _mark(
         self, slot: Slot, prepared: Transaction, now_ms: int, flushes: list[Flush]
@@ -159,7 +174,11 @@ class Completion:
         try:
             for each in waiting:
                 if not self._is_current(slot, prepared):
-                    return  # `resolve` ended it while this step waited for the disk
+                    return  # its topic was deleted while this step waited for the disk
+                if each in slot.refused:
+                    tried += 1
+                    failed.append(each)
+                    continue
                 log = self._logs.find(*each)
                 if log is None:
                     tried += 1
@@ -196,8 +215,8 @@ class Completion:
             raise
 
     def _is_current(self, slot: Slot, prepared: Transaction) -> bool:
-        """Whether the transaction still waits for its completion: `resolve` did not end it, and the slot was not
-        deleted with its topic."""
+        """Whether the transaction still waits for its completion: the slot was not deleted with its topic, or made anew
+        since."""
         return slot.transaction is prepared and self._log.slots.get(prepared.transactional_id) is slot
 
     def _on_marker_refused(
@@ -209,11 +228,12 @@ class Completion:
             # (B11, D18).
             text += "; it stays prepared until `kafka-shim transactions force-terminate`"
             slot.stuck = text
+            slot.refused |= {partition}
             logger.warning("%s: %s", prepared.transactional_id, text)
         self._explanations.noted(prepared.transactional_id, prepared.last_update_ms, text)
 
     def _complete(self, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> Transaction:
-        """Write COMPLETE if every marker is written, unless the transaction was ended while the caller waited for the
+        """Write COMPLETE if every marker is written, unless the transaction is gone since the caller waited for the
         disk. Returns in every case the completed value, from which the client gets its result."""
         now_ms = self._clock.now_ms()
         completed = state.complete(prepared, now_ms)
@@ -227,8 +247,8 @@ class Completion:
                 self._retry_later(slot, prepared)
                 return completed
             slot.pending = False
-            slot.stuck = ""
-        elif not slot.stuck:
+            slot.stuck, slot.refused = "", frozenset()
+        elif not slot.refused.issuperset(slot.unmarked):
             self._retry_later(slot, prepared)
         return completed
 
@@ -239,7 +259,11 @@ class Completion:
 
         def retry() -> None:
             self._retries.pop(name, None)
-            if self._is_current(slot, prepared):
+            if not self._is_current(slot, prepared):
+                return
+            if slot.is_ending:
+                self._retry_later(slot, prepared)  # `resolve` waits for the disk
+            else:
                 self._finish_marking(slot, prepared)
 
         self._retries[name] = self._clock.call_later(MARKER_RETRY_MS, retry)
@@ -257,21 +281,41 @@ class Completion:
     def resolve(self, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> list[str]:
         """Force the completion of a transaction that D18 left prepared. A partition where another coordinator's marker
         has ended the transaction needs no further marker. A partition where it is open gets a marker at the partition's
-        coordinator epoch. Returns a line per step."""
+        coordinator epoch. COMPLETE waits until these markers are on the disk, if `flush.messages` requires it. Returns
+        a line per step."""
         done, offline = [], []
+        waiting = slot.unmarked
         for topic, partition in slot.unmarked:
             log = self._logs.find(topic, partition)
             if log is None and self._metadata.image.partition(topic, partition) is not None:
                 offline.append((topic, partition))
                 done.append(f"{topic}-{partition}: offline, it gets its marker when it is back")
-            else:
+                continue
+            try:
                 done.append(f"{topic}-{partition}: {self._resolve(log, slot, prepared, flushes)}")
-        slot.unmarked, slot.stuck = offline, ""
-        if offline:
-            self._complete(slot, prepared, flushes)
-            return [*done, f"still {STATE_NAMES[prepared.state]}"]
-        completed = self._complete(slot, prepared, flushes)
-        return [*done, f"now {STATE_NAMES[completed.state]}"]
+            except KafkaError as error:
+                offline.append((topic, partition))
+                done.append(f"{topic}-{partition}: {error}, it gets its marker later")
+        slot.unmarked, slot.stuck, slot.refused = offline, "", frozenset()
+
+        def steps() -> Steps:
+            slot.is_ending = True
+            try:
+                yield BEFORE_COMPLETE
+                return self._complete(slot, prepared, flushes)
+            except BaseException:
+                # After a failed fsync the new markers may be lost.
+                if self._is_current(slot, prepared):
+                    slot.unmarked = waiting
+                self._retry_later(slot, prepared)
+                raise
+            finally:
+                slot.is_ending = False
+
+        self._drive(steps(), flushes, prepared.transactional_id)
+        now = slot.transaction
+        assert now is not None
+        return [*done, f"{'still' if now is prepared else 'now'} {STATE_NAMES[now.state]}"]
 
     def _resolve(self, log: PartitionLog | None, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> str:
         found = None
@@ -279,6 +323,8 @@ class Completion:
             statuses = log.producer_statuses()
             found = next((status for status in statuses if status.producer_id == prepared.producer_id), None)
         if log is None or found is None or found.current_txn_start_offset < 0:
+            if log is not None:
+                _add(flush_of(log), flushes)
             return "ended by another marker, left as it is"
         coordinator_epoch = max(found.coordinator_epoch, self._log.partition_log(slot.partition).leader_epoch)
         appended = log.append_marker(

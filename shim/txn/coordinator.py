@@ -226,8 +226,9 @@ class TransactionCoordinator:
         prepared = self._log.slots[transactional_id].transaction
         assert prepared is not None
         answer = _told(state.identity_after(prepared), client_version)
-        # The fsyncs of the markers come later. The response does not wait for them.
-        return Outcome(answer, tuple(ending.flushes), ending.finish_answered)
+        # The fsyncs of the markers come later. COMPLETE waits for them, the response does not.
+        follow_up = partial(self._completion.finish_answered, ending, transactional_id)
+        return Outcome(answer, tuple(ending.flushes), follow_up)
 
     def must_wait(self, transactional_id: str) -> bool:
         """Returns whether the response waits for the whole completion: for a test that acts at its steps, or for the
@@ -339,12 +340,15 @@ class TransactionCoordinator:
 
     def resolve(self, transactional_id: str) -> Outcome[list[str]]:
         """Force the completion of a transaction that another coordinator's marker left prepared (D18). Returns a line
-        per step."""
+        per step. While a completion waits for the disk nothing is forced: ask again."""
         slot, txn = self._find(transactional_id)
         if not slot.stuck or not txn.is_prepared:
             return Outcome([f"nothing to resolve: state {STATE_NAMES[txn.state]}"])
+        if slot.is_ending:
+            return Outcome(["its completion waits for the disk"])
         flushes: list[Flush] = []
-        return Outcome(self._completion.resolve(slot, txn, flushes), flushes)
+        done = self._completion.resolve(slot, txn, flushes)
+        return Outcome(done, tuple(flushes))
 
 
 def _told(identity: tuple[int, int], client_version: int) -> tuple[int, int]:

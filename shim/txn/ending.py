@@ -70,7 +70,7 @@ class Ending:
                     if self._may_hold and faults.holds(step[0]):
                         return step
                     self._reach(step)
-                if step is until or (self.flushes and not self._is_answered and step in DISK_FIRST):
+                if step is until or (self.flushes and step in DISK_FIRST):
                     return step
         except StopIteration as done:
             self.outcome = done.value
@@ -107,15 +107,19 @@ class Ending:
             self._steps.throw(error)
             raise
 
-    def finish_answered(self) -> None:
-        """Run the rest after the response is sent. No response waits for the fsyncs of the markers."""
+    def finish_answered(self) -> Step | None:
+        """Run on after the response is sent. Returns the step before which markers must be on the disk, or None at the
+        end."""
+        flushes = self.flushes
+        flushes.clear()  # the response has waited for these
         if not self._faults.armed:
-            for _ in self._steps:
-                pass
-            return
+            for step in self._steps:
+                if flushes and step in DISK_FIRST:
+                    return step
+            return None
         self._is_answered = True
         self._act(ANSWERED, AFTER_PREPARE)
-        self.advance()
+        return self.advance()
 
     def _reach(self, step: Step) -> None:
         self._act(step[0], step)

@@ -52,10 +52,11 @@ class Slot:
     """One transactional id (Kafka's TransactionMetadata): its value, and the state that is only in memory.
 
     `pending` (Kafka's pending state) is set while the end is being written, and stays set if a marker cannot be
-    written. `unmarked` lists the partitions without a marker. `stuck` is the reason why no retry is made.
+    written. `unmarked` lists the partitions without a marker. `stuck` is the reason why no retry is made in the
+    partitions `refused`. `is_ending` is set while a completion runs or waits for the disk: there is one at a time.
     """
 
-    __slots__ = ("key", "partition", "pending", "stuck", "transaction", "unmarked")
+    __slots__ = ("is_ending", "key", "partition", "pending", "refused", "stuck", "transaction", "unmarked")
 
     def __init__(self, transactional_id: str, partition: int) -> None:
         self.key = records.encode_key(transactional_id)
@@ -63,6 +64,8 @@ class Slot:
         self.transaction: Transaction | None = None
         self.pending = False
         self.stuck = ""
+        self.refused: frozenset[TopicPartition] = frozenset()
+        self.is_ending = False
         self.unmarked: list[TopicPartition] = []
 
 
@@ -190,10 +193,7 @@ class TransactionLog:
     def prepare_flush(self, slot: Slot) -> Flush | None:
         """Request the fsync of everything in the slot's partition if `flush.messages` is set and it may not be on the
         disk. Returns None if nothing must be waited for. Raises NOT_COORDINATOR."""
-        log = self.partition_log(slot.partition)
-        if log.config.flush_messages >= NEVER or log.recovery_point >= log.log_end_offset:
-            return None
-        return log.request_flush()
+        return flush_of(self.partition_log(slot.partition))
 
     def partition_log(self, partition: int) -> PartitionLog:
         """Returns the log of a partition. Raises NOT_COORDINATOR if it does not exist or is offline."""
@@ -223,3 +223,10 @@ class TransactionLog:
         """The finalised level of `transaction.version`. It applies to log records and to transactions that the broker
         ends itself."""
         return self._metadata.feature(FEATURE)
+
+
+def flush_of(log: PartitionLog) -> Flush | None:
+    """Request the fsync of everything in the log if `flush.messages` is set and it may not be on the disk."""
+    if log.config.flush_messages >= NEVER or log.recovery_point >= log.log_end_offset:
+        return None
+    return log.request_flush()

@@ -98,7 +98,9 @@ def test_a_waiting_fetch_reads_what_changed_while_it_waits(broker, client, visit
         while not broker.call(lambda: len(broker.state.parked)):
             pass
         # Each log tells of a change once: to the session, which wakes the fetch.
-        readers = broker.call(lambda: {len(broker.state.logs.get("t", number)._readers or ()) for number in range(MANY)})
+        readers = broker.call(
+            lambda: {len(broker.state.logs.get("t", number)._readers or ()) for number in range(MANY)}
+        )
         assert readers == {1}
         for partition in (9, 3):
             produce(client, "t", partition, batch(b"a"))

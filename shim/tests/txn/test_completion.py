@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,6 +15,7 @@ from kafka_shim import memory_dir
 from kafka_shim.cext import records as cext_records
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC as TOPIC
+from kafka_shim.metadata.image import RESOURCE_TOPIC
 from kafka_shim.tests.txn.harness import Node
 from kafka_shim.txn.transaction import COMPLETE_ABORT, COMPLETE_COMMIT, ONGOING, PREPARE_COMMIT, TV2
 
@@ -231,32 +233,111 @@ def test_a_marker_that_is_not_on_the_disk_does_not_complete_the_transaction(flus
     assert visible(node) == ["app-0", "app-1"]
 
 
-def test_an_end_that_waits_for_the_disk_writes_nothing_over_a_forced_one(flushing: Node) -> None:
-    """`force-terminate` ends the transaction while its markers are being flushed; the id goes on meanwhile."""
+async def settled(node: Node) -> None:
+    """No completion waits for the disk."""
+    await until(lambda: not node.coordinator._log.slots["app"].is_ending)
+
+
+def test_nothing_is_forced_while_a_completion_waits_for_the_disk(flushing: Node) -> None:
+    """Else COMPLETE would be written over a marker whose fsync may fail yet."""
     node = flushing
     producer = begin(node)
-    epoch = node.logs.get(TOPIC, node.coordinator.partition_for("app")).leader_epoch
-    node.logs.get("orders", 0).append_marker(*producer, epoch + 5, False, 0, node.clock.now_ms())
+    overtake(node, producer, 0)
     node.logs.get("orders", 1).flush()
     reached, released = threading.Event(), threading.Event()
 
     def wait(path: str) -> None:
         reached.set()
         assert released.wait(30)
+        raise OSError(errno.EIO, "Input/output error")
 
     async def end() -> None:
         task = asyncio.create_task(node.coordinator.end_stepwise("app", *producer, True, TV2))
-        await until(lambda: "orders" in node.coordinator._log.slots["app"].stuck)
-        # The marker of the other partition may be flushed already: from here on nothing is.
-        assert node.coordinator.describe("app").state is PREPARE_COMMIT
-        assert node.coordinator.resolve("app").response[-1] == "now CompleteCommit"
-        assert node.init("app") == (producer[0], 2)
+        await until(lambda: "orders" in node.coordinator._log.slots["app"].stuck and reached.is_set())
+        assert node.coordinator.resolve("app").response == ["its completion waits for the disk"]
         released.set()
-        await task
+        with pytest.raises(KafkaError):
+            await task
+        assert node.coordinator.describe("app").state is PREPARE_COMMIT
+        node.faults.disarm()
+        assert node.coordinator.describe("app").partitions == {("orders", 0), ("orders", 1)}
+        node.clock.advance(1000)
+        await settled(node)
+        assert node.logs.find("orders", 1) is None
+        assert node.logs.reopen_offline()
+        node.clock.advance(100)
+        await settled(node)
+        assert node.coordinator.describe("app").partitions == {("orders", 0)}
+        node.coordinator.resolve("app")
+        await until(lambda: node.coordinator.describe("app").state is COMPLETE_COMMIT)
+        assert node.init("app") == (producer[0], 2)
 
     node.faults.arm("log.before_fsync", wait, where={"path": segment(node, 1)})
     asyncio.run(end())
-    assert reached.is_set()
-    now = node.coordinator.describe("app")
-    assert (now.state.name, now.producer_epoch) == ("EMPTY", 2)
     assert not node.coordinator._log.slots["app"].pending
+
+
+def test_a_forced_marker_is_on_the_disk_before_the_transaction_is_complete(flushing: Node) -> None:
+    node = flushing
+    producer = begin(node)
+    overtake(node, producer, 0)
+    node.produce("app", producer, "orders", 0, "again")
+    for partition in range(2):
+        node.logs.get("orders", partition).flush()
+
+    async def end() -> None:
+        await node.coordinator.end_stepwise("app", *producer, True, TV2)
+        node.faults.arm("log.before_fsync", "oserror", "EIO", where={"path": segment(node, 0)})
+        assert node.coordinator.resolve("app").response[-1] == "still PrepareCommit"
+        await settled(node)
+        assert node.coordinator.describe("app").state is PREPARE_COMMIT
+        node.clock.advance(1000)
+        await settled(node)
+        assert node.logs.find("orders", 0) is None
+        node.faults.disarm()
+        assert node.logs.reopen_offline()
+        node.clock.advance(100)
+        await settled(node)
+        assert node.coordinator._log.slots["app"].stuck
+        node.coordinator.resolve("app")
+        await until(lambda: node.coordinator.describe("app").state is COMPLETE_COMMIT)
+        log = node.logs.get("orders", 0)
+        assert log.recovery_point == log.log_end_offset == log.last_stable_offset
+
+    asyncio.run(end())
+
+
+def test_a_topic_alone_with_flush_messages_keeps_the_transaction_open_until_its_marker_is_on_the_disk(
+    node: Node,
+) -> None:
+    """`__transaction_state` has no `flush.messages` here: the response of EndTxn waits for nothing."""
+    from kafka_shim.protocol.records.config_record import ConfigRecord
+
+    producer = begin(node)
+    node.metadata.alter_configs(
+        [ConfigRecord(resource_type=RESOURCE_TOPIC, resource_name="orders", name="flush.messages", value="1")]
+    )
+    node.faults.arm("log.before_fsync", "oserror", "EIO", where={"path": segment(node, 1)})
+
+    async def end() -> None:
+        assert node.end("app", producer, True) == (producer[0], 1)
+        await settled(node)
+        assert node.coordinator.describe("app").state is PREPARE_COMMIT
+        node.clock.advance(1000)
+        await settled(node)
+        assert node.logs.find("orders", 1) is None
+        node.faults.disarm()
+        assert node.logs.reopen_offline()
+        node.clock.advance(100)
+        await until(lambda: node.coordinator.describe("app").state is COMPLETE_COMMIT)
+
+    asyncio.run(end())
+    assert visible(node) == ["app-0", "app-1"]
+    log = node.logs.get("orders", 1)
+    assert log.recovery_point == log.log_end_offset
+
+
+def overtake(node: Node, producer: tuple[int, int], partition: int) -> None:
+    """Write the abort marker of another coordinator."""
+    epoch = node.logs.get(TOPIC, node.coordinator.partition_for("app")).leader_epoch
+    node.logs.get("orders", partition).append_marker(*producer, epoch + 5, False, 0, node.clock.now_ms())
