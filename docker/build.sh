@@ -84,7 +84,8 @@ collect_wheels() {
 import tomllib
 with open("pyproject.toml", "rb") as file:
     data = tomllib.load(file)
-print(*data["build-system"]["requires"], *data["project"]["dependencies"], sep="\n")
+project = data["project"]
+print(*data["build-system"]["requires"], *project["dependencies"], *project["optional-dependencies"]["metrics"], sep="\n")
 PY
     run_quietly "collecting Python packages" "$python" -m pip download -q -d "$cache/wheelhouse" -r "$cache/requirements.txt" \
         --only-binary=:all: --implementation cp --python-version 3.11 --abi cp311 --abi abi3 --abi none \
@@ -93,7 +94,7 @@ PY
 
 build_shim() {
     local tag
-    tag=$(digest "$base" .dockerignore LICENSE NOTICE README.md pyproject.toml setup.py cext/*.p* cext/*.h cext/*_native.c shim docker/Dockerfile docker/*.py)
+    tag=$(digest "$base" .dockerignore LICENSE NOTICE README.md pyproject.toml setup.py cext/*.p* cext/*.h cext/*_native.c shim docker/Dockerfile docker/*.py docker/rootfs)
     if ! exists "kafka-shim:$tag"; then
         local arguments=()
         if [ -n "$is_local_base" ]; then

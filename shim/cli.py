@@ -17,7 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run `kafka-shim ARGUMENTS...` (default: this process's arguments). Returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["serve"]:
-        options = _plain_serve(words[1:])
+        options = plain_serve(words[1:])
         if options is not None:
             from kafka_shim.serve import serve
 
@@ -38,7 +38,7 @@ _VALUES = {
 _FLAGS = {"--memory": "memory", "--strict-security": "strict_security"}
 
 
-def _plain_serve(words: list[str]) -> dict[str, Any] | None:
+def plain_serve(words: list[str]) -> dict[str, Any] | None:
     """Returns the keyword arguments of `serve`, or None for anything unusual, which the full parser then handles and
     explains."""
     found: dict[str, Any] = {}

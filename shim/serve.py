@@ -48,8 +48,13 @@ def serve(
     options: Sequence[str] = (),
     log_level: str = "INFO",
     strict_security: bool = False,
+    cluster_id: str | None = None,
+    on_started: Callable[[Server], None] | None = None,
 ) -> int:
-    """Serve until SIGTERM or SIGINT. Returns the exit status. A failed start prints one line to stderr."""
+    """Serve until SIGTERM or SIGINT. Returns the exit status. A failed start prints one line to stderr.
+
+    `cluster_id` is for new data directories; `on_started` is called once the listeners accept connections.
+    """
     logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     temporary: Path | None = None
     try:
@@ -61,7 +66,7 @@ def serve(
         config.strict_security = strict_security
         faults = Faults.from_environment()
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            return runner.run(_serve(config, faults))
+            return runner.run(_serve(config, faults, cluster_id=cluster_id, on_started=on_started))
     except (ConfigError, StorageError, OSError, ValueError) as error:
         said = str(error)
         if isinstance(error, OSError) and error.strerror:  # without the number of the error
@@ -156,7 +161,13 @@ async def _store_first_records(server: Server, line: str) -> None:
     await store_acls(server, first["acls"])
 
 
-async def _serve(config: BrokerConfig, faults: Faults, clock: Clock | None = None) -> int:
+async def _serve(
+    config: BrokerConfig,
+    faults: Faults,
+    clock: Clock | None = None,
+    cluster_id: str | None = None,
+    on_started: Callable[[Server], None] | None = None,
+) -> int:
     keep_memory(KEPT_MEMORY_BYTES)
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
@@ -172,7 +183,7 @@ async def _serve(config: BrokerConfig, faults: Faults, clock: Clock | None = Non
     if STOP_WITH_STDIN in os.environ:
         loop.add_reader(sys.stdin.fileno(), asked.set)
     server = Server(config, clock, faults)
-    await server.start()
+    await server.start(cluster_id)
     if first:
         try:
             await _store_first_records(server, first)
@@ -187,6 +198,8 @@ async def _serve(config: BrokerConfig, faults: Faults, clock: Clock | None = Non
         server.broker.acls.call_after_many(gc.freeze)
     sys.stdout.write(server.ready_line + "\n")
     sys.stdout.flush()
+    if on_started is not None:
+        on_started(server)
     await asked.wait()
     await server.stop()
     if os.environ.get(STOP_WITH_STDIN) == REMOVE and not signals:

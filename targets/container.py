@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from types import MappingProxyType
 
 from kafka_shim.targets import engine
 from kafka_shim.targets.base import Power, Target, TargetError, answers, free_ports
@@ -16,6 +17,7 @@ from kafka_shim.targets.images import ImageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any, Self
 
 BROKER_PORT = 9092
@@ -27,6 +29,8 @@ class ContainerTarget(Target):
     start_timeout_s = 120.0
     stop_timeout_s = 30.0
     container: Any = None
+    # More variables of the container than `options` makes.
+    variables: Mapping[str, str] = MappingProxyType({})
 
     def image(self) -> str:
         """Returns the image name; may build the image. Raises ImageError."""
@@ -73,7 +77,7 @@ class ContainerTarget(Target):
         from testcontainers.core.container import DockerContainer
 
         self.bootstrap = self.bootstrap or f"127.0.0.1:{free_ports(1)[0]}"
-        container = DockerContainer(image).with_envs(**self.environment())
+        container = DockerContainer(image).with_envs(**{**self.environment(), **self.variables})
         # testcontainers' own way publishes the port on every address of the machine.
         container.ports[BROKER_PORT] = (self.host, self.port)
         self.container = container

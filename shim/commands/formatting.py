@@ -25,7 +25,7 @@ from kafka_shim.storage.data_dir import DataDir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
 VOTERS = "controller.quorum.voters"
@@ -58,8 +58,30 @@ class Request:
     scram: tuple[str, ...]
 
 
-def format_all(request: Request) -> Iterator[str]:
-    """Format the directories. Yields a line for each. Raises ConfigError, StorageError, OSError."""
+@dataclass(frozen=True, slots=True)
+class Formatted:
+    """One directory: what it is now, or that it was formatted already."""
+
+    path: str
+    node_id: int
+    cluster_id: str
+    version: str
+    # Of Kafka's tool: data directory, metadata directory, dynamic metadata directory and its voter's.
+    kind: str
+    records: Sequence[Any]
+    is_old: bool = False
+
+    def __str__(self) -> str:
+        if self.is_old:
+            return f"{self.path} is formatted already."
+        return (
+            f"Formatted {self.path} for node {self.node_id} of cluster {self.cluster_id} with metadata.version "
+            f"{self.version}."
+        )
+
+
+def format_all(request: Request) -> Iterator[Formatted]:
+    """Format the directories. Yields one after the other. Raises ConfigError, StorageError, OSError."""
     random = Randomness()
     config = _config(request)
     directories = request.directories or _directories(config)
@@ -81,9 +103,12 @@ def format_all(request: Request) -> Iterator[str]:
             opened.append(data_dir)
         cluster_id = _check(opened, request, node_id) or random.uuid_text()
         now_ms = time.time_ns() // 1_000_000
+        version = version_name(levels[METADATA_VERSION])
         for name, data_dir in zip(directories, opened, strict=True):
-            if data_dir.meta:
-                yield f"{data_dir.path} is formatted already."
+            kind = _kind(request.quorum, node_id, voters) if name == metadata_directory else "data directory"
+            result = Formatted(data_dir.path, node_id, cluster_id, version, kind, records, bool(data_dir.meta))
+            if result.is_old:
+                yield result
                 continue
             quorum_voters = voters if name == metadata_directory else {}
             if node_id in quorum_voters:
@@ -94,13 +119,16 @@ def format_all(request: Request) -> Iterator[str]:
                 listener = config.controller_listener_names[0]
                 write_quorum_snapshot(data_dir.path, quorum_voters, listener, levels[KRAFT_VERSION], now_ms)
             data_dir.write_meta(cluster_id, node_id, random)
-            version = version_name(levels[METADATA_VERSION])
-            yield (
-                f"Formatted {data_dir.path} for node {node_id} of cluster {cluster_id} with metadata.version {version}."
-            )
+            yield result
     finally:
         for data_dir in opened:
             data_dir.unlock()
+
+
+def _kind(quorum: Quorum, node_id: int, voters: Mapping[int, DynamicVoter]) -> str:
+    if not quorum.standalone and quorum.initial_controllers is None:
+        return "metadata directory"
+    return "dynamic metadata voter directory" if node_id in voters else "dynamic metadata directory"
 
 
 def _config(request: Request) -> BrokerConfig:

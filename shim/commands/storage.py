@@ -70,8 +70,8 @@ def format_directories(
         directories, config, cluster_id, node_id, ignore_formatted, release_version, features, quorum, scram
     )
     try:
-        for line in format_all(request):
-            click.echo(line)
+        for formatted in format_all(request):
+            click.echo(str(formatted))
     except (ConfigError, StorageError, OSError) as err:
         _fail(str(err))
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from kafka_shim.cli import _plain_serve, main
+from kafka_shim.cli import main, plain_serve
 from kafka_shim.commands.main import NOUNS
 
 
@@ -23,21 +23,21 @@ def test_ordinary_forms_of_serve_are_read_without_the_full_parser():
         "--config",
         "f",
     ]
-    assert _plain_serve(words) == {
+    assert plain_serve(words) == {
         "listen": "127.0.0.1:0",
         "data_dir": "/d",
         "options": ["a=b", "c=d"],
         "log_level": "DEBUG",
         "config_file": "f",
     }
-    assert _plain_serve(["--memory"]) == {"memory": True, "options": []}
+    assert plain_serve(["--memory"]) == {"memory": True, "options": []}
 
 
 @pytest.mark.parametrize(
     "words", [["--help"], ["--listen"], ["extra"], ["--memory=yes"], ["--memory", "--data-dir", "x"], ["-x", "y"]]
 )
 def test_everything_else_is_left_to_it(words):
-    assert _plain_serve(words) is None
+    assert plain_serve(words) is None
 
 
 @pytest.mark.parametrize("noun", NOUNS)

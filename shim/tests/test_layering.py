@@ -49,6 +49,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "pytest_plugin",
         "cli",
         "commands",
+        "tools",
         "__main__",
         "__init__",
     ),

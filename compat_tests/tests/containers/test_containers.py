@@ -162,13 +162,48 @@ def test_the_image_of_the_shim_has_no_compiler_and_its_other_commands(shim: Cont
     assert topic in inside(shim, "kafka-shim", "topics", "list").split()
 
 
-def test_an_unknown_option_stops_the_start_and_is_named(containers: None) -> None:
-    target = started("shim-container", log_retention_msec="5")
+def test_a_wrong_value_stops_the_start_and_is_named(containers: None) -> None:
+    target = started("shim-container", log_retention_ms="5m")
     try:
-        with pytest.raises(TargetError, match=r"log\.retention\.msec"):
+        with pytest.raises(TargetError, match=r"log\.retention\.ms"):
             target.start()
     finally:
         target.close()
+
+
+def test_the_environment_of_other_images_starts_it_too(containers: None) -> None:
+    """Unknown options are named and ignored, as Kafka does; the directory gets the cluster's id; a line says what has
+    no effect."""
+    target = started("shim-container", log_retention_msec="5", broker_id="7")
+    # Without listeners: the advertised port, which is another one than that inside, has to do.
+    target.variables = {"KAFKA_LISTENERS": "", "CLUSTER_ID": "bmV2ZXIgc2VlbiBiZWZvcg", "KAFKA_JMX_PORT": "9999"}
+    with target:
+        log = target.log()
+        assert "log.retention.msec is not an option of Kafka" in log
+        assert "KAFKA_JMX_PORT has no effect" in log
+        assert f"clients are told to connect to PLAINTEXT://{target.bootstrap}" in log
+        assert "Transitioning from RECOVERY to RUNNING" in log
+        admin = AdminClient({"bootstrap.servers": target.bootstrap})
+        described = admin.describe_cluster().result(30)
+        assert described.cluster_id == "bmV2ZXIgc2VlbiBiZWZvcg"
+        assert [node.id for node in described.nodes] == [7]
+
+
+def test_the_image_is_small(containers: None) -> None:
+    """120 MB compressed, with the fastest compression, which makes it larger than registries do."""
+    command = f"docker save {images.shim_image()} | gzip -1 | wc -c"
+    size = int(subprocess.run(command, shell=True, capture_output=True, check=True).stdout)
+    assert size < 120_000_000
+
+
+def test_any_user_may_run_the_image(containers: None) -> None:
+    line = ["docker", "run", "--rm", "--user", "12345:0", images.shim_image(), "sh", "-c"]
+    formatting = "kafka-storage format -t bmV2ZXIgc2VlbiBiZWZvcg -c /etc/kafka/kafka.properties"
+    script = f"/etc/confluent/docker/configure && {formatting}"
+    done = subprocess.run([*line, script], capture_output=True, text=True, check=False, timeout=60)
+    assert "appears to be for a legacy cluster" in done.stderr  # no process.roles: what Kafka's tool says
+    done = subprocess.run([*line[:-2], "topics", "--help"], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout.startswith("Usage: kafka-shim topics")
 
 
 def test_the_tools_of_kafka_are_in_its_image(kafka: ContainerTarget) -> None:

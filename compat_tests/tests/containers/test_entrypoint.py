@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from kafka_shim.config import read_properties
 from kafka_shim.targets.kafka_container import KafkaContainer
 from kafka_shim.targets.shim_container import ShimContainer
 
@@ -54,22 +56,108 @@ def test_variables_of_others_are_no_options() -> None:
         "PATH",
     )
     assert entrypoint.options(dict.fromkeys(others, "x")) == {}
+    assert entrypoint.options(dict.fromkeys(["KAFKA_SSL_KEYSTORE_FILENAME", "KAFKA_SSL_KEY_CREDENTIALS"], "x")) == {}
 
 
-def test_serve_gets_an_address_a_directory_and_the_options() -> None:
-    line = entrypoint.command_line(["serve"], {"KAFKA_NUM_PARTITIONS": "3"})
-    assert line == ["serve", "--listen", "0.0.0.0:9092", "--data-dir", "/var/lib/kafka-shim", "-o", "num.partitions=3"]
+def written(tmp_path: Path, environment: dict[str, str]) -> dict[str, str]:
+    """The properties that an environment gives the broker."""
+    for name in ("mounted", "secrets"):
+        (tmp_path / name).mkdir(exist_ok=True)
+    target = tmp_path / "server.properties"
+    entrypoint.configure(str(target), environment, str(tmp_path / "mounted"), str(tmp_path / "secrets"))
+    assert target.stat().st_mode & 0o777 == 0o600
+    return read_properties(str(target))
 
 
-def test_what_is_said_is_not_said_again() -> None:
-    environment = {"KAFKA_LISTENERS": "PLAINTEXT://:19092", "KAFKA_LOG_DIRS": "/data"}
-    line = entrypoint.command_line(["serve", "--log-level", "DEBUG"], environment)
-    assert line == ["serve", "-o", "listeners=PLAINTEXT://:19092", "-o", "log.dirs=/data", "--log-level", "DEBUG"]
-    assert "--data-dir" not in entrypoint.command_line(["serve", "--memory"], {})
+def test_without_variables_clients_of_this_machine_are_served(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert written(tmp_path, {}) == {
+        "listeners": "PLAINTEXT://0.0.0.0:9092",
+        "advertised.listeners": "PLAINTEXT://localhost:9092",
+        "log.dirs": "/var/lib/kafka/data",
+    }
+    assert "set KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://HOST:PORT" in capsys.readouterr().out
 
 
-def test_other_commands_are_left_alone() -> None:
-    assert entrypoint.command_line(["topics", "list"], {"KAFKA_NUM_PARTITIONS": "3"}) == ["topics", "list"]
+def test_the_advertised_ports_are_those_that_it_listens_at(tmp_path: Path) -> None:
+    two = {"KAFKA_ADVERTISED_LISTENERS": "INSIDE://broker:29092,OUTSIDE://localhost:9094"}
+    assert written(tmp_path, two)["listeners"] == "INSIDE://0.0.0.0:29092,OUTSIDE://0.0.0.0:9094"
+    # Any port of the host may be published to the image's own, and another container comes to the advertised one.
+    found = written(tmp_path, {"KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://broker:29092"})
+    assert found["listeners"] == "PLAINTEXT://0.0.0.0:29092,EXPOSED://0.0.0.0:9092"
+    assert found["advertised.listeners"] == "PLAINTEXT://broker:29092,EXPOSED://broker:29092"
+    assert found["listener.security.protocol.map"] == "PLAINTEXT:PLAINTEXT,EXPOSED:PLAINTEXT"
+    own = {"KAFKA_LISTENERS": "PLAINTEXT://:19092", "KAFKA_LOG_DIRS": "/data"}
+    assert written(tmp_path, own) == {"listeners": "PLAINTEXT://:19092", "log.dirs": "/data"}
+
+
+def test_variables_stand_over_the_mounted_file(tmp_path: Path) -> None:
+    (tmp_path / "mounted").mkdir()
+    (tmp_path / "mounted" / "server.properties").write_text(
+        "num.partitions=2\nlog.dirs=/mounted\ncompression.type=a\\\\b\n"
+    )
+    found = written(tmp_path, {"KAFKA_NUM_PARTITIONS": "5", "KAFKA_SSL_KEYSTORE_KEY": "one\ntwo"})
+    assert found["num.partitions"] == "5"
+    assert found["log.dirs"] == "/mounted"
+    assert found["compression.type"] == "a\\b"
+    assert found["ssl.keystore.key"] == "one\ntwo"
+
+
+def test_stores_and_passwords_are_files_of_the_secrets(tmp_path: Path) -> None:
+    (tmp_path / "secrets").mkdir()
+    for name in ("store.p12", "trust.p12"):
+        (tmp_path / "secrets" / name).touch()
+    (tmp_path / "secrets" / "creds").write_text("pass\\word\n")
+    variables = {
+        "KAFKA_ADVERTISED_LISTENERS": "SSL://localhost:9092",
+        "KAFKA_SSL_KEYSTORE_FILENAME": "store.p12",
+        "KAFKA_SSL_TRUSTSTORE_FILENAME": "trust.p12",
+        **{f"KAFKA_SSL_{subject}_CREDENTIALS": "creds" for subject in ("KEY", "KEYSTORE", "TRUSTSTORE")},
+    }
+    found = written(tmp_path, variables)
+    assert {name: value for name, value in found.items() if name.startswith("ssl.")} == {
+        "ssl.keystore.location": str(tmp_path / "secrets" / "store.p12"),
+        "ssl.truststore.location": str(tmp_path / "secrets" / "trust.p12"),
+        "ssl.keystore.password": "pass\\word",
+        "ssl.key.password": "pass\\word",
+        "ssl.truststore.password": "pass\\word",
+    }
+    with pytest.raises(entrypoint.SetupError, match="KAFKA_SSL_KEYSTORE_FILENAME"):
+        written(tmp_path, {"KAFKA_ADVERTISED_LISTENERS": "SSL://localhost:9092"})
+    with pytest.raises(entrypoint.SetupError, match="absent does not exist"):
+        written(tmp_path, {"KAFKA_SSL_KEYSTORE_FILENAME": "absent"})
+
+
+def test_what_has_no_effect_is_said_in_a_line_each(tmp_path: Path) -> None:
+    (tmp_path / "log4j2.yaml").touch()
+    variables = {
+        "KAFKA_LOG4J_LOGGERS": "kafka=WARN",
+        "KAFKA_LOG4J_ROOT_LOGLEVEL": "WARN",
+        "KAFKA_HEAP_OPTS": "-Xmx1G",
+        "KAFKA_OPTS": "-Dx=y -Djava.security.auth.login.config=/etc/kafka/secrets/jaas.conf",
+    }
+    said = entrypoint.without_effect(variables, str(tmp_path))
+    assert [line.split(" ", 1)[0] for line in said] == [
+        "KAFKA_HEAP_OPTS",
+        "KAFKA_LOG4J_LOGGERS",
+        "without",
+        str(tmp_path / "log4j2.yaml"),
+    ]
+    assert said[2].endswith(": -Dx=y")
+
+
+@pytest.mark.parametrize(("level", "ours"), [("", "INFO"), ("trace", "DEBUG"), ("WARN", "WARNING"), ("OFF", "ERROR")])
+def test_the_level_of_the_log_is_that_of_log4j(level: str, ours: str) -> None:
+    assert entrypoint.log_level({"KAFKA_LOG4J_ROOT_LOGLEVEL": level}) == ours
+
+
+def test_only_a_new_directory_gets_the_cluster_id(tmp_path: Path) -> None:
+    given = {"log.dirs": f"{tmp_path},/other"}
+    assert entrypoint.cluster_id(given, {"CLUSTER_ID": "x"}) == "x"
+    assert entrypoint.cluster_id(given, {}) == entrypoint.CLUSTER_ID
+    (tmp_path / "meta.properties").touch()
+    assert entrypoint.cluster_id(given, {"CLUSTER_ID": "x"}) is None
 
 
 @pytest.mark.parametrize(
@@ -83,6 +171,18 @@ def test_other_commands_are_left_alone() -> None:
 )
 def test_the_check_of_health_dials_the_first_listener(listeners: str, address: tuple[str, int]) -> None:
     assert health.address(listeners) == address
+
+
+def test_the_check_of_health_knows_what_was_written(tmp_path: Path) -> None:
+    older, newer = tmp_path / "server.properties", tmp_path / "kafka.properties"
+    older.write_text("listeners=PLAINTEXT://:1\n")
+    newer.write_text("listeners=A://:2\nlistener.security.protocol.map=A:SASL_SSL\n")
+    os.utime(older, (1, 1))
+    found = health.written((str(older), str(newer), str(tmp_path / "absent")))
+    assert found == {"listeners": "A://:2", "listener.security.protocol.map": "A:SASL_SSL"}
+    assert not health.speaks_plainly(found["listeners"], found["listener.security.protocol.map"])
+    assert health.speaks_plainly("PLAINTEXT://:1", "")
+    assert not health.speaks_plainly("SSL://:1", "")
 
 
 def test_the_heap_and_the_rest_of_the_jvm_options_go_to_their_variables() -> None:

@@ -1,0 +1,9 @@
+"""Kafka's command-line tools without a JVM: the same flags, the same output, the same exit status.
+
+`python -m kafka_shim.tools.NAME` is `kafka-NAME.sh` of Kafka's bin folder. Each module has `main(words) -> status`.
+"""
+
+from __future__ import annotations
+
+# The tools, named as Kafka's scripts without `kafka-` and `.sh`, each in the module of that name.
+TOOLS = ("storage",)
