@@ -3,7 +3,7 @@ PYTHON ?=
 SUITE := .venv/bin/python scripts/suite.py
 export PYTHON
 
-.PHONY: run build test lint bench compat soak spark-demo docs clean
+.PHONY: run build test lint bench compat soak spark-demo docs dist clean
 .DEFAULT_GOAL := build
 
 build:       ; @scripts/bootstrap run
@@ -16,4 +16,5 @@ compat:      ; @scripts/bootstrap compat && .venv/bin/python -m kafka_shim.compa
 soak:        ; @scripts/bootstrap compat && $(SUITE) soak
 spark-demo:  ; @scripts/bootstrap java && .venv/bin/python -m kafka_shim.spark.demo $(ARGS)
 docs:        ; @scripts/bootstrap docs && NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --strict $(ARGS)
+dist:        ; @scripts/bootstrap release && .venv/bin/python scripts/wheels.py $(ARGS)
 clean:       ; rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*

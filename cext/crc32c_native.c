@@ -39,6 +39,16 @@ static uint32_t run_table(uint32_t state, const uint8_t *p, size_t n) {
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #include <immintrin.h>
 
+/* The functions compile for the CPU that has the instructions, the rest for any: which of them runs is chosen at start. For
+   Clang the CRC instruction is a feature of its own, which a target that names its features (zig's) leaves out of SSE4.2. */
+#if defined(__clang__) && __clang_major__ >= 14
+#define CRC_TARGET "sse4.2,crc32"
+#else
+#define CRC_TARGET "sse4.2"
+#endif
+#define WITH_CRC __attribute__((target(CRC_TARGET)))
+#define WITH_PCLMUL __attribute__((target(CRC_TARGET ",pclmul")))
+
 /* ---- Folding by carry-less multiplication ----
 
    A 128-bit register holds 16 bytes of the message as a polynomial M = H * x^64 + L, bit k standing for x^(127-k): H, of the
@@ -102,23 +112,23 @@ static inline uint64_t load_word(const uint8_t *p) {
 }
 
 /* The bytes below a register's size, and messages too short to fold. */
-__attribute__((target("sse4.2"))) static inline uint32_t run_crc_instruction(uint32_t state, const uint8_t *p, size_t n) {
+WITH_CRC static inline uint32_t run_crc_instruction(uint32_t state, const uint8_t *p, size_t n) {
     uint64_t crc = state;
     for (; n >= 8; p += 8, n -= 8) crc = _mm_crc32_u64(crc, load_word(p));
     for (; n; p++, n--) crc = _mm_crc32_u8((uint32_t)crc, *p);
     return (uint32_t)crc;
 }
 
-__attribute__((target("sse4.2,pclmul"))) static inline __m128i fold_16(__m128i x, __m128i k, __m128i next) {
+WITH_PCLMUL static inline __m128i fold_16(__m128i x, __m128i k, __m128i next) {
     return _mm_xor_si128(_mm_xor_si128(_mm_clmulepi64_si128(x, k, 0x00), _mm_clmulepi64_si128(x, k, 0x11)), next);
 }
 
-__attribute__((target("sse4.2,pclmul"))) static inline __m128i pair_16(const fold_pair *pair) {
+WITH_PCLMUL static inline __m128i pair_16(const fold_pair *pair) {
     return _mm_loadu_si128((const __m128i *)pair);
 }
 
 /* One register is left: it is congruent to the message so far, and the instruction divides it. */
-__attribute__((target("sse4.2,pclmul"))) static inline uint32_t finish_16(__m128i x, const uint8_t *p, size_t n) {
+WITH_PCLMUL static inline uint32_t finish_16(__m128i x, const uint8_t *p, size_t n) {
     __m128i k = pair_16(&fold_128);
     uint64_t crc;
     for (; n >= 16; p += 16, n -= 16) x = fold_16(x, k, _mm_loadu_si128((const __m128i *)p));
@@ -127,12 +137,12 @@ __attribute__((target("sse4.2,pclmul"))) static inline uint32_t finish_16(__m128
     return run_crc_instruction((uint32_t)crc, p, n);
 }
 
-__attribute__((target("sse4.2,pclmul"))) static inline uint32_t multiply(uint32_t crc, uint32_t factor) {
+WITH_PCLMUL static inline uint32_t multiply(uint32_t crc, uint32_t factor) {
     __m128i product = _mm_clmulepi64_si128(_mm_cvtsi32_si128((int)crc), _mm_cvtsi32_si128((int)factor), 0);
     return (uint32_t)_mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
 }
 
-__attribute__((target("sse4.2,pclmul"))) static uint32_t run_block(uint32_t state, const uint8_t *p) {
+WITH_PCLMUL static uint32_t run_block(uint32_t state, const uint8_t *p) {
     const __m128i *in = (const __m128i *)p;
     const uint8_t *s0 = p + 64 * STEPS, *s1 = s0 + STREAM, *s2 = s1 + STREAM;
     uint64_t c0 = 0, c1 = 0, c2 = 0;
@@ -159,7 +169,7 @@ __attribute__((target("sse4.2,pclmul"))) static uint32_t run_block(uint32_t stat
            multiply((uint32_t)c1, over_streams[0]) ^ (uint32_t)c2;
 }
 
-__attribute__((target("sse4.2,pclmul"))) static uint32_t run_pclmul(uint32_t state, const uint8_t *p, size_t n) {
+WITH_PCLMUL static uint32_t run_pclmul(uint32_t state, const uint8_t *p, size_t n) {
     const __m128i *in;
     __m128i x0, x1, x2, x3, k;
     for (; n >= BLOCK; p += BLOCK, n -= BLOCK) state = run_block(state, p);
@@ -184,7 +194,7 @@ __attribute__((target("sse4.2,pclmul"))) static uint32_t run_pclmul(uint32_t sta
 
 #if defined(__GNUC__) && (__GNUC__ >= 8 || defined(__clang__))
 #define HAVE_AVX512 1
-#define AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,vpclmulqdq,pclmul,sse4.2")))
+#define AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,vpclmulqdq,pclmul," CRC_TARGET)))
 
 AVX512 static inline __m512i fold_64(__m512i x, __m512i k, __m512i next) {
     return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(x, k, 0x00), _mm512_clmulepi64_epi128(x, k, 0x11), next, 0x96);
