@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         usable,
     )
     from kafka_shim.config.listener import ListenerOptions, base_name
-    from kafka_shim.config.parse import check_cordoned, read_properties
+    from kafka_shim.config.parse import check_cleaner_memory, check_cordoned, read_properties
     from kafka_shim.config.table import (
         AUTHORIZER_OPTIONS,
         BROKER_OPTIONS,
@@ -74,6 +74,7 @@ __all__ = [
     "Option",
     "TopicConfig",
     "base_name",
+    "check_cleaner_memory",
     "check_cordoned",
     "check_topic_options",
     "dynamic_option",

@@ -22,6 +22,7 @@ from kafka_shim.config import (
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.config_entries import effective_topic_value, static_broker_value
 from kafka_shim.metadata.features import CORDONED_DIRECTORIES, METADATA_VERSION
+from kafka_shim.metadata.thread_counts import check_thread_counts
 from kafka_shim.patterns import compile_pattern
 
 TYPE_CHECKING = False
@@ -84,14 +85,14 @@ def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_defa
     bound = [name for name in options if name in ("listeners", "listener.security.protocol.map")]
     if bound:
         raise bad_request(f"These configs cannot be changed while this broker runs: {_set(bound)}")
-    if metadata.check_broker_options:
-        others = metadata.broker_options if is_default else metadata.cluster_options
-        proposed = {**options, **others} if is_default else {**others, **options}
-        try:
-            for check in metadata.check_broker_options:
-                check(proposed)
-        except ConfigError as err:
-            raise bad_request(str(err)) from err
+    others = metadata.broker_options if is_default else metadata.cluster_options
+    proposed = {**options, **others} if is_default else {**others, **options}
+    try:
+        for check in metadata.check_broker_options:
+            check(proposed)
+        check_thread_counts(metadata.config.given, metadata.config.dynamic, proposed)
+    except ConfigError as err:
+        raise bad_request(str(err)) from err
 
 
 def _check_cordoned(metadata: MetadataStore, cordoned: Sequence[str]) -> None:

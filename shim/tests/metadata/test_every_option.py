@@ -145,7 +145,7 @@ def test_an_option_of_a_listener_is_described_with_that_of_all_listeners(tmp_pat
 
 IDLE = {
     "topic": ("preallocate", "true"),
-    "broker": ("num.io.threads", "3"),
+    "broker": ("num.io.threads", "5"),
     "all-brokers": ("leader.replication.throttled.rate", "7"),
 }
 

@@ -50,6 +50,8 @@ public final class OneBroker {
         agent = at(agent, kit, named("setNumControllerNodes"), Controllers.class);
         agent = at(agent, kit, named("setPerServerProperties"), GivenPerServer.class);
         agent = at(agent, "kafka.utils.TestUtils$", named("createBrokerConfigs"), Brokers.class);
+        // It creates its brokers one by one.
+        agent = at(agent, "kafka.server.DynamicBrokerReconfigurationTest", named("numServers"), NumBrokers.class);
         String topic = "org.apache.kafka.clients.admin.NewTopic";
         agent = at(agent, topic, isConstructor().and(takesArgument(1, Optional.class)), Factor.class);
         agent = at(agent, topic, isConstructor().and(takesArgument(1, Map.class)), Assignment.class);
