@@ -76,6 +76,8 @@ TEST_NEEDS = (
     ("org.apache.kafka", "kafka-streams", KAFKA_VERSION),
     ("no.nav.security", "mock-oauth2-server", "2.2.1"),
     *(("org.apache.directory.server", f"apacheds-{name}", "2.0.0-M24") for name in _DIRECTORY_SERVER),
+    # The KDC names a class of it, and depends on it nowhere.
+    ("org.apache.directory.api", "api-ldap-codec-standalone", "1.0.0"),
 )
 # What these bring along and what is older than, or in the way of, the jars above.
 UNWANTED = ("bcprov-jdk15on-", "logback-classic-", "logback-core-")

@@ -20,9 +20,11 @@ import kafka.raft.KafkaRaftManager;
 import kafka.server.KafkaConfig;
 import kafka.server.ReplicaManager;
 
+import org.apache.kafka.clients.admin.Config;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.ApiError;
 import org.apache.kafka.controller.ControllerRequestContext;
@@ -34,6 +36,7 @@ import org.apache.kafka.raft.KafkaRaftClient;
 import org.apache.kafka.raft.LeaderAndEpoch;
 import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
+import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 
 import scala.None$;
@@ -285,6 +288,20 @@ final class Metadata {
 
         Logs(ShimNode node) {
             this.node = node;
+        }
+
+        /** What the broker describes as in force. */
+        public ProducerStateManagerConfig producerStateManagerConfig() {
+            ConfigResource broker = new ConfigResource(
+                ConfigResource.Type.BROKER, String.valueOf(node.config().nodeId()));
+            try {
+                Config config = node.admin().describeConfigs(List.of(broker)).values().get(broker).get();
+                return new ProducerStateManagerConfig(
+                    Integer.parseInt(config.get("producer.id.expiration.ms").value()),
+                    Boolean.parseBoolean(config.get("transaction.partition.verification.enable").value()));
+            } catch (InterruptedException | ExecutionException error) {
+                throw new IllegalStateException(error);
+            }
         }
 
         public Seq<File> liveLogDirs() {
