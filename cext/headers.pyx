@@ -1,10 +1,9 @@
 """Request headers: one call reads the fields of a frame that dispatch needs."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int16_t, int32_t, uint8_t, uint32_t
 
-from kafka_shim.cext.wire cimport Cursor, need, read_i16, read_i32, read_short_length, read_uvarint
+from kafka_shim.cext.wire cimport Cursor, decode_string, need, read_i16, read_i32, read_short_length, read_uvarint
 
 from kafka_shim.cext.wire import WireError
 
@@ -13,13 +12,12 @@ cdef enum:
 
 
 cdef object read_client_id(Cursor* c):
-    """Kafka replaces what is not UTF-8 (``new String(bytes, UTF_8)``) and serves such a client."""
     cdef int32_t length = 0
     read_short_length(c, False, &length)
     if length < 0:
         return None
     need(c, length)
-    client_id = PyUnicode_DecodeUTF8(<const char*>c.at, length, "replace")
+    client_id = decode_string(c.at, length)
     c.at += length
     return client_id
 

@@ -206,6 +206,7 @@ cdef inline int write_short_length(Out* out, bint compact, Py_ssize_t length) ex
     return write_i16(out, <int16_t>length)
 
 
+cdef object decode_string(const uint8_t* data, Py_ssize_t size_bytes)
 cdef object read_string(Cursor* c, bint compact)                     # None for null
 cdef object read_bytes(Cursor* c, bint compact)                      # None for null
 cdef int write_string(Out* out, bint compact, str value) except -1   # None is written as null

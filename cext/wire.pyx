@@ -7,6 +7,8 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, UINT64_MAX
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
+import codecs
+
 cdef extern from "Python.h":
     PyObject* PyUnicode_DecodeUTF8(const char* data, Py_ssize_t size, const char* errors)
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size)
@@ -58,23 +60,41 @@ cdef void out_free(Out* out) noexcept:
     out.heap = NULL
 
 
+def _java_replacement(error):
+    """Java puts one U+FFFD for an encoded surrogate, whole or cut short, where Python puts one for each byte."""
+    cdef Py_ssize_t at = error.start
+    cdef bytes text = error.object
+    if text[at] == 0xED and at + 1 < len(text) and 0xA0 <= text[at + 1] <= 0xBF:
+        is_whole = at + 2 < len(text) and 0x80 <= text[at + 2] <= 0xBF
+        return "\ufffd", at + (3 if is_whole else 2)
+    return "\ufffd", error.end
+
+
+codecs.register_error("kafka_shim.java", _java_replacement)
+
+
+cdef object decode_string(const uint8_t* data, Py_ssize_t size_bytes):
+    """As Kafka's ``new String(bytes, UTF_8)``: what is not UTF-8 is replaced by U+FFFD."""
+    cdef PyObject* text = PyUnicode_DecodeUTF8(<const char*>data, size_bytes, NULL)
+    if text == NULL:
+        PyErr_Clear()
+        return PyBytes_FromStringAndSize(<const char*>data, size_bytes).decode("utf-8", "kafka_shim.java")
+    result = <object>text
+    # `result` took its own reference.
+    Py_DECREF(text)
+    return result
+
+
 cdef object read_string(Cursor* c, bint compact):
     cdef int32_t length = 0
-    cdef PyObject* text
     read_short_length(c, compact, &length)
     if length < 0:
         return None
     if length > MAX_STRING_BYTES:
         raise WireError(f"a string of {length} bytes; the protocol allows {MAX_STRING_BYTES}")
     need(c, length)
-    text = PyUnicode_DecodeUTF8(<const char*>c.at, length, NULL)
-    if text == NULL:
-        PyErr_Clear()
-        raise WireError("a string is not UTF-8")
+    result = decode_string(c.at, length)
     c.at += length
-    result = <object>text
-    # `result` took its own reference.
-    Py_DECREF(text)
     return result
 
 

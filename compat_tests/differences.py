@@ -167,13 +167,6 @@ DIFFERENCES = (
         "shim/tests/telemetry/test_client_metrics.py::test_pattern_that_cannot_be_matched_is_refused",
     ),
     KnownDifference(
-        "text that is not UTF-8",
-        "closes the connection, except on a client id",
-        "replaces the wrong bytes with U+FFFD",
-        "a name that nobody wrote is created or looked up by it",
-        "test_text_that_is_not_utf8",
-    ),
-    KnownDifference(
         "a damaged batch header in an old segment",
         "answers CORRUPT_MESSAGE to a fetch behind it",
         "skips the rest of the segment",

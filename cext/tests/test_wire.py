@@ -111,6 +111,33 @@ def test_strings_have_four_forms(value: str) -> None:
         assert read(name, written(name, value)) == value
 
 
+@pytest.mark.parametrize(
+    ("data", "wanted"),
+    [
+        (b"\xff\xfe", "\ufffd\ufffd"),
+        (b"a\x80b", "a\ufffdb"),
+        # An encoded surrogate is one wrong character to Java: whole, cut short by another character, at the end.
+        (b"\xed\xa0\x80z", "\ufffdz"),
+        (b"\xed\xbf\xbf", "\ufffd"),
+        (b"\xed\xa0z", "\ufffdz"),
+        (b"\xed\xa0\xc3\xa4", "\ufffd\u00e4"),
+        (b"\xed\xa0", "\ufffd"),
+        (b"\xed\x9f\xbf", "\ud7ff"),
+        (b"\xed", "\ufffd"),
+        (b"\xedz", "\ufffdz"),
+        (b"\xe0\x80\x80", "\ufffd\ufffd\ufffd"),
+        (b"\xe2\x82", "\ufffd"),
+        (b"\xf0\x9f\x92z", "\ufffdz"),
+        (b"\xf4\x90\x80\x80", "\ufffd\ufffd\ufffd\ufffd"),
+    ],
+)
+def test_what_is_not_utf8_is_replaced_as_java_does(data: bytes, wanted: str) -> None:
+    for name in ("string", "nullable_string"):
+        assert read(name, struct.pack(">h", len(data)) + data) == wanted
+    for name in ("compact_string", "compact_nullable_string"):
+        assert read(name, plain_uvarint(len(data) + 1) + data) == wanted
+
+
 @given(st.binary(max_size=300))
 def test_byte_strings_have_four_forms(value: bytes) -> None:
     assert (
@@ -138,7 +165,6 @@ def test_null_is_minus_one_or_zero() -> None:
         ("bytes", b"\xff\xff\xff\xff"),
         ("compact_bytes", b"\0"),
         ("string", b"\0\2a"),
-        ("string", b"\0\1\xff"),
         ("compact_string", b"\3a"),
         ("compact_string", b"\x81\x80\x02" + b"a" * 32768),
         ("bytes", b"\x7f\xff\xff\xffabc"),

@@ -199,6 +199,16 @@ def test_a_client_id_that_is_no_utf_8_is_no_reason_to_fail(looped):
         assert read_answer(sock)[:6] == struct.pack(">ih", 9, 0)
 
 
+def test_text_that_is_no_utf_8_is_read_as_kafka_reads_it(looped):
+    names = (b"\xff\xfe", b"\xed\xa0\x80")
+    topics = b"".join(len(name).to_bytes(2, "big") + name for name in names)
+    body = struct.pack(">hhih", 3, 5, 7, -1) + struct.pack(">i", len(names)) + topics + b"\0"
+    with raw(looped) as sock:
+        sock.sendall(struct.pack(">i", len(body)) + body)
+        answer = read_answer(sock)
+        assert [name in answer for name in ("\0\6\ufffd\ufffd\0".encode(), "\0\3\ufffd\0".encode())] == [True, True]
+
+
 def test_api_versions_of_the_future_is_answered_in_version_0(looped):
     body = struct.pack(">hhih", 18, 99, 9, -1) + b"\x00anything"
     with raw(looped) as sock:

@@ -13,7 +13,6 @@ from kafka_shim.compat.groups import script
 from kafka_shim.compat.scenarios import load, scenario_client
 from kafka_shim.compat.tests.admin.test_data_directory import await_topic
 from kafka_shim.errors import ErrorCode
-from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.targets import Target, make
 from kafka_shim.targets import requests as ask
 from kafka_shim.wire_client import Connection, WireClientError
@@ -173,20 +172,6 @@ def test_a_large_regular_expression(each) -> None:
             time.sleep(0.02)
 
     assert each(join) == [ErrorCode.INVALID_REGULAR_EXPRESSION, ErrorCode.NONE]
-
-
-def test_text_that_is_not_utf8(each) -> None:
-    request = ask.make("Metadata", topics=[{"name": "zz"}], allow_auto_topic_creation=False)
-    frame = bytes(encode_request_frame(request, 5, 1, "me")).replace(b"\x00\x02zz", b"\x00\x02\xff\xfe")
-
-    def send(connection: Connection) -> bool:
-        connection.send_bytes(frame)
-        try:
-            return "\ufffd\ufffd".encode() in connection.receive_frame()
-        except WireClientError:
-            return False
-
-    assert each(send) == [False, True]
 
 
 # --- the table

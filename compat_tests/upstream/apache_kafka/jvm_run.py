@@ -24,6 +24,8 @@ SHIM, KAFKA = "shim", "kafka"
 PASSED, FAILED, NOT_APPLICABLE, SKIPPED, ABORTED = "passed", "failed", "not applicable", "skipped", "aborted"
 # Kafka's own brokers live in the JVM. It lives for minutes.
 OPTIONS = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xlog:cds=off")
+# Kafka's MiniKdc makes the JVM read its configuration again.
+OPENED = ("--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",)
 # The runner's status when a test did not react to its time limit and took the JVM with it.
 GIVEN_UP = 3
 
@@ -76,7 +78,7 @@ def run(
     selected = scratch / f"tests-{os.getpid()}.txt"
     selected.write_text("".join(f"{line}\n" for line in [*tests, *(f"-{method}" for method in leave_out)]))
     shim = "\t".join([sys.executable, "-m", "kafka_shim", "serve"])
-    line = ["java", *OPTIONS, f"-Djava.io.tmpdir={scratch}", f"-Dkafkashim.logs={scratch}"]
+    line = ["java", *OPTIONS, *OPENED, f"-Djava.io.tmpdir={scratch}", f"-Dkafkashim.logs={scratch}"]
     line += [f"-Dkafkashim.command={shim}", f"-Dlog4j2.configurationFile={jvm.log4j_configuration('error')}"]
     line += ["-cp", f"{classes()}{os.pathsep}{test_libs()}/*", "kafkashim.Runner"]
     line += [target, str(selected), str(results), str(limit_s)]

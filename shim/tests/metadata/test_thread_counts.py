@@ -17,7 +17,8 @@ POOL = "Dynamic thread count update validation failed for"
 @pytest.mark.parametrize(
     ("option", "value", "reason"),
     [
-        ("num.io.threads", "17", f"{POOL} num.io.threads=17, value should not be greater than double the current value 8"),
+        ("num.io.threads", "17", f"{POOL} num.io.threads=17, value should not be greater than double the current "
+         "value 8"),
         ("num.io.threads", "3", f"{POOL} num.io.threads=3, value should be at least half the current value 8"),
         ("background.threads", "21", f"{POOL} background.threads=21, value should not be greater than double the "
          "current value 10"),
