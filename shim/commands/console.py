@@ -32,15 +32,24 @@ MOST_REQUESTS = 32
 @click.option(
     "--host-name", "hosts", multiple=True, metavar="NAME", help="by which browsers reach it besides localhost"
 )
-def group(bootstrap: str, http: str, command_config: str | None, hosts: tuple[str, ...]) -> None:
+@click.option(
+    "--metrics",
+    "metrics_url",
+    metavar="URL",
+    default="",
+    help="of the broker (kafka.shim.http.listener), to be plotted",
+)
+def group(bootstrap: str, http: str, command_config: str | None, hosts: tuple[str, ...], metrics_url: str) -> None:
     from kafka_shim.config import ConfigError, read_properties
     from kafka_shim.console.app import Console
     from kafka_shim.console.sessions import Sessions
     from kafka_shim.http.server import HttpServer, parse_address
 
+    if metrics_url and not metrics_url.startswith(("http://", "https://")):
+        raise click.BadParameter("it begins with http:// or https://", param_hint="--metrics")
     try:
         properties = {} if command_config is None else read_properties(command_config)
-        console = Console(Sessions(bootstrap, properties), hosts=hosts)
+        console = Console(Sessions(bootstrap, properties), hosts=hosts, metrics_url=metrics_url)
         server = HttpServer(parse_address(http), console.handle, most_requests=MOST_REQUESTS)
     except (ConfigError, ValueError, OSError) as error:
         raise click.ClickException(str(error)) from None

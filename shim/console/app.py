@@ -13,7 +13,7 @@ import logging
 from http.cookies import CookieError, SimpleCookie
 from importlib.resources import files
 
-from kafka_shim.console import records, topics
+from kafka_shim.console import access, configs, groups, metrics, overview, records, topics, transactions
 from kafka_shim.console.cluster import is_denied
 from kafka_shim.console.parameters import BadRequestError, Query
 from kafka_shim.http.server import Request, Response
@@ -65,18 +65,39 @@ class _RefusedError(Exception):
 class Console:
     """Answers requests, in any thread."""
 
-    def __init__(self, sessions: Sessions, *, hosts: Collection[str] = (), decoder: Decoder | None = None) -> None:
-        """`hosts`: the names by which browsers may reach it, besides localhost and numeric addresses."""
+    def __init__(
+        self,
+        sessions: Sessions,
+        *,
+        hosts: Collection[str] = (),
+        decoder: Decoder | None = None,
+        metrics_url: str = "",
+    ) -> None:
+        """`hosts`: the names by which browsers may reach it, besides localhost and numeric addresses. `metrics_url`:
+        where the broker's metrics are read, if they are."""
         self._sessions = sessions
         self._hosts = {"localhost", *(host.lower() for host in hosts)}
-        self._decoder = decoder
+        self._metrics_url = metrics_url
         self._pages = _read_pages()
         self._resources: dict[str, Resource] = {
             "/api/topics": topics.listed,
             "/api/topic": topics.described,
             "/api/records": lambda cluster, query: records.page(cluster, query, decoder),
             "/api/record": lambda cluster, query: records.whole_record(cluster, query, decoder),
+            "/api/groups": groups.listed,
+            "/api/group": groups.described,
+            "/api/transactions": transactions.listed,
+            "/api/transaction": transactions.described,
+            "/api/held": transactions.held,
+            "/api/producers": transactions.producers,
+            "/api/configs": configs.described,
+            "/api/acls": access.acls,
+            "/api/users": access.users,
+            "/api/quotas": access.quotas,
+            "/api/cluster": overview.described,
         }
+        if metrics_url:
+            self._resources["/api/metrics"] = lambda cluster, query: metrics.read(metrics_url)
 
     def close(self) -> None:
         """End all sessions."""
@@ -158,6 +179,7 @@ class Console:
                 "wantsLogin": self._sessions.wants_login,
                 "isIn": session is not None,
                 "user": "" if session is None else session.user,
+                "hasMetrics": bool(self._metrics_url),
             },
         )
 

@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from contextlib import contextmanager
 
+from kafka_shim.client.cluster import Cluster as Client
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kafka_shim.protocol.messages.list_offsets_request import (
@@ -71,6 +72,12 @@ class Cluster:
         return self._ask(address, self._open(address), message, version)
 
     @contextmanager
+    def client(self) -> Iterator[Client]:
+        """A client of the project's own for one question, closed after it. Raises WireClientError."""
+        with Client(self.bootstrap, security=self._security, client_id=CLIENT_ID, timeout_s=TIMEOUT_S) as client:
+            yield client
+
+    @contextmanager
     def lend(self) -> Iterator[Connection]:
         """A fresh connection for several requests. Raises WireClientError."""
         connection = self._open(self.bootstrap)
@@ -101,6 +108,15 @@ class Cluster:
         (found,) = self.metadata([topic]).topics
         check(found.error_code, subject=topic)
         return {one.partition_index: one.leader_id for one in sorted(found.partitions, key=_index)}
+
+    def coordinators(self, key_type: int, keys: list[str]) -> dict[str, int]:
+        """Return the node that coordinates each group or transactional id; those that the person may not describe are
+        left out. Raises WireClientError."""
+        if not keys:
+            return {}
+        self.metadata([])
+        answer = self.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=keys))
+        return {one.key: int(one.node_id) for one in answer.coordinators if not one.error_code}
 
     def coordinator(self, key_type: int, key: str) -> int:
         """Return the node that coordinates a group or a transactional id. Raises RequestError, WireClientError."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from kafka_shim.cext.batch import BatchError, scan
+from kafka_shim.cext.batch import BatchError
 from kafka_shim.cext.records import iterate
+from kafka_shim.client.records import CONTROL_TYPES, batches
 from kafka_shim.console.cluster import COMMITTED, UNCOMMITTED
 from kafka_shim.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from kafka_shim.wire_client import RequestError, check
+from kafka_shim.wire_client import WireClientError, check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ FETCH_VERSION = 12
 FETCH_BYTES = 256 << 10
 # Of one batch when it is decompressed.
 LARGEST_BATCH_BYTES = 32 << 20
-# Where the length of a batch is, and what comes before the bytes that it counts.
-LENGTH_AT, PREFIX = 8, 12
 NONE, COMMIT, ABORT, OPEN, ENDED = "", "committed", "aborted", "open", "ended"
 
 
@@ -131,7 +130,7 @@ class PartitionReader:
         aborted = sorted((one.first_offset, one.producer_id) for one in data.aborted_transactions or ())
         active: set[int] = set()
         first_new = len(found)
-        for batch in _batches(records):
+        for batch in self._batches(records):
             while aborted and aborted[0][0] <= batch.last_offset:
                 active.add(aborted.pop(0)[1])
             # What was fetched is walked, whatever it took of the budget: the next request would fetch it again.
@@ -148,6 +147,13 @@ class PartitionReader:
             self._walk(records, batch, state, end, most, found)
         if isolation == UNCOMMITTED:
             _settle(found[first_new:])
+
+    def _batches(self, records: Any) -> Iterator[Batch]:
+        try:
+            yield from batches(bytes(records))
+        except BatchError as error:
+            where = f"{self._topic}-{self.partition}, from offset {self.next_offset}"
+            raise WireClientError(f"{where}: no batch: {error.verdict.name}") from error
 
     def _walk(self, records: Any, batch: Batch, state: str, end: int, most: int, found: list[Found]) -> None:
         try:
@@ -179,7 +185,7 @@ class PartitionReader:
 
 
 def marker_of(found: Found) -> tuple[str, int]:
-    """Return (COMMIT, ABORT or the number of another control record, coordinator epoch or -1) of a control record."""
+    """Return (the type of a control record, coordinator epoch or -1)."""
     from kafka_shim.cext.records import parse_marker
 
     record = found.record
@@ -188,7 +194,8 @@ def marker_of(found: Found) -> tuple[str, int]:
     try:
         is_commit, epoch = parse_marker(key, value)
     except ValueError:
-        return f"control {int.from_bytes(key[2:4], signed=True)}", -1
+        kind = int.from_bytes(key[2:4], signed=True)
+        return CONTROL_TYPES.get(kind, f"UNKNOWN_{kind}"), -1
     return "COMMIT" if is_commit else "ABORT", epoch
 
 
@@ -200,18 +207,3 @@ def _settle(found: list[Found]) -> None:
             outcome[one.batch.producer_id] = COMMIT if marker_of(one)[0] == "COMMIT" else ABORT
         elif one.state == ENDED:
             one.state = outcome.get(one.batch.producer_id, ENDED)
-
-
-def _batches(records: Any) -> Iterator[Batch]:
-    """The whole batches of a fetch; the last may be cut. Raises RequestError for what is none."""
-    at, size = 0, len(records)
-    while at + PREFIX <= size:
-        length = int.from_bytes(records[at + LENGTH_AT : at + PREFIX], signed=True)
-        if length <= 0 or at + PREFIX + length > size:
-            return
-        try:
-            batch = scan(records, at, size)
-        except BatchError as error:
-            raise RequestError(2, f"a batch that is none: {error.verdict.name}") from error
-        yield batch
-        at = batch.end_position

@@ -1,11 +1,22 @@
 import { get, send } from '/api.js';
 import { field, h, link, message, show } from '/dom.js';
+import { accessPage } from '/access.js';
+import { clusterPage } from '/cluster.js';
+import { groupPage, groupsPage } from '/groups.js';
+import { metricsPage } from '/metrics.js';
 import { topicPage, topicsPage } from '/topics.js';
+import { transactionPage, transactionsPage } from '/transactions.js';
 
 // name, title, key after "g", page
-const SECTIONS = [
+const ALL = [
   ['topics', 'Topics', 't', parts => (parts.length ? topicPage : topicsPage)],
+  ['groups', 'Groups', 'o', parts => (parts.length ? groupPage : groupsPage)],
+  ['transactions', 'Transactions', 'x', parts => (parts.length ? transactionPage : transactionsPage)],
+  ['access', 'Access', 'a', () => accessPage],
+  ['cluster', 'Cluster', 'c', () => clusterPage],
+  ['metrics', 'Metrics', 'm', () => metricsPage],
 ];
+let SECTIONS = ALL;
 
 const content = document.getElementById('content');
 const nav = document.getElementById('nav');
@@ -64,6 +75,7 @@ async function start() {
   show(who, h('span', { className: 'mono', title: 'the broker' }, session.bootstrap),
     session.user && h('span', null, session.user),
     session.user && h('button', { onclick: async () => { await send('session', 'DELETE'); await start(); } }, 'Log out'));
+  SECTIONS = ALL.filter(([name]) => name !== 'metrics' || session.hasMetrics);
   if (!session.isIn) { show(nav); drawLogin(session); return; }
   show(nav, SECTIONS.map(([name, title]) => link(`#/${name}`, title, { 'data-name': name })));
   await draw();
@@ -71,7 +83,7 @@ async function start() {
 
 // --- keys
 
-const KEYS = [
+const keys = () => [
   ['/', 'to the first field'], ['j  k', 'next and previous row'], ['Enter', 'open the row'],
   ['n  p', 'next and previous page'], ['r', 'read again'], ['g then a letter', SECTIONS.map(([, title, key]) => `${key} ${title}`).join(', ')],
   ['?', 'this help'],
@@ -102,7 +114,7 @@ document.addEventListener('keydown', event => {
     n: () => content.querySelector('[data-key=n]:not(:disabled)')?.click(),
     p: () => content.querySelector('[data-key=p]:not(:disabled)')?.click(),
     '?': () => {
-      show(help, h('h2', null, 'Keys'), h('table', null, h('tbody', null, KEYS.map(([key, what]) => h('tr', null, h('td', null, h('kbd', null, key)), h('td', null, what))))),
+      show(help, h('h2', null, 'Keys'), h('table', null, h('tbody', null, keys().map(([key, what]) => h('tr', null, h('td', null, h('kbd', null, key)), h('td', null, what))))),
         h('form', { method: 'dialog' }, h('button', null, 'Close')));
       help.showModal();
     },

@@ -109,7 +109,7 @@ function line(one, topic) {
   const row = h('tr', { tabindex: '0', className: [one.control ? 'control' : '', one.transaction || ''].join(' ') },
     h('td', { className: 'n wide' }, one.partition), h('td', { className: 'n' }, one.offset), h('td', { className: 'keep wide small' }, time(one.timestamp)),
     h('td', { className: 'key' }, one.control || one.problem ? '' : flat(one.key)), h('td', { className: 'value' }, what),
-    h('td', { className: 'keep' }, one.control ? tag('control', 'note') : state && tag(state, kind), one.headers && one.headers.length ? [' ', tag(`${one.headers.length} h`)] : null));
+    h('td', { className: 'keep' }, one.control ? tag('control', 'note') : state && tag(state, kind), one.headers && one.headers.length ? [' ', tag(`${one.headers.length} header${one.headers.length > 1 ? 's' : ''}`)] : null));
   const toggle = () => {
     const next = row.nextElementSibling;
     if (next && next.classList.contains('opened')) { next.remove(); row.removeAttribute('aria-expanded'); return; }

@@ -1,6 +1,8 @@
 import { get } from '/api.js';
 import { bytes, facts, field, h, later, link, message, number, show, table, tag } from '/dom.js';
+import { configsView } from '/configs.js';
 import { recordsView } from '/records.js';
+import { producersView } from '/transactions.js';
 
 const SIZE = 100;
 export const topicLink = name => link(`#/topics/${encodeURIComponent(name)}`, name);
@@ -25,7 +27,7 @@ export async function topicsPage({ content, query, signal }) {
         ['On disk', one => bytes(one.bytes), 'n'],
         ['', one => [one.offline ? tag(`${one.offline} offline`, 'bad') : null, one.underReplicated ? tag(`${one.underReplicated} under-replicated`, 'warn') : null], 'hide-narrow'],
       ], found.topics, filter.value ? 'No topic has such a name.' : 'There are no topics that you may see.'),
-      found.total > SIZE && h('div', { className: 'bar' }, turn(-SIZE, 'p', 'Previous'), turn(SIZE, 'n', 'Next'),
+      found.total > SIZE && h('div', { className: 'bar after' }, turn(-SIZE, 'p', 'Previous'), turn(SIZE, 'n', 'Next'),
         h('span', { className: 'soft' }, `${number(start + 1)}–${number(Math.min(found.total, start + SIZE))} of ${number(found.total)}`)));
   };
   const again = later(() => { start = 0; read().catch(error => show(body, message(error.message, 'bad'))); }, 150);
@@ -33,10 +35,10 @@ export async function topicsPage({ content, query, signal }) {
   internal.addEventListener('change', again);
   await read();
   show(content, h('h1', null, 'Topics'), h('div', { className: 'bar' }, field('Filter', filter),
-    h('label', { className: 'small soft' }, internal, ' with internal topics')), body);
+    h('label', { className: 'check' }, internal, 'with internal topics')), body);
 }
 
-const TABS = [['records', 'Records'], ['partitions', 'Partitions']];
+const TABS = [['records', 'Records'], ['partitions', 'Partitions'], ['producers', 'Producers'], ['configs', 'Configs']];
 
 export async function topicPage(at) {
   const { content, parts, signal } = at;
@@ -52,13 +54,15 @@ export async function topicPage(at) {
       ['Partitions', number(topic.partitionCount)],
       ['Offsets', number(sum(one => one.latest - one.earliest))],
       ['On disk', bytes(sum(one => one.bytes))],
-      held.length ? ['Held back by transactions', tag(`${number(sum(one => one.latest - one.lastStable))} offsets in ${held.length} partitions`, 'warn')] : null,
+      held.length ? ['Held back by transactions', tag(`${number(sum(one => one.latest - one.lastStable))} offsets, partition${held.length > 1 ? 's' : ''} ${held.slice(0, 8).map(one => one.partition).join(', ')}${held.length > 8 ? ' …' : ''}`, 'warn')] : null,
       ['Id', h('span', { className: 'mono' }, topic.id)],
     ]),
     h('div', { className: 'tabs' }, TABS.map(([key, title]) =>
       link(`#/topics/${encodeURIComponent(name)}/${key}`, title, key === tab ? { 'aria-current': 'page' } : {}))),
     body);
   if (tab === 'partitions') showPartitions(body, topic);
+  else if (tab === 'producers') await producersView(body, topic, at);
+  else if (tab === 'configs') await configsView(body, 'topic', name, at);
   else await recordsView(body, topic, at);
 }
 

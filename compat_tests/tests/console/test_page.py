@@ -1,0 +1,110 @@
+"""The console's page in a real browser: what it shows, that no record runs as script, and that it fits."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from kafka_shim import Broker
+from kafka_shim.cext import builder
+from kafka_shim.client.requests import make
+from kafka_shim.console.app import Console
+from kafka_shim.console.sessions import Sessions
+from kafka_shim.http.server import HttpServer
+from kafka_shim.tests.api.test_fetch_committed import Producer
+from kafka_shim.tests.produced import make_topic, produce
+from kafka_shim.wire_client import Connection
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+SCRIPT = "</pre><script>document.title='broken out'</script><img src=x onerror=\"document.title='broken out'\">"
+# What a reader does, and what is measured then: files of the page's own origin, as its policy wants.
+ACTS = {
+    "open": "document.querySelector('.records tbody tr').click();",
+    "measure": "document.title = document.documentElement.scrollWidth <= innerWidth ? 'fits' : 'too wide';",
+}
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with Broker() as broker, Connection(broker.bootstrap_servers) as client:
+        make_topic(client, "hostile", 1)
+        script = SCRIPT.encode()
+        produce(client, "hostile", 0, bytes(builder.build([(script, b'{"a":[%s]}' % script, 1, [(SCRIPT, script)])])))
+        make_topic(client, "t", 1)
+        one, other = Producer(client, "one"), Producer(client, SCRIPT)
+        one.write(b"dropped")
+        one.end(commit=False)
+        other.write(b"waits")
+        commit = make("OffsetCommit", group_id=SCRIPT, generation_id_or_member_epoch=-1)
+        commit.topics = make(
+            "OffsetCommit", topics=[{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 1}]}]
+        ).topics
+        client.request(make("FindCoordinator", key_type=0, coordinator_keys=[SCRIPT]))
+        client.request(commit, 8)
+        console = Console(Sessions(broker.bootstrap_servers, {}))
+        body, kind = console._pages["main.js"]
+        acts = "".join(f"if (location.search.includes('{name}')) {{ {act} }}" for name, act in ACTS.items())
+        # When the page has asked for everything.
+        console._pages["main.js"] = body + f"\nsetTimeout(() => {{ {acts} }}, 3000);".encode(), kind
+        server = HttpServer(("127.0.0.1", 0), console.handle, most_requests=32)
+        server.start()
+        yield Page(server.address, tmp_path_factory.mktemp("console"))
+        server.stop()
+        console.close()
+
+
+class Page:
+    def __init__(self, address: str, folder: Path) -> None:
+        self.address = address
+        self.folder = folder
+
+    def browse(self, place: str, *options: str, act: str = "") -> str:
+        """The page's elements as they are when it has asked for everything; virtual time passes at once."""
+        assert CHROMIUM is not None, "chromium is not installed"
+        line = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder / 'profile'}"]
+        line += ["--virtual-time-budget=8000", *options, f"{self.address}/?{act}#/{place}"]
+        return subprocess.run(line, capture_output=True, text=True, timeout=90, check=True).stdout
+
+    def elements(self, place: str, *options: str, act: str = "") -> str:
+        return self.browse(place, "--dump-dom", *options, act=act)
+
+
+def test_topics_groups_and_transactions_are_shown(page: Page) -> None:
+    shown = page.elements("topics")
+    assert 'href="#/topics/hostile"' in shown
+    assert '<a href="#/topics" data-name="topics" aria-current="page">Topics</a>' in shown
+    shown = page.elements("topics/t")
+    assert 'class=" aborted"' in shown
+    assert "ABORT of producer" in shown
+    assert '<span class="tag warn">open</span>' in shown
+    shown = page.elements("transactions/-/held")
+    assert "the first" in shown
+
+
+@pytest.mark.parametrize(
+    "place", ["topics/hostile", "groups", "transactions/-/held", f"topics/{quote(SCRIPT, safe='')}"]
+)
+def test_no_script_escapes_from_data(page: Page, place: str) -> None:
+    shown = page.elements(place, act="open" if place == "topics/hostile" else "")
+    assert "<title>Kafka console</title>" in shown
+    assert "&lt;script&gt;document.title" in shown
+    assert "<script>document" not in shown
+    assert "<img src=" in shown  # the page's own
+    assert '<img src="x"' not in shown
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1400, 1), (400, 0)])
+def test_it_is_drawn_light_and_dark_narrow_and_wide(page: Page, width: int, scheme: int) -> None:
+    options = (f"--blink-settings=preferredColorScheme={scheme}", f"--window-size={width},800", "--hide-scrollbars")
+    picture = page.folder / f"{width}-{scheme}.png"
+    page.browse("topics/t", *options, f"--screenshot={picture}")
+    assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    for place in ("topics/hostile", "groups"):
+        assert "<title>fits</title>" in page.elements(place, *options, act="measure"), place

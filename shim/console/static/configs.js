@@ -1,0 +1,22 @@
+import { get } from '/api.js';
+import { field, h, show, table, tag } from '/dom.js';
+
+export async function configsView(body, kind, name, { signal }) {
+  const { configs } = await get('configs', { kind, name }, signal);
+  const filter = h('input', { type: 'search', placeholder: 'part of a name or value' });
+  const only = h('input', { type: 'checkbox' });
+  const list = h('div');
+  const draw = () => {
+    const wanted = filter.value.toLowerCase();
+    show(list, table([
+      ['Option', one => [h('span', { className: 'mono', title: one.documentation }, one.name), one.isReadOnly ? [' ', tag('fixed')] : null]],
+      ['Value', one => h('span', { className: 'mono' }, one.isSensitive ? '(secret)' : one.value === null ? 'null' : one.value === '' ? '""' : one.value)],
+      ['Source', one => tag(one.source, one.isDefault ? '' : 'note')],
+      ['Instead of', one => h('span', { className: 'soft small' }, one.synonyms.slice(one.isDefault ? 0 : 1).filter(each => each.value !== one.value).map(each => `${each.name} = ${each.value} (${each.source})`).join('; ')), 'hide-narrow'],
+    ], configs.filter(one => (!only.checked || !one.isDefault) && (one.name.includes(wanted) || String(one.value).toLowerCase().includes(wanted))), 'No option is like this.'));
+  };
+  filter.addEventListener('input', draw);
+  only.addEventListener('change', draw);
+  draw();
+  show(body, h('div', { className: 'bar' }, field('Filter', filter), h('label', { className: 'check' }, only, 'without defaults')), list);
+}

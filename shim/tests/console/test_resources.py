@@ -1,0 +1,159 @@
+"""Groups, transactions, configs, access, cluster and metrics as the console shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kafka_shim.client.cluster import Cluster
+from kafka_shim.client.offsets import commit_offsets
+from kafka_shim.client.requests import make
+from kafka_shim.console.app import Console
+from kafka_shim.console.metrics import sums_of
+from kafka_shim.embedded import Broker
+from kafka_shim.tests.api.test_fetch_committed import Producer
+from kafka_shim.tests.console.asking import console_of, get
+from kafka_shim.tests.produced import batch, make_topic, produce
+from kafka_shim.wire_client import Connection
+
+
+@pytest.fixture
+def console(broker: Broker) -> Iterator[Console]:
+    made = console_of(broker)
+    yield made
+    made.close()
+
+
+def test_groups_of_all_kinds_have_their_lag(console: Console, broker: Broker, client: Connection) -> None:
+    make_topic(client, "t", 2)
+    for partition in (0, 1):
+        produce(client, "t", partition, batch(b"1", b"2", b"3"))
+    with Cluster(broker.bootstrap_servers) as cluster:
+        commit_offsets(cluster, "old", {("t", 0): 1, ("t", 1): 3})
+        cluster.coordinator("new")
+    member = "AAAAAAAAAAAAAAAAAAAAAA"
+    for api, group in (("ConsumerGroupHeartbeat", "new"), ("ShareGroupHeartbeat", "shared")):
+        fields = {"rebalance_timeout_ms": 1000, "topic_partitions": []} if group == "new" else {}
+        joined = client.request(
+            make(api, group_id=group, member_id=member, member_epoch=0, subscribed_topic_names=["t"], **fields)
+        )
+        assert joined.error_code == 0
+    found = {one["name"]: (one["kind"], one["lag"], one["partitions"]) for one in get(console, "groups")["groups"]}
+    assert found["old"] == ("classic", 2, 2)
+    assert (found["new"][0], found["shared"][0]) == ("consumer", "share")
+    assert [one["name"] for one in get(console, "groups", kind="share")["groups"]] == ["shared"]
+    old = get(console, "group", name="old")
+    assert [(one["partition"], one["committed"], one["end"], one["lag"]) for one in old["offsets"]] == [
+        (0, 1, 3, 2),
+        (1, 3, 3, 0),
+    ]
+    new = get(console, "group", name="new")
+    assert (new["kind"], new["memberCount"], {one["member"] for one in new["offsets"]}) == ("consumer", 1, {member})
+    assert get(console, "group", name="shared")["members"][0]["id"] == member
+    assert get(console, "group", 409, name="none")["code"] == "GROUP_ID_NOT_FOUND"
+
+
+def test_a_transaction_says_what_it_holds_back_and_why(console: Console, client: Connection) -> None:
+    make_topic(client, "t", 2)
+    assert get(console, "held")["partitions"] == []
+    first, second, third = (Producer(client, name) for name in ("first", "second", "third"))
+    first.write(b"1")
+    second.write(b"2")
+    third.write(b"3", partition=1)
+    produce(client, "t", 0, batch(b"plain"))
+    one, two = (get(console, "transaction", name=name) for name in ("first", "second"))
+    assert (one["state"], one["held"]) == (
+        "Ongoing",
+        [{"topic": "t", "partition": 0, "start": 0, "lastStable": 0, "latest": 3, "isFirst": True}],
+    )
+    assert [(each["start"], each["lastStable"], each["isFirst"]) for each in two["held"]] == [(1, 0, False)]
+    assert "Ongoing" in one["explain"]
+    rows = get(console, "held")["partitions"]
+    assert [(row["partition"], row["latest"] - row["lastStable"]) for row in rows] == [(0, 3), (1, 1)]
+    assert [each["name"] for each in rows[0]["open"]] == ["first", "second"]
+    ongoing = get(console, "transactions", state="Ongoing")["transactions"]
+    assert [(row["name"], row["partitions"]) for row in ongoing] == [
+        ("first", ["t-0"]),
+        ("second", ["t-0"]),
+        ("third", ["t-1"]),
+    ]
+    remembered = get(console, "producers", topic="t")["producers"]
+    assert [(row["partition"], row["producer"], row["start"]) for row in remembered] == [
+        (0, first.producer_id, 0),
+        (0, second.producer_id, 1),
+        (1, third.producer_id, 0),
+    ]
+    for producer in (first, second, third):
+        producer.end(commit=True)
+    assert get(console, "held")["count"] == 0
+    assert get(console, "transaction", 409, name="none")["code"] == "TRANSACTIONAL_ID_NOT_FOUND"
+
+
+def test_options_say_where_they_come_from(console: Console, client: Connection) -> None:
+    make_topic(client, "t", 1, retention_ms="1234")
+    configs = {one["name"]: one for one in get(console, "configs", kind="topic", name="t")["configs"]}
+    changed = configs["retention.ms"]
+    assert (changed["value"], changed["source"], changed["isDefault"]) == ("1234", "topic", False)
+    assert configs["cleanup.policy"]["isDefault"]
+    brokers = {one["name"]: one for one in get(console, "configs", kind="broker", name="1")["configs"]}
+    assert brokers["num.partitions"]["value"] == "2"
+    get(console, "configs", 400, kind="user", name="x")
+
+
+def test_the_cluster_is_shown(console: Console, client: Connection) -> None:
+    make_topic(client, "t", 3)
+    cluster = get(console, "cluster")
+    (broker,) = cluster["brokers"]
+    assert (cluster["topics"], cluster["partitions"], broker["leads"], cluster["controller"]) == (1, 3, 3, 1)
+    assert broker["disks"][0]["total"] > 0
+    assert "metadata.version" in cluster["features"]
+
+
+def test_who_may_do_what(console: Console, client: Connection) -> None:
+    note = get(console, "acls")["note"]
+    assert "no authorizer" in note
+    assert get(console, "users") == {"users": [], "count": 0}
+    entity = [{"entity_type": "user", "entity_name": None}]
+    quota = {"entity": entity, "ops": [{"key": "producer_byte_rate", "value": 1024.0, "remove": False}]}
+    assert client.request(make("AlterClientQuotas", entries=[quota])).entries[0].error_code == 0
+    assert get(console, "quotas")["quotas"] == [{"entity": "user (default)", "quotas": ["producer_byte_rate = 1024"]}]
+
+
+def test_acls_and_users_of_a_broker_that_has_them() -> None:
+    acls = [{"principal": "User:alice", "operation": "READ", "topic": "her", "pattern": "prefixed"}]
+    with Broker(acls=acls, super_users="User:ANONYMOUS") as broker:
+        console = console_of(broker)
+        (row,) = get(console, "acls", filter="ALICE")["acls"]
+        assert row == {
+            "principal": "User:alice",
+            "permission": "ALLOW",
+            "operation": "READ",
+            "kind": "topic",
+            "resource": "her",
+            "pattern": "prefixed",
+            "host": "*",
+        }
+        assert get(console, "acls", filter="bob")["count"] == 0
+        console.close()
+    with Broker(sasl="SCRAM-SHA-256", users={"alice": "secret"}, listen="PLAINTEXT://127.0.0.1:0") as broker:
+        console = console_of(broker)
+        told = get(console, "users")["users"]
+        assert told == [{"name": "alice", "credentials": ["SCRAM-SHA-256, 4096 iterations"]}]
+        console.close()
+
+
+def test_metrics_are_summed_over_their_labels() -> None:
+    with Broker(kafka_shim_http_listener="127.0.0.1:0") as broker:
+        console = console_of(broker, metrics_url=f"{broker.state.http_address}/metrics")
+        with Connection(broker.bootstrap_servers) as client:
+            for name in ("a", "b"):
+                make_topic(client, name, 1)
+                produce(client, name, 0, batch(b"x"))
+        sums = get(console, "metrics")["sums"]
+        assert sums["kafka_server_brokertopicmetrics_messagesin_total"] == 2
+        assert sums["process_resident_memory_bytes"] > 1e6
+        assert len(sums) < 100
+        console.close()
+    assert get(console, "metrics", 502)["error"].startswith("no metrics at")
+    assert sums_of('kafka_a{x="1"} 1\nkafka_a{x="}"} 2.5\nkafka_b_bucket 3\nother 4\nkafka_c NaN\n') == {"kafka_a": 3.5}
