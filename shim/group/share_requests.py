@@ -12,7 +12,7 @@ from kafka_shim.group.decision import Decision
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Protocol
 
     from kafka_shim.group.client import Client
@@ -39,6 +39,8 @@ logger = logging.getLogger("kafka_shim.group")
 
 # The reader of a share partition decides its start offset.
 UNINITIALIZED_START_OFFSET = -1
+# How many share partitions get their state in one turn of the loop: a few milliseconds.
+PARTITIONS_PER_SLICE = 32
 
 
 class ShareRequests:
@@ -47,6 +49,8 @@ class ShareRequests:
     def __init__(self, runtime: CoordinatorRuntime) -> None:
         self._runtime = runtime
         self.persister: Persister
+        # Counts, to give the slices of each a name of their own.
+        self._initializations = 0
 
     # --- members
 
@@ -97,28 +101,56 @@ class ShareRequests:
         self._share_group(groups, group_id).initializing_ms.update(dict.fromkeys(states, now_ms))
 
     def _initialize(self, group_id: str, epoch: int, states: States) -> None:
-        """Initialise share partitions. If that fails, a later heartbeat tries again."""
-        from kafka_shim.group import share_offsets
-
-        runtime = self._runtime
+        """Initialise share partitions, a slice of them in each turn of the loop. If that fails, a later heartbeat tries
+        again."""
         try:
-            groups = runtime.groups_of(group_id)
-            group = self._share_group(groups, group_id)
+            group = self._share_group(self._runtime.groups_of(group_id), group_id)
         except KafkaError:
             return  # removed meanwhile
+        self._initializations += 1
+        name = f"share partitions {self._initializations}"
+        self._runtime.scheduler.in_slices(name, self._slices_of_initialization(group, epoch, states))
+
+    def _slices_of_initialization(self, group: ShareGroup, epoch: int, states: States) -> Iterator[None]:
+        from kafka_shim.group import share_offsets
+        from kafka_shim.group.share import TopicStates
+
+        group_id = group.group_id
+        number = 0
         try:
             for topic_id, found in states.items():
                 for partition in sorted(found.partitions):
+                    if partition not in self._initializing(group, topic_id):
+                        continue  # between two slices the group or the topic was removed, or the offset altered
                     self.persister.initialize_state(group_id, topic_id, partition, epoch, UNINITIALIZED_START_OFFSET)
+                    number += 1
+                    if number % PARTITIONS_PER_SLICE == 0:
+                        yield
         except KafkaError as error:
             logger.warning("cannot initialize the state of share group %s: %s", group_id, error)
-            record = share_offsets.give_up_initializing(group, states, runtime.image)
+            change = share_offsets.give_up_initializing
         else:
-            record = share_offsets.end_initializing(group, states, runtime.image)
+            change = share_offsets.end_initializing
+        left = {
+            topic_id: TopicStates(found.name, found.partitions & self._initializing(group, topic_id))
+            for topic_id, found in states.items()
+        }
+        left = {topic_id: found for topic_id, found in left.items() if found.partitions}
+        if not left:
+            return
         try:
-            self._write(group_id, record)
+            self._write(group_id, change(group, left, self._runtime.image))
         except KafkaError as error:
             logger.warning("cannot record the initialized partitions of share group %s: %s", group_id, error)
+
+    def _initializing(self, group: ShareGroup, topic_id: bytes) -> frozenset[int]:
+        """Returns the partitions whose state the group waits for; none if the group was removed."""
+        try:
+            is_known = self._runtime.groups_of(group.group_id).by_id.get(group.group_id) is group
+        except KafkaError:
+            is_known = False
+        found = group.initializing.get(topic_id)
+        return found.partitions if is_known and found is not None else frozenset()
 
     def _write(self, group_id: str, *records: Record | None) -> Flushes:
         decision = Decision()

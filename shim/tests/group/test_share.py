@@ -277,6 +277,65 @@ def test_a_state_that_cannot_be_written_is_tried_again(node: ShareNode) -> None:
     assert len(node.group().initialized) == 1
 
 
+def initialized(node: ShareNode, topic_id: bytes, count: int) -> list[int]:
+    """The partitions that have a state in the share coordinator."""
+
+    def has_state(partition: int) -> bool:
+        try:
+            node.state.read_state(G, topic_id, partition, 0)
+        except KafkaError:
+            return False
+        return True
+
+    return [partition for partition in range(count) if has_state(partition)]
+
+
+def subscribe(node: ShareNode, *topics: str) -> Callable[[], None]:
+    """A heartbeat; what it returns initialises the first slice of the share partitions."""
+    request = ShareGroupHeartbeatRequest(group_id=G, member_id="a", subscribed_topic_names=list(topics))
+    outcome = node.groups.share.heartbeat(request, Client("c", "/127.0.0.1"))
+    assert isinstance(outcome, Outcome)
+    assert outcome.follow_up is not None
+    return outcome.follow_up
+
+
+def test_many_partitions_get_their_states_in_slices(node: ShareNode) -> None:
+    node.topic("many", 100)
+    topic_id = node.metadata.image.topics["many"].topic_id
+
+    def first_turn() -> None:
+        subscribe(node, "many")()
+        assert 0 < len(initialized(node, topic_id, 100)) < 50
+        assert node.group().initializing.keys() == {topic_id}
+
+    node.call(first_turn)
+    node.advance(1)
+    assert initialized(node, topic_id, 100) == list(range(100))
+    assert (node.group().initializing, len(node.group().initialized[topic_id].partitions)) == ({}, 100)
+
+
+def test_what_happens_between_two_slices_counts(node: ShareNode) -> None:
+    """One topic is deleted, and the start offset of a partition of the other is altered."""
+    for name in ("gone", "many"):
+        node.topic(name, 60)
+    topics = node.metadata.image.topics
+    gone, many = topics["gone"].topic_id, topics["many"].topic_id
+
+    def first_turn() -> None:
+        subscribe(node, "gone", "many")()
+        node.metadata.delete_topic("gone")
+        leave = ShareGroupHeartbeatRequest(group_id=G, member_id="a", member_epoch=-1)
+        node.groups.share.heartbeat(leave, Client("c", "/127.0.0.1"))
+        errors, _ = node.groups.share.alter_offsets(G, {many: {59: 7}})
+        assert not errors
+
+    node.call(first_turn)
+    node.advance(1)
+    assert not {gone} & (node.group().initialized.keys() | node.group().initializing.keys())
+    assert node.state.read_summary(G, many, 59)[2] == 7
+    assert node.group().initialized[many].partitions == frozenset(range(60))
+
+
 # --- administration
 
 
