@@ -7,6 +7,7 @@ import sys
 import threading
 from pathlib import Path
 
+from kafka_shim.compat.clients.go_client import compiled
 from kafka_shim.targets import jvm
 
 TYPE_CHECKING = False
@@ -18,8 +19,10 @@ JAVA = Path(__file__).resolve().parent.parent / "java" / "ShareMember.java"
 
 
 class ShareProcess:
-    """One share consumer: Java's, or librdkafka's through confluent-kafka. `records` are (partition, offset, delivery
-    count or -1, value) in the order of arrival; `commits` counts acknowledgements that the broker confirmed."""
+    """One share consumer: Java's, franz-go's, or librdkafka's through confluent-kafka.
+
+    `records` are (partition, offset, delivery count or -1, value) in the order of arrival; `commits` counts
+    acknowledgements that the broker confirmed."""
 
     def __init__(self, kind: str, mode: str, bootstrap: str, group: str, topic: str) -> None:
         self.records: list[tuple[int, int, int, str]] = []
@@ -29,6 +32,8 @@ class ShareProcess:
         self.is_running = True
         if kind == "java":
             line = jvm.command("ShareMember", mode, bootstrap, group, topic, level="error", extra=(jvm.compiled(JAVA),))
+        elif kind == "franz-go":
+            line = [str(compiled("ShareMember")), mode, bootstrap, group, topic]
         else:
             line = [sys.executable, "-m", "kafka_shim.compat.groups.confluent_share", mode, bootstrap, group, topic]
         self._process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT)

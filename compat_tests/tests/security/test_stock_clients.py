@@ -5,11 +5,8 @@ and reads what was committed in a group. One broker serves them all.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +17,7 @@ import confluent_kafka
 import kafka
 import pytest
 
-from kafka_shim.compat.upstream.packages import CACHE
+from kafka_shim.compat.clients.go_client import compiled
 from kafka_shim.embedded_security import EmbeddedSecurity, unsecured_token
 from kafka_shim.security.sasl.scram import salted_password
 from kafka_shim.security.tls.authority import CertificateAuthority
@@ -39,7 +36,6 @@ USER, PASSWORD = "alice", 'pass"word'
 MODULE = "org.apache.kafka.common.security"
 EXPECTED = "committed-0 committed-1 committed-2 committed-3 committed-4"
 SOURCES = Path(__file__).resolve().parent.parent.parent
-FRANZ_GO = "v1.22.2"
 PATIENCE_S = 90
 
 
@@ -125,23 +121,6 @@ def run_java(place: Place, cells: list[tuple[str, str]], folder: Path) -> list[s
     return done.stdout.decode().replace("true", "committed").splitlines()
 
 
-def go_client() -> Path:
-    """The compiled client; compiled once for each content."""
-    source = SOURCES / "go" / "SecuredClient.go"
-    made = CACHE / f"secured-client-{hashlib.sha256(source.read_bytes()).hexdigest()[:16]}"
-    if not made.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="build-", dir=CACHE) as scratch:
-            shutil.copy(source, Path(scratch) / "main.go")
-            module = f"module secured\n\ngo 1.24\n\nrequire github.com/twmb/franz-go {FRANZ_GO}\n"
-            (Path(scratch) / "go.mod").write_text(module)
-            for line in (["go", "mod", "tidy"], ["go", "build", "-o", "made", "."]):
-                done = subprocess.run(line, cwd=scratch, capture_output=True, text=True, check=False)
-                assert done.returncode == 0, done.stderr[-2000:]
-            (Path(scratch) / "made").rename(made)
-    return made
-
-
 def run_go(place: Place, cells: list[tuple[str, str]], folder: Path) -> list[str]:
     lines = []
     for protocol, mechanism in cells:
@@ -157,7 +136,12 @@ def run_go(place: Place, cells: list[tuple[str, str]], folder: Path) -> list[str
         }
         lines.append(json.dumps(given) + "\n")
     done = subprocess.run(
-        [go_client()], input="".join(lines), capture_output=True, text=True, timeout=PATIENCE_S * len(cells), check=True
+        [compiled("SecuredClient")],
+        input="".join(lines),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S * len(cells),
+        check=True,
     )
     return done.stdout.replace("true", "committed").splitlines()
 
