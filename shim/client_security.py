@@ -1,8 +1,8 @@
 """How the command line and `wire_client` connect to a listener with TLS or SASL: by the properties of Kafka's clients,
 as its tools take them with `--command-config` (Kafka: SslFactory, SaslClientAuthenticator).
 
-`security.protocol`, `ssl.*` and, for PLAIN, SCRAM and OAUTHBEARER with an unsecured token, `sasl.mechanism` and
-`sasl.jaas.config` mean what they mean in Kafka; other properties are ignored.
+`security.protocol`, `ssl.*`, `sasl.mechanism`, `sasl.jaas.config`, for GSSAPI `sasl.kerberos.service.name`, and for
+OAUTHBEARER `sasl.oauthbearer.token.endpoint.url` mean what they mean in Kafka; other properties are ignored.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import hashlib
 import hmac
 import ssl
 
+from kafka_shim.client_tokens import token_source
 from kafka_shim.config import BrokerConfig, ConfigError, ListenerOptions, read_properties
-from kafka_shim.embedded_security import unsecured_token
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kafka_shim.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
@@ -27,10 +27,12 @@ from kafka_shim.wire_client import WireClientError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
-    from kafka_shim.wire_client import Connection
+    from kafka_shim.client_tickets import Initiator
+    from kafka_shim.security.sasl.jaas import LoginModule
+    from kafka_shim.wire_client import Requests
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 HANDSHAKE_VERSION, AUTHENTICATE_VERSION = 1, 2
@@ -57,9 +59,25 @@ class ClientSecurity:
         self._context = _tls_context(properties) if protocol.endswith("SSL") else None
         self._mechanism = ""
         self._login: dict[str, str] = {}
+        self._token: Callable[[], str] | None = None
+        self._initiator: Initiator | None = None
         if protocol.startswith("SASL_"):
             self._mechanism = properties.get("sasl.mechanism", "GSSAPI").strip()
-            self._login = _login_of(self._mechanism, properties.get("sasl.jaas.config"))
+            module = _module_of(self._mechanism, properties.get("sasl.jaas.config"))
+            self._login = dict(module.options)
+            if self._mechanism == "OAUTHBEARER":
+                self._token = token_source(properties, self._login)
+            elif self._mechanism == "GSSAPI":
+                from kafka_shim.client_tickets import Initiator
+
+                self._initiator = Initiator(module, properties)
+            elif missing := [name for name in ("username", "password") if name not in self._login]:
+                raise ConfigError(f"sasl.jaas.config has no {' and no '.join(missing)}")
+
+    @property
+    def tls_context(self) -> ssl.SSLContext | None:
+        """For who makes the connection itself, and then calls `log_in`; None without TLS."""
+        return self._context
 
     # --- what Connection asks for
 
@@ -81,7 +99,7 @@ class ClientSecurity:
                 "certificate (ssl.keystore.location)"
             ) from err
 
-    def log_in(self, connection: Connection) -> None:
+    def log_in(self, connection: Requests) -> None:
         """Authenticate with SASL where the protocol has it. Raises WireClientError."""
         if not self._mechanism:
             return
@@ -92,15 +110,16 @@ class ClientSecurity:
             raise WireClientError(f"the listener has no {self._mechanism}, it has {enabled}: set sasl.mechanism")
         if self._mechanism == "PLAIN":
             self._send(connection, f"\0{self._login['username']}\0{self._login['password']}".encode())
-        elif self._mechanism == "OAUTHBEARER":
-            token = unsecured_token(self._login["unsecuredLoginStringClaim_sub"])
-            told = self._send(connection, f"n,,\x01auth=Bearer {token}\x01\x01".encode())
+        elif self._token is not None:
+            told = self._send(connection, f"n,,\x01auth=Bearer {self._token()}\x01\x01".encode())
             if told:
                 self._send(connection, b"\x01")
+        elif self._initiator is not None:
+            self._initiator.log_in(connection.host, lambda token: self._send(connection, token))
         else:
             self._scram(connection)
 
-    def _scram(self, connection: Connection) -> None:
+    def _scram(self, connection: Requests) -> None:
         """RFC 5802. Raises WireClientError, also if the broker does not prove that it knows the credential."""
         digest = MECHANISMS[self._mechanism][1]
         name = self._login["username"].replace("=", "=3D").replace(",", "=2C")
@@ -129,27 +148,21 @@ class ClientSecurity:
         if not hmac.compare_digest(final, expected.encode()):
             raise WireClientError("the broker does not know the password: it may be another broker than it says")
 
-    def _send(self, connection: Connection, token: bytes) -> bytes:
+    def _send(self, connection: Requests, token: bytes) -> bytes:
         answer: Any = connection.request(SaslAuthenticateRequest(auth_bytes=token), AUTHENTICATE_VERSION)
         if answer.error_code:
             name = ErrorCode(answer.error_code).name
-            raise WireClientError(f"{name}: {answer.error_message}; check username and password in sasl.jaas.config")
+            what = "the token" if self._token else "the principal" if self._initiator else "username and password"
+            raise WireClientError(f"{name}: {answer.error_message}; check {what} in sasl.jaas.config")
         return bytes(answer.auth_bytes)
 
 
-def _login_of(mechanism: str, jaas: str | None) -> dict[str, str]:
-    if mechanism not in ("PLAIN", "OAUTHBEARER", *MECHANISMS):
-        raise ConfigError(
-            f"sasl.mechanism: this command has PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, not {mechanism}"
-        )
+def _module_of(mechanism: str, jaas: str | None) -> LoginModule:
+    if mechanism not in ("PLAIN", "OAUTHBEARER", "GSSAPI", *MECHANISMS):
+        raise ConfigError(f"sasl.mechanism: {mechanism} is no mechanism of Kafka")
     if jaas is None:
         raise ConfigError('sasl.jaas.config is missing: LoginModule required username="NAME" password="WORD";')
-    options = dict(parse_jaas(jaas).options)
-    wanted = ("unsecuredLoginStringClaim_sub",) if mechanism == "OAUTHBEARER" else ("username", "password")
-    missing = [name for name in wanted if name not in options]
-    if missing:
-        raise ConfigError(f"sasl.jaas.config has no {' and no '.join(missing)}")
-    return options
+    return parse_jaas(jaas)
 
 
 def _tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:

@@ -19,13 +19,20 @@ if TYPE_CHECKING:
 
     from kafka_shim.protocol.message import Message
 
+    class Requests(Protocol):
+        """What a login needs of a connection."""
+
+        host: str
+
+        def request(self, message: Message, version: int | None = None) -> Any: ...
+
     class Security(Protocol):
         """How a connection is made to a listener that is not PLAINTEXT (`kafka_shim.client_security`)."""
 
         def wrap(self, plain: socket.socket, host: str) -> socket.socket:
             """Return the socket to speak through. Raises WireClientError."""
 
-        def log_in(self, connection: Connection) -> None:
+        def log_in(self, connection: Requests) -> None:
             """Authenticate before the first request. Raises WireClientError."""
 
 
@@ -80,6 +87,7 @@ class Connection:
         """`security`: how to reach a listener with TLS or SASL; `max_frame_bytes`: the largest answer that is read.
         Raises WireClientError."""
         host, port = parse_address(bootstrap)
+        self.host = host
         self._max_frame_bytes = max_frame_bytes
         self._client_id = client_id
         self._next_id = 0

@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from kafka_shim.client_security import ClientSecurity
+
 _F = TypeVar("_F", bound="Callable[..., Any]")
 
 
@@ -24,20 +26,27 @@ _SECURITY, _ROWS = "kafka_shim.security", "kafka_shim.rows"
 def bootstrap_option(command: _F) -> _F:
     """Adds `--bootstrap-server HOST:PORT` and `--command-config FILE` to a command that connects to a broker. The file
     is for `connected`."""
-    for option in (
-        click.option(
-            "--command-config",
-            metavar="FILE",
-            expose_value=False,
-            callback=_read_security,
-            help="properties of a Kafka client, for listeners with TLS or SASL",
-        ),
-        click.option(
-            "--bootstrap-server", default=DEFAULT_BOOTSTRAP, show_default=True, metavar="HOST:PORT", help="the broker"
-        ),
-    ):
-        command = option(command)
-    return command
+    address = click.option(
+        "--bootstrap-server", default=DEFAULT_BOOTSTRAP, show_default=True, metavar="HOST:PORT", help="the broker"
+    )
+    return address(config_option(command))
+
+
+def config_option(command: _F) -> _F:
+    """Adds `--command-config FILE`, for `given_security`."""
+    return click.option(
+        "--command-config",
+        metavar="FILE",
+        expose_value=False,
+        callback=_read_security,
+        help="properties of a Kafka client, for listeners with TLS or SASL",
+    )(command)
+
+
+def given_security() -> ClientSecurity | None:
+    """What `--command-config` of the command that runs says, or None."""
+    found: ClientSecurity | None = click.get_current_context().meta.get(_SECURITY)
+    return found
 
 
 def json_option(command: _F) -> _F:

@@ -8,9 +8,10 @@ import signal
 
 import click
 
+from kafka_shim.commands.options import config_option, given_security
 from kafka_shim.wire_client import WireClientError, parse_address
 from kafka_shim.wiretap.capture import CaptureError, CaptureWriter, Entry, read_capture
-from kafka_shim.wiretap.recorder import Recorder
+from kafka_shim.wiretap.recorder import Dial, Recorder, dial_plain
 from kafka_shim.wiretap.replay import Outcome, Replayer
 
 TYPE_CHECKING = False
@@ -23,6 +24,16 @@ def address(text: str) -> tuple[str, int]:
         return parse_address(text)
     except WireClientError as error:
         raise click.BadParameter(str(error)) from None
+
+
+def dialler() -> Dial:
+    """Returns how to connect to the broker: by `--command-config`, or to a PLAINTEXT listener."""
+    security = given_security()
+    if security is None:
+        return dial_plain
+    from kafka_shim.commands.streams import SecuredDialler
+
+    return SecuredDialler(security)
 
 
 def tell(outcome: Outcome) -> int:
@@ -41,16 +52,22 @@ def tell(outcome: Outcome) -> int:
 @click.option(
     "--twin", metavar="HOST:PORT", help="a second broker that gets the same requests; its answers are compared"
 )
+@config_option
 @click.argument("capture", type=click.Path(dir_okay=False))
 def record(listen: str, upstream: str, twin: str | None, capture: str) -> int:
     where, to, second = address(listen), address(upstream), address(twin) if twin else None
     try:
-        return asyncio.run(_record(where, to, second, capture))
+        return asyncio.run(_record(where, to, second, capture, dialler()))
     except OSError as error:
         raise click.ClickException(error.strerror or str(error)) from None
 
 
-async def _record(listen: tuple[str, int], upstream: tuple[str, int], twin: tuple[str, int] | None, path: str) -> int:
+async def _record(
+    listen: tuple[str, int], upstream: tuple[str, int], twin: tuple[str, int] | None, path: str, dial: Dial
+) -> int:
+    if dial is not dial_plain:
+        _, first = await dial(*upstream)  # what is wrong with the login is said now
+        first.close()
     ends = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ends.set)
@@ -61,7 +78,9 @@ async def _record(listen: tuple[str, int], upstream: tuple[str, int], twin: tupl
             yield entry
 
     with CaptureWriter(path) as writer:
-        recorder = Recorder(upstream, listen=listen, writer=writer, on_entry=entries.put_nowait if twin else None)
+        recorder = Recorder(
+            upstream, listen=listen, writer=writer, on_entry=entries.put_nowait if twin else None, dial=dial
+        )
         replaying = asyncio.ensure_future(Replayer(twin).run(arriving())) if twin else None
         await recorder.start()
         click.echo(f"recording {recorder.bootstrap} to {path}")
@@ -78,12 +97,13 @@ async def _record(listen: tuple[str, int], upstream: tuple[str, int], twin: tupl
 )
 @click.option("--target", required=True, metavar="HOST:PORT", help="the broker")
 @click.option("--keep", type=click.Path(dir_okay=False), metavar="FILE", help="a capture of the replay, for `diff`")
+@config_option
 @click.argument("capture", type=click.Path(exists=True, dir_okay=False))
 def replay(target: str, keep: str | None, capture: str) -> int:
     to = address(target)
     with CaptureWriter(keep) if keep else contextlib.nullcontext() as writer:
         try:
-            return tell(asyncio.run(Replayer(to, writer=writer).run(read_capture(capture))))
+            return tell(asyncio.run(Replayer(to, writer=writer, dial=dialler()).run(read_capture(capture))))
         except CaptureError as error:
             raise click.ClickException(str(error)) from None
         except OSError as error:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import base64
+import json
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 
 from kafka_shim.client_security import ClientSecurity, read_client_security
 from kafka_shim.config import ConfigError
 from kafka_shim.embedded import Broker
+from kafka_shim.embedded_security import unsecured_token
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 from kafka_shim.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kafka_shim.security.tls.authority import CertificateAuthority
@@ -21,6 +26,15 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 USERS = {"alice": 'sec"ret', "b=o,b": "other"}
 OF_PLAIN = {"alice": 'sec"ret', "bob": "other"}
 PLAIN_LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="{}";'
+
+
+def oauth(jaas: str, url: str = "") -> dict[str, str]:
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": jaas,
+        "sasl.oauthbearer.token.endpoint.url": url,
+    }
 
 
 def asks(broker: Broker, properties: dict[str, Any]) -> str:
@@ -103,7 +117,11 @@ def test_client_certificate_is_shown(tmp_path: Path):
     ("properties", "reason"),
     [
         ({"security.protocol": "TLS"}, "security.protocol: TLS is none of"),
-        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism: .*not GSSAPI"),
+        ({"security.protocol": "SASL_SSL"}, "sasl.jaas.config is missing"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "NTLM"}, "sasl.mechanism: NTLM is no mechanism"),
+        (oauth("A required;"), "OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url"),
+        (oauth("A required;", "https://host/token"), "needs clientId"),
+        (oauth('A required clientId="a" clientSecret="b";', "ftp://host/token"), "no file:, http: or https: URL"),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, "sasl.jaas.config is missing"),
         (
             {
@@ -165,3 +183,102 @@ def test_broker_must_prove_that_it_knows_the_credential(answers: tuple[bytes, ..
     }
     with pytest.raises(WireClientError, match=reason):
         ClientSecurity(properties).log_in(Impostor(*answers))  # type: ignore[arg-type]
+
+
+# --- tokens of OAUTHBEARER
+
+
+class Endpoint(HTTPServer):
+    """Issues tokens to clients with the right secret, as RFC 6749 says, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Issuer)
+        self.asked: list[tuple[str, dict[str, list[str]]]] = []
+        self.answer: bytes | None = None
+        self.redirects_to = ""
+
+
+class _Issuer(BaseHTTPRequestHandler):
+    server: Endpoint
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        given = base64.b64decode(self.headers["Authorization"].removeprefix("Basic ")).decode()
+        self.server.asked.append((given, parse_qs(body)))
+        if self.server.redirects_to:
+            self.send_response(302)
+            self.send_header("Location", self.server.redirects_to)
+            self.end_headers()
+            return
+        name, _, secret = given.partition(":")
+        self.send_response(200 if secret == "s/cret" else 401)
+        self.end_headers()
+        token = {"access_token": unsecured_token(name), "token_type": "Bearer"}
+        self.wfile.write(json.dumps(token).encode() if self.server.answer is None else self.server.answer)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    with Endpoint() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def bearer() -> Iterator[Broker]:
+    with Broker(sasl="OAUTHBEARER") as broker:
+        yield broker
+
+
+def properties_of(endpoint: Endpoint, secret: str = "s/cret") -> dict[str, str]:
+    login = f'M required clientId="carol" clientSecret="{secret}" scope="kafka";'
+    return oauth(login, f"http://127.0.0.1:{endpoint.server_port}/token")
+
+
+def test_a_token_comes_from_its_endpoint_or_from_a_file(bearer: Broker, endpoint: Endpoint, tmp_path: Path):
+    assert asks(bearer, properties_of(endpoint)) == "User:carol"
+    assert endpoint.asked == [("carol:s/cret", {"grant_type": ["client_credentials"], "scope": ["kafka"]})]
+    options_of_4 = {
+        **oauth("M required;", f"http://127.0.0.1:{endpoint.server_port}/token"),
+        "sasl.oauthbearer.client.credentials.client.id": "d/ve",
+        "sasl.oauthbearer.client.credentials.client.secret": "x y",
+        "sasl.oauthbearer.header.urlencode": "true",
+    }
+    with pytest.raises(WireClientError, match="401"):
+        asks(bearer, options_of_4)
+    assert endpoint.asked[1] == ("d%2Fve:x%20y", {"grant_type": ["client_credentials"]})
+    file = tmp_path / "a token"
+    file.write_text(unsecured_token("dave") + "\n")
+    assert asks(bearer, oauth("M required;", file.as_uri())) == "User:dave"
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"no", "no JSON with access_token"),
+        (b"[]", "no JSON with access_token"),
+        (b'{"access_token": 7}', "access_token is no text"),
+        (b'{"access_token": "x.y.z"}', "closed the connection|SASL_AUTHENTICATION_FAILED"),
+    ],
+)
+def test_an_endpoint_that_gives_no_token_is_named(bearer: Broker, endpoint: Endpoint, answer: bytes, reason: str):
+    endpoint.answer = answer
+    with pytest.raises(WireClientError, match=reason):
+        asks(bearer, properties_of(endpoint))
+
+
+def test_a_secret_does_not_follow_a_redirection_and_is_in_no_error(bearer: Broker, endpoint: Endpoint, tmp_path: Path):
+    with pytest.raises(WireClientError, match=r"401.*check clientId") as caught:
+        asks(bearer, properties_of(endpoint, "wrong-word"))
+    assert "wrong-word" not in str(caught.value)
+    endpoint.redirects_to = f"http://127.0.0.1:{endpoint.server_port}/other"
+    with pytest.raises(WireClientError, match="302"):
+        asks(bearer, properties_of(endpoint))
+    assert len(endpoint.asked) == 2
+    with pytest.raises(WireClientError, match="cannot read"):
+        asks(bearer, oauth("M required;", (tmp_path / "none").as_uri()))

@@ -25,6 +25,8 @@ MAX_FRAME_BYTES = 1 << 30
 # the first frame only. An empty list drops the request.
 OnRequest = Callable[[Request, bytes], Awaitable[list[bytes]]]
 OnEntry = Callable[[Entry], None]
+# Opens a connection to (host, port) of a broker; what it must prove first is done. Raises OSError.
+Dial = Callable[[str, int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 # Produce, Fetch, Metadata, FindCoordinator, DescribeCluster, and the share APIs that name other leaders.
 TELL_ADDRESSES = {0, 1, 3, 10, 60, 78, 79}
 
@@ -40,7 +42,9 @@ class Recorder:
         writer: CaptureWriter | None = None,
         on_request: OnRequest | None = None,
         on_entry: OnEntry | None = None,
+        dial: Dial | None = None,
     ) -> None:
+        self.dial = dial or dial_plain
         self._upstream = upstream
         self._listen = listen
         self._writer = writer
@@ -150,7 +154,7 @@ class _Relay:
 
     async def run(self) -> None:
         try:
-            from_broker, to_broker = await asyncio.open_connection(*self._upstream)
+            from_broker, to_broker = await self._recorder.dial(*self._upstream)
         except OSError:
             await close(self._to_client)
             return
@@ -202,6 +206,11 @@ class _Relay:
                 frame = build_response(request, response)
             self._to_client.write(len(frame).to_bytes(4, "big") + frame)
             await self._to_client.drain()
+
+
+async def dial_plain(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Opens a connection to a PLAINTEXT listener."""
+    return await asyncio.open_connection(host, port, limit=1 << 20)
 
 
 async def close(writer: asyncio.StreamWriter) -> None:

@@ -24,7 +24,7 @@ from kafka_shim.wiretap.compare import PASSING, Pairs, answers_differ, batches_o
 from kafka_shim.wiretap.fetched import Fetched
 from kafka_shim.wiretap.frames import Request, build_request, error_codes, parse_request, parse_response
 from kafka_shim.wiretap.order import END_TXN, FETCH, arranged, windows
-from kafka_shim.wiretap.recorder import close, read_frame
+from kafka_shim.wiretap.recorder import Dial, close, dial_plain, read_frame
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ class _Sent:
 
 class Replayer:
     """Replays entries against `target`. `patience_s` is the time in seconds to wait for a response that was recorded.
-    `writer` records the traffic with `target` as a capture, which ``diff`` can compare with the recorded one.
+    `writer` records the traffic with `target` as a capture, which ``diff`` can compare with the recorded one. `dial`
+    opens the connections.
     """
 
     def __init__(
@@ -78,8 +79,10 @@ class Replayer:
         patience_s: float = 30.0,
         attempts: int = 100,
         writer: CaptureWriter | None = None,
+        dial: Dial = dial_plain,
     ) -> None:
         self._target = target
+        self._dial = dial
         self._patience_s = patience_s
         self._attempts = attempts
         self._writer = writer
@@ -111,7 +114,7 @@ class Replayer:
         if entry.kind in (Kind.OPENED, Kind.CLOSED):
             self._note(entry.kind, entry.connection)
         if entry.kind == Kind.OPENED:
-            self._connections[entry.connection] = await _Connection.open(self._target)
+            self._connections[entry.connection] = await _Connection.open(self._dial, self._target)
         elif entry.kind == Kind.CLOSED:
             connection = self._connections.pop(entry.connection, None)
             if connection is not None:
@@ -202,7 +205,7 @@ class Replayer:
 
     async def _exchange(self, frame: bytes) -> bytes | None:
         if self._own is None:
-            self._own = await _Connection.open(self._target)
+            self._own = await _Connection.open(self._dial, self._target)
         self._own.send(frame)
         answer = await self._own.receive(self._patience_s)
         if answer is None:  # a late response would be taken for the next one
@@ -271,8 +274,8 @@ class _Connection:
         self.waiting: deque[_Sent] = deque()
 
     @classmethod
-    async def open(cls, target: tuple[str, int]) -> _Connection:
-        return cls(*await asyncio.open_connection(*target, limit=1 << 20))
+    async def open(cls, dial: Dial, target: tuple[str, int]) -> _Connection:
+        return cls(*await dial(*target))
 
     def send(self, frame: bytes) -> None:
         with contextlib.suppress(ConnectionError):

@@ -39,7 +39,7 @@ class Acceptor:
 
     def __init__(self, modules: Sequence[LoginModule], options: ListenerOptions, warnings: list[str]) -> None:
         """`warnings` gets what leaves a door open. Raises ConfigError."""
-        gssapi = _library()
+        gssapi = library()
         found = [module for module in modules if module.name == LOGIN_MODULE]
         if not found:
             raise ConfigError(f"the JAAS options have no {LOGIN_MODULE}")
@@ -137,7 +137,7 @@ def default_realm() -> str:
     """Return the realm of `krb5.conf` or of `KAFKA_OPTS`, or "" if there is none."""
     if realm := java_property("java.security.krb5.realm"):
         return realm
-    gssapi = _library()
+    gssapi = library()
     try:
         name = gssapi.Name("x", gssapi.NameType.user).canonicalize(gssapi.MechType.kerberos)
     except gssapi.exceptions.GSSError:
@@ -151,7 +151,7 @@ def reason_of(error: Exception) -> str:
     return text.partition("Minor ")[2].partition(": ")[2] or text
 
 
-def _library() -> Any:
+def library() -> Any:
     """Return the package `gssapi`, after `krb5.conf` is the file that `KAFKA_OPTS` names for Java. Raises
     ConfigError."""
     path = java_property("java.security.krb5.conf")

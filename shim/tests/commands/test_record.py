@@ -12,6 +12,7 @@ import pytest
 
 from kafka_shim import Broker
 from kafka_shim.cli import main
+from kafka_shim.client_security import read_client_security
 from kafka_shim.tests.wiretap.test_replay import converse, new_producer_id
 from kafka_shim.wire_client import Connection
 
@@ -89,3 +90,42 @@ def test_a_port_that_is_taken_is_told_in_one_line(tmp_path: Path, capsys: pytest
         assert main(["record", "--upstream", where, "--listen", where, str(tmp_path / "capture")]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "address already in use" in line
+
+
+@pytest.mark.parametrize(("tls", "sasl"), [(True, None), (False, "SCRAM-SHA-256"), (True, "PLAIN")])
+def test_a_listener_with_tls_or_sasl_is_recorded_and_replayed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], tls: bool, sasl: str | None
+) -> None:
+    """The clients of the recorder need no login; its own login, and the password, are in no capture."""
+    path, kept = tmp_path / "capture", tmp_path / "kept"
+    users = None if sasl is None else {"alice": "a-secret-word"}
+
+    def config_of(broker: Broker) -> str:
+        file = tmp_path / "client.properties"
+        made = {"security.protocol": "SSL", **broker.client_config("java")}
+        file.write_text("".join(f"{name}={text!r}\n".replace("'", "") for name, text in made.items()))
+        return str(file)
+
+    with Broker(tls=tls, sasl=sasl, users=users) as broker:
+        assert recorded(broker.bootstrap_servers, path, "--command-config", config_of(broker)) == (0, "")
+    with Broker(tls=tls, sasl=sasl, users=users) as other:
+        with Connection(other.bootstrap_servers, security=read_client_security(config_of(other))) as client:
+            new_producer_id(client)
+        line = ["replay", "--target", other.bootstrap_servers, "--keep", str(kept)]
+        assert main([*line, "--command-config", config_of(other), str(path)]) == 0
+        assert "3 records compared, 0 answers that differ" in capsys.readouterr().out
+        assert main([*line, str(path)]) == 1  # as a PLAINTEXT client
+    assert b"a-secret-word" not in path.read_bytes() + kept.read_bytes()
+    assert b"SCRAM" not in path.read_bytes()
+
+
+def test_a_recorder_that_cannot_log_in_says_so_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "client.properties"
+    login = 'M required username="alice" password="wrong-word";'
+    file.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={login}\n")
+    with Broker(sasl="PLAIN", users={"alice": "right"}) as broker:
+        line = ["record", "--upstream", broker.bootstrap_servers, "--command-config", str(file)]
+        assert main([*line, str(tmp_path / "capture")]) == 1
+    said = capsys.readouterr().err
+    assert "SASL_AUTHENTICATION_FAILED" in said
+    assert "wrong-word" not in said

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kafka_shim.client_security import ClientSecurity
 from kafka_shim.config import ConfigError
 from kafka_shim.embedded import Broker
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
@@ -17,7 +18,7 @@ from kafka_shim.security.sasl.gssapi import LOGIN_MODULE
 from kafka_shim.targets import kdc
 from kafka_shim.targets.kdc import REALM, Kdc
 from kafka_shim.tests.security.sasl_client import handshake, send_token
-from kafka_shim.wire_client import Connection
+from kafka_shim.wire_client import Connection, WireClientError
 
 gssapi = pytest.importorskip("gssapi", reason="the extra [gssapi] is not installed")
 pytestmark = pytest.mark.skipif(not kdc.is_there(), reason="there is no krb5kdc")
@@ -200,3 +201,42 @@ def test_without_the_extra_the_start_says_how_to_get_it(realm: Kdc, monkeypatch)
     monkeypatch.setitem(sys.modules, "gssapi", None)
     with pytest.raises(ConfigError, match=r"kafka-shim\[gssapi\]"):
         Broker(listen="SASL_PLAINTEXT://127.0.0.1:0", **options(realm)).start()
+
+
+# --- the client of the command line
+
+
+def properties(realm: Kdc, jaas: str = "", **changed: str) -> dict[str, str]:
+    keytab = realm.folder / "alice.keytab"
+    words = jaas or f'useKeyTab=true keyTab="{keytab}" principal="alice@{REALM}"'
+    found = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.jaas.config": f"{LOGIN_MODULE} required {words};",
+        "sasl.kerberos.service.name": "kafka",
+        **changed,
+    }
+    return {name: text for name, text in found.items() if text}
+
+
+def test_the_command_line_logs_in_with_a_ticket(broker: Broker, realm: Kdc):
+    address = broker.bootstrap_servers.replace("127.0.0.1", "localhost")
+    with Connection(address, security=ClientSecurity(properties(realm))) as connection:
+        assert connection.request(MetadataRequest(topics=[]), 12).cluster_id
+        principals = broker.call(lambda: {one.session.principal for one in broker._server._registry.connections})
+        assert "User:alice" in principals
+    with pytest.raises(WireClientError, match=r"no ticket for other@localhost: .*; check the keytab"):
+        Connection(address, security=ClientSecurity(properties(realm, **{"sasl.kerberos.service.name": "other"})))
+
+
+@pytest.mark.parametrize(
+    ("jaas", "changed", "reason"),
+    [
+        ("", {"sasl.kerberos.service.name": ""}, "set sasl.kerberos.service.name"),
+        ("useKeyTab=true", {}, "needs keyTab"),
+        ('principal="alice"', {}, "useTicketCache=true"),
+        ("", {"sasl.jaas.config": "Other required;"}, "needs com.sun"),
+    ],
+)
+def test_properties_that_make_no_ticket_are_refused(realm: Kdc, jaas: str, changed: dict[str, str], reason: str):
+    with pytest.raises(ConfigError, match=reason):
+        ClientSecurity(properties(realm, jaas, **changed))
