@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
+    from kafka_shim.console.app import Console
     from kafka_shim.monitoring.monitor import Monitor
     from kafka_shim.session import Listener
     from kafka_shim.tls_transport import TlsTransport
@@ -62,6 +63,7 @@ class Server:
         broker.fetch_sessions = FetchSessionCache(config.max_incremental_fetch_session_cache_slots, broker.clock.random)
         self._dispatcher = Dispatcher(broker, TABLE)
         self._monitor: Monitor | None = None
+        self._console: Console | None = None
         broker.http_address = ""
         broker.receive_memory = ReceiveMemory(config.queued_max_request_bytes)
         broker.send_memory = SendMemory()
@@ -99,6 +101,7 @@ class Server:
             metadata.run_periodically()
             self._watch(undo)
             self._listen()
+            self._show()
         except BaseException:
             self._close_listeners()
             for step in reversed(undo):
@@ -240,6 +243,19 @@ class Server:
             undo.append(monitor.stop)
             broker.http_address = monitor.listener.address
 
+    def _show(self) -> None:
+        """Serve the console where metrics are served, if that is asked for."""
+        broker = self.broker
+        if not broker.config.kafka_shim_http_console:
+            return
+        if self._monitor is None:
+            raise ConfigError("kafka.shim.http.console needs kafka.shim.http.listener, which says where")
+        from kafka_shim.console.built_in import console_of
+
+        token = broker.config.kafka_shim_http_bearer_token or ""
+        self._console = console = console_of(broker.listeners, broker.http_address, token)
+        self._monitor.listener.pages = console.handle
+
     def _listen(self) -> None:
         broker = self.broker
         config = broker.config
@@ -324,6 +340,8 @@ class Server:
             broker.metadata.policies.close()
         if self._monitor is not None:
             await self._monitor.close()
+        if self._console is not None:
+            self._console.close()
         broker.logs.stop()
 
     def _close_listeners(self) -> None:

@@ -283,6 +283,8 @@ _TOPIC_OPTION_OF = {broker: topic for topic, synonyms in SYNONYMS.items() for br
 # Options of this project. DescribeConfigs shows them only where they are set, as it does internal ones.
 _OWN_ROWS: tuple[tuple[str | None, ...], ...] = (
     ("kafka.shim.disconnect.changed.users", "BOOLEAN", "false", "", "LOW", READ_ONLY, "internal"),
+    ("kafka.shim.http.bearer.token", "PASSWORD", None, "", "LOW", READ_ONLY, "internal"),
+    ("kafka.shim.http.console", "BOOLEAN", "false", "", "LOW", READ_ONLY, "internal"),
     ("kafka.shim.http.listener", "STRING", "", None, "LOW", READ_ONLY, "internal"),
     ("kafka.shim.login.timeout.ms", "INT", "30000", "[1,...]", "LOW", READ_ONLY, "internal"),
 )

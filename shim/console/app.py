@@ -72,9 +72,10 @@ class Console:
         hosts: Collection[str] = (),
         decoder: Decoder | None = None,
         metrics_url: str = "",
+        bearer_token: str = "",
     ) -> None:
         """`hosts`: the names by which browsers may reach it, besides localhost and numeric addresses. `metrics_url`:
-        where the broker's metrics are read, if they are."""
+        where the broker's metrics are read, if they are, with the token that they want."""
         self._sessions = sessions
         self._hosts = {"localhost", *(host.lower() for host in hosts)}
         self._metrics_url = metrics_url
@@ -97,7 +98,7 @@ class Console:
             "/api/cluster": overview.described,
         }
         if metrics_url:
-            self._resources["/api/metrics"] = lambda cluster, query: metrics.read(metrics_url)
+            self._resources["/api/metrics"] = lambda cluster, query: metrics.read(metrics_url, bearer_token)
 
     def close(self) -> None:
         """End all sessions."""

@@ -17,10 +17,11 @@ PATIENCE_S = 5.0
 _SAMPLE = re.compile(r"(?m)^(kafka_[a-z0-9_]+|process_[a-z_]+)(?:\{[^\n]*\})? (-?[0-9][0-9.e+-]*)$")
 
 
-def read(url: str) -> dict[str, Any]:
+def read(url: str, bearer_token: str = "") -> dict[str, Any]:
     """Return the sums by name. Raises WireClientError if nobody answers at `url`."""
+    headers = {"Authorization": f"Bearer {bearer_token}"} if bearer_token else {}
     try:
-        with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=PATIENCE_S) as answer:
             text = answer.read(LARGEST_ANSWER_BYTES).decode(errors="replace")
     except (OSError, ValueError) as error:
         raise WireClientError(f"no metrics at {url}: {error}") from None

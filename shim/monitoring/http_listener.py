@@ -7,6 +7,7 @@ on the event loop, in slices. It is open to whoever reaches it, so that without 
 from __future__ import annotations
 
 import asyncio
+import hmac
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -22,20 +23,30 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
 
-    from kafka_shim.http.server import Request
+    from kafka_shim.http.server import Handle, Request
     from kafka_shim.monitoring.collector import Collector
 
     Answer = TypeVar("Answer")
 
 # How long an answer waits for the event loop.
 PATIENCE_S = 5.0
+PATHS = ("/metrics", "/health/live", "/health/ready")
 
 
 class HttpListener:
     """Serves one broker. `address` is HOST:PORT, or :PORT for loopback; port 0 takes a free one. Raises ConfigError,
     OSError."""
 
-    def __init__(self, address: str, collector: Collector, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        address: str,
+        collector: Collector,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        bearer_token: str = "",
+        most_requests: int | None = None,
+    ) -> None:
+        """`bearer_token`: what a reader of the metrics must send, if anything."""
         try:
             bound = parse_address(address)
         except ValueError as error:
@@ -43,7 +54,10 @@ class HttpListener:
         self._collector = collector
         self._loop = loop
         self.is_ready = False
-        self._server = HttpServer(bound, self._handle)
+        # What answers requests for anything else, if something does.
+        self.pages: Handle | None = None
+        self._bearer = f"Bearer {bearer_token}".encode() if bearer_token else b""
+        self._server = HttpServer(bound, self._handle, most_requests=most_requests)
 
     @property
     def address(self) -> str:
@@ -61,10 +75,16 @@ class HttpListener:
     # --- what is served, in a thread of the HTTP server
 
     def _handle(self, request: Request) -> Response:
+        if self.pages is not None and request.path not in PATHS:
+            return self.pages(request)
         if request.method not in ("GET", "HEAD"):
             return Response(405, b"there is nothing to change here\n")
         try:
             if request.path == "/metrics":
+                given = request.headers.get("Authorization", "").encode(errors="replace")
+                if self._bearer and not hmac.compare_digest(given, self._bearer):
+                    wanted = (("WWW-Authenticate", "Bearer"),)
+                    return Response(401, b"send Authorization: Bearer TOKEN\n", headers=wanted)
                 return Response(200, self.metrics(), CONTENT_TYPE_LATEST)
             if request.path == "/health/live":
                 return _told(self.is_live(), "live", "the event loop does not answer")

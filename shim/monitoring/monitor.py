@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # How often the lag of the event loop is measured.
 LAG_INTERVAL_S = 0.1
+# Requests that are answered at the same time where the console is: a browser asks for its parts at once.
+CONSOLE_REQUESTS = 32
 
 
 class Monitor:
@@ -26,7 +28,14 @@ class Monitor:
         self._lag = Histogram()
         self._timer: asyncio.TimerHandle | None = None
         collector = Collector(broker, dispatcher.times, self._lag)
-        self.listener = HttpListener(broker.config.kafka_shim_http_listener, collector, self._loop)
+        config = broker.config
+        self.listener = HttpListener(
+            config.kafka_shim_http_listener,
+            collector,
+            self._loop,
+            bearer_token=config.kafka_shim_http_bearer_token or "",
+            most_requests=CONSOLE_REQUESTS if config.kafka_shim_http_console else None,
+        )
 
     def start(self) -> None:
         """Serve: the broker is not ready yet."""

@@ -230,3 +230,17 @@ def test_the_page_of_metrics_lists_them_all(watched: Broker) -> None:
         make_topic(client, "t", 1)
         produce(client, "t", 0, batch(b"a"))
     assert rows == asyncio.run(families())
+
+
+@pytest.mark.option("kafka.shim.http.bearer.token")
+def test_metrics_take_a_token_if_there_is_one() -> None:
+    with Broker(kafka_shim_http_listener="127.0.0.1:0", kafka_shim_http_bearer_token="s3cret") as broker:
+        address = broker.state.http_address + "/metrics"
+        for wrong in ("", "Bearer", "Bearer s3cre", "Bearer s3crets", "Basic s3cret", "Bearer \xff"):
+            request = urllib.request.Request(address, headers={"Authorization": wrong})
+            with pytest.raises(urllib.error.HTTPError, match="401"):
+                urllib.request.urlopen(request, timeout=60)
+        request = urllib.request.Request(address, headers={"Authorization": "Bearer s3cret"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            assert b"kafka_shim_connections" in answer.read()
+        assert get(broker, "/health/live")[0] == 200

@@ -1,0 +1,38 @@
+"""The console of a broker that serves it itself. It is a client all the same, of one of the broker's own listeners."""
+
+from __future__ import annotations
+
+from kafka_shim.config import ConfigError
+from kafka_shim.console.app import Console
+from kafka_shim.console.sessions import Sessions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.session import Listener
+
+# Where people log in comes first.
+PROTOCOLS = ("SASL_PLAINTEXT", "PLAINTEXT")
+EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+def console_of(listeners: list[Listener], http_address: str, bearer_token: str) -> Console:
+    """Return the console of a broker with these listeners, bound. Raises ConfigError."""
+    by_protocol = {listener.security_protocol: listener for listener in reversed(listeners)}
+    for protocol in PROTOCOLS:
+        if protocol in by_protocol:
+            listener = by_protocol[protocol]
+            break
+    else:
+        raise ConfigError(
+            "kafka.shim.http.console needs a listener without TLS, as SASL_PLAINTEXT on loopback; kafka-shim console "
+            "--command-config speaks TLS"
+        )
+    host = EVERYWHERE.get(listener.host, listener.host)
+    bootstrap = f"[{host}]:{listener.port}" if ":" in host else f"{host}:{listener.port}"
+    names = [one.advertised_host for one in listeners if one.advertised_host]
+    return Console(
+        Sessions(bootstrap, {"security.protocol": listener.security_protocol}),
+        hosts=names,
+        metrics_url=f"{http_address}/metrics",
+        bearer_token=bearer_token,
+    )

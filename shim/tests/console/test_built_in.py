@@ -1,0 +1,65 @@
+"""The console where the broker serves its metrics."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+
+import pytest
+
+from kafka_shim.config import ConfigError
+from kafka_shim.embedded import Broker
+from kafka_shim.tests.produced import make_topic
+from kafka_shim.wire_client import Connection
+
+HTTP = "127.0.0.1:0"
+
+
+def get(broker: Broker, path: str) -> bytes:
+    with urllib.request.urlopen(broker.state.http_address + path, timeout=60) as answer:
+        return bytes(answer.read())
+
+
+@pytest.mark.option("kafka.shim.http.console")
+def test_a_broker_shows_itself() -> None:
+    with Broker(
+        kafka_shim_http_listener=HTTP, kafka_shim_http_console=True, kafka_shim_http_bearer_token="x"
+    ) as broker:
+        with Connection(broker.bootstrap_servers) as client:
+            make_topic(client, "t", 1)
+        assert b"<title>Kafka console</title>" in get(broker, "/")
+        assert [one["name"] for one in json.loads(get(broker, "/api/topics"))["topics"]] == ["t"]
+        assert json.loads(get(broker, "/api/metrics"))["sums"]["kafka_controller_kafkacontroller_globaltopiccount"] == 1
+        assert get(broker, "/health/ready") == b"ready\n"
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            get(broker, "/missing")
+
+
+def test_without_the_option_there_is_none() -> None:
+    with Broker(kafka_shim_http_listener=HTTP) as broker, pytest.raises(urllib.error.HTTPError, match="404"):
+        get(broker, "/api/topics")
+
+
+def test_on_a_broker_with_sasl_everybody_logs_in() -> None:
+    listen = "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0"
+    options = {"kafka_shim_http_listener": HTTP, "kafka_shim_http_console": True}
+    with Broker(sasl="SCRAM-SHA-256", users={"alice": "secret"}, listen=listen, **options) as broker:
+        assert json.loads(get(broker, "/api/session"))["wantsLogin"]
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            get(broker, "/api/topics")
+        address = broker.state.http_address
+        body = json.dumps({"user": "alice", "password": "secret"}).encode()
+        headers = {"Origin": address, "Content-Type": "application/json"}
+        with urllib.request.urlopen(urllib.request.Request(f"{address}/api/session", body, headers)) as answer:
+            cookie = answer.headers["Set-Cookie"].partition(";")[0]
+        request = urllib.request.Request(f"{address}/api/topics", headers={"Cookie": cookie})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            assert answer.status == 200
+
+
+def test_a_start_says_what_it_needs() -> None:
+    with pytest.raises(ConfigError, match=r"needs kafka\.shim\.http\.listener"):
+        Broker(kafka_shim_http_console=True).start()
+    with pytest.raises(ConfigError, match="needs a listener without TLS"):
+        Broker(tls=True, kafka_shim_http_listener=HTTP, kafka_shim_http_console=True).start()
