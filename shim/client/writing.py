@@ -106,8 +106,8 @@ class Producer:
         timestamp_ms: int | None = None,
     ) -> None:
         """Keep a record for the next `flush`, which comes by itself when many wait."""
+        count = self._count(topic)
         if partition is None:
-            count = self._count(topic)
             if key is None:
                 partition = self._turns[topic] = (self._turns.get(topic, -1) + 1) % count
             else:

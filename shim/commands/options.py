@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from kafka_shim.client.cluster import Cluster
     from kafka_shim.client_security import ClientSecurity
 
 _F = TypeVar("_F", bound="Callable[..., Any]")
@@ -27,7 +28,13 @@ def bootstrap_option(command: _F) -> _F:
     """Adds `--bootstrap-server HOST:PORT` and `--command-config FILE` to a command that connects to a broker. The file
     is for `connected`."""
     address = click.option(
-        "--bootstrap-server", default=DEFAULT_BOOTSTRAP, show_default=True, metavar="HOST:PORT", help="the broker"
+        "--bootstrap-server",
+        default=DEFAULT_BOOTSTRAP,
+        show_default=True,
+        envvar="KAFKA_SHIM_BOOTSTRAP",
+        show_envvar=True,
+        metavar="HOST:PORT",
+        help="the broker",
     )
     return address(config_option(command))
 
@@ -39,6 +46,8 @@ def config_option(command: _F) -> _F:
         metavar="FILE",
         expose_value=False,
         callback=_read_security,
+        envvar="KAFKA_SHIM_COMMAND_CONFIG",
+        show_envvar=True,
         help="properties of a Kafka client, for listeners with TLS or SASL",
     )(command)
 
@@ -100,11 +109,25 @@ def _read_security(context: click.Context, parameter: click.Parameter, path: str
 @contextmanager
 def connected(bootstrap_server: str) -> Iterator[Connection]:
     """Opens a connection. An error on it ends the command with one line on stderr and exit status 1."""
+    with _told() as security, Connection(bootstrap_server, security=security) as connection:
+        yield connection
+
+
+@contextmanager
+def cluster_of(bootstrap_server: str) -> Iterator[Cluster]:
+    """Opens connections to all brokers that a command needs. Errors are told as by `connected`."""
+    from kafka_shim.client.cluster import Cluster
+
+    with _told() as security, Cluster(bootstrap_server, security=security) as cluster:
+        yield cluster
+
+
+@contextmanager
+def _told() -> Iterator[Any]:
     context = click.get_current_context(silent=True)
     security = None if context is None else context.meta.get(_SECURITY)
     try:
-        with Connection(bootstrap_server, security=security) as connection:
-            yield connection
+        yield security
         if context is not None and _ROWS in context.meta:
             click.echo(json.dumps(context.meta[_ROWS], indent=2))
     except WireClientError as err:
@@ -112,11 +135,24 @@ def connected(bootstrap_server: str) -> Iterator[Connection]:
         raise click.exceptions.Exit(1) from None
 
 
+# Where the broker's code alone leaves one helpless, and no message comes with it.
+_WHAT_TO_DO = {
+    "UNKNOWN_TOPIC_OR_PARTITION": " (kafka-shim topics describe shows what is there)",
+    "GROUP_ID_NOT_FOUND": " (kafka-shim groups list shows what is there)",
+    "NON_EMPTY_GROUP": " (stop its members first: kafka-shim groups describe GROUP --members)",
+    "MESSAGE_TOO_LARGE": " (message.max.bytes of the broker, or max.message.bytes of the topic, is the limit)",
+    "INVALID_PRODUCER_EPOCH": " (another producer has taken over its transactional id)",
+    "PRODUCER_FENCED": " (another producer has taken over its transactional id)",
+}
+
+
 def _advice(err: WireClientError, security: object) -> str:
     """What to do about errors that the broker does not explain."""
     if isinstance(err, RequestError):
         denied = err.code.name.endswith("AUTHORIZATION_FAILED")
-        return " (the user needs an ACL: kafka-shim acls add)" if denied else ""
+        return " (the user needs an ACL: kafka-shim acls add)" if denied else _WHAT_TO_DO.get(err.code.name, "")
+    if "cannot connect" in str(err):
+        return " (is it running? name another with --bootstrap-server or KAFKA_SHIM_BOOTSTRAP)"
     if security is None and "closed the connection" in str(err):
         return " (if the listener has TLS or SASL, give the client's properties with --command-config FILE)"
     return ""

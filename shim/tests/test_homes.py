@@ -26,12 +26,18 @@ CLOCKS = {
     "embedded_client.py": "waits for records, whether the broker's clock stands still or not",
     "embedded_security.py": "tokens that it makes for clients of this machine are valid by its clock",
     "client/cluster.py": "a client of its own process",
+    "client/group_member.py": "a client of its own process",
+    "client/overview.py": "a client of its own process",
     "client/writing.py": "a client of its own process",
+    "commands/consume.py": "a tool of its own process",
     "commands/formatting.py": "a tool of its own process",
+    "commands/times.py": "a tool of its own process",
+    "commands/top.py": "a tool of its own process",
     "commands/transactions.py": "a tool of its own process",
 }
 CHANCE = {
     "randomness.py": "the home",
+    "client/group_member.py": "the id of a member, of a client of its own process",
     "storage/compaction.py": "the key of a hash in memory: nothing that it writes depends on it",
 }
 THREADS = {

@@ -26,6 +26,9 @@ def wire(broker):
         yield connection
 
 
+ADVICE = " (kafka-shim topics describe shows what is there)"
+
+
 def commit(wire, group, topic, **offsets):
     from kafka_shim.protocol.messages import offset_commit_request as messages
 
@@ -98,7 +101,8 @@ def test_members_are_shown_with_what_they_have(run, wire):
     assert run("groups", "describe", "g", "--members")[1][1] == ["g", member_id, "/127.0.0.1", "me", "1"]
     assert run("groups", "describe", "g", "--state")[1][1] == ["g", "range", "Stable", "1"]
     assert run("groups", "describe", "g")[1][1] == ["g", "t", "0", "-", "0", "-", member_id, "/127.0.0.1", "me"]
-    assert run("groups", "delete", "g")[::2] == (1, "error: g: NON_EMPTY_GROUP\n")
+    status, _, err = run("groups", "delete", "g")
+    assert (status, err.startswith("error: g: NON_EMPTY_GROUP (stop its members first: ")) == (1, True)
     status, _, err = run("groups", "reset-offsets", "g", "--to-latest", "--execute", "--topic", "t")
     assert status != 0
     assert "only while it is inactive" in err
@@ -153,7 +157,8 @@ def test_a_reset_of_a_partition_that_is_not_there_is_an_error(run, words):
     run("topics", "create", "t")
     for partition in ("nowhere:0", "t:9"):
         status, lines, err = run("groups", "reset-offsets", "g", "--topic", partition, *words)
-        assert (status, lines, err) == (1, [], f"error: {partition.replace(':', '-')}: UNKNOWN_TOPIC_OR_PARTITION\n")
+        name = partition.replace(":", "-")
+        assert (status, lines, err) == (1, [], f"error: {name}: UNKNOWN_TOPIC_OR_PARTITION{ADVICE}\n")
 
 
 def test_an_unknown_type_is_warned_of(run):
@@ -161,14 +166,77 @@ def test_an_unknown_type_is_warned_of(run):
     assert run("groups", "list", "--type", "shared")[::2] == (0, "warning: no type is named shared\n")
 
 
-def test_a_share_group_is_left_to_kafkas_tool(run, wire):
+def test_share_groups_are_described_and_reset_by_kafkas_tool(run, wire):
     run("topics", "create", "t")
     topics = [{"topic_name": "t", "partitions": [{"partition_index": 0, "start_offset": 0}]}]
     wire.request(make("AlterShareGroupOffsets", group_id="shared", topics=topics))
     assert run("groups", "list", "--verbose", "--type", "share")[1][1] == ["shared", "Share", "Empty"]
+    produce(wire, "t", 3)
     status, lines, err = run("groups", "describe", "shared")
+    assert (status, lines[1]) == (0, ["shared", "t", "0", "0", "3", "3", "-", "-", "-"])
+    assert "Share group 'shared' has no active members." in err
+    status, lines, err = run("groups", "reset-offsets", "shared", "--to-latest", "--topic", "t")
     assert (status, lines) == (1, [])
-    assert "shared is a share group: use Kafka's kafka-share-groups.sh" in err
+    assert "shared is a share group: its offsets are reset by Kafka's kafka-share-groups.sh" in err
+
+
+def test_all_groups_are_described(run, wire):
+    run("topics", "create", "t")
+    for name in ("a", "b"):
+        commit(wire, name, "t", p0=0)
+    assert [line[0] for line in run("groups", "describe", "--all", "--state")[1]] == ["GROUP", "a", "GROUP", "b"]
+    assert run("groups", "describe")[0] == 2
+    assert run("groups", "describe", "a", "--all")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--to-datetime", "1970-01-01T00:00:05.500"], "6"),
+        (["--to-datetime", "1970-01-01T01:00:05.500+01:00"], "6"),
+        (["--by-duration", "P1D"], "10"),
+        (["--by-duration", "PT0S"], "10"),
+    ],
+)
+def test_offsets_are_reset_by_times_of_kafkas_forms(run, wire, words, expected):
+    run("topics", "create", "t")
+    produce(wire, "t", 10)
+    assert run("groups", "reset-offsets", "g", "--topic", "t:0", *words)[1][1] == ["g", "t", "0", expected]
+
+
+def test_offsets_go_to_a_file_and_come_back(run, wire, tmp_path):
+    run("topics", "create", "t", "--partitions", "2")
+    produce(wire, "t", 10)
+    commit(wire, "g", "t", p0=4, p1=0)
+    status, lines, _ = run("groups", "reset-offsets", "g", "--to-current", "--export")
+    assert (status, lines) == (0, [["t,0,4"], ["t,1,0"]])
+    file = tmp_path / "offsets.csv"
+    file.write_text("t,0,7\n\nt,1,99\n")
+    status, lines, err = run("groups", "reset-offsets", "g", "--from-file", str(file), "--execute")
+    assert (status, lines[1:]) == (0, [["g", "t", "0", "7"], ["g", "t", "1", "0"]])
+    assert "t-1 does not reach offset 99: 0 is taken" in err
+    assert run("groups", "describe", "g")[1][1][3] == "7"
+    for text, told in (("t,0\n", "line 1 is not"), ("t,0,1\nt,0,2\n", "line 2 names t-0 again")):
+        file.write_text(text)
+        status, _, err = run("groups", "reset-offsets", "g", "--from-file", str(file))
+        assert (status, told in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--dry-run", "--execute", "--to-latest"], "contradict"),
+        (["--topic", "t", "--all-topics", "--to-latest"], "contradict"),
+        (["--from-file", "-", "--topic", "t"], "leave --topic"),
+        (["--to-latest", "--to-datetime", "2026-01-01"], "give one of"),
+        (["--to-datetime", "yesterday"], "is no time"),
+        (["--by-duration", "P"], "is no duration"),
+        (["--to-offset", "-1"], "range"),
+    ],
+)
+def test_contradictions_are_refused(run, words, told):
+    status, _, err = run("groups", "reset-offsets", "g", *words)
+    assert (status, told in err) == (2, True)
 
 
 @pytest.mark.parametrize("words", [["describe", "nobody"], ["delete", "nobody"]])

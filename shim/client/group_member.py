@@ -1,0 +1,109 @@
+"""A member of a consumer group of KIP-848: the broker assigns, the member sends heartbeats."""
+
+from __future__ import annotations
+
+import base64
+import os
+import time
+
+from kafka_shim.client.offsets import commit_offsets, committed_offsets
+from kafka_shim.client.requests import NAMES, make
+from kafka_shim.wire_client import WireClientError, check
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from kafka_shim.client.cluster import Cluster, TopicPartition
+
+LEAVES = -1
+INTERVAL_S, UNASSIGNED_S = 5.0, 0.2
+REBALANCE_TIMEOUT_MS = 60_000
+
+
+class GroupMember:
+    """Joins at the first `beat`, and has partitions from then on. Call `beat` at least every few seconds."""
+
+    def __init__(self, cluster: Cluster, group: str, topics: Sequence[str]) -> None:
+        """Raises WireClientError for a broker without consumer groups of KIP-848."""
+        if NAMES["ConsumerGroupHeartbeat"] not in cluster.any().ranges():
+            raise WireClientError("the broker has no consumer groups of KIP-848 (Apache Kafka 4.0 has)")
+        self._cluster = cluster
+        self._group = group
+        self._topics = list(topics)
+        self._member_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+        self._epoch = 0
+        self._next_s = 0.0
+        self._names: dict[bytes, str] = {}
+        self.assigned: frozenset[TopicPartition] = frozenset()
+
+    def beat(self) -> bool:
+        """Send a heartbeat if it is time. Returns whether other partitions are assigned than before. Raises
+        RequestError: FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, GROUP_AUTHORIZATION_FAILED ..."""
+        if time.monotonic() < self._next_s:
+            return False
+        answer = self._send(self._epoch)
+        self._epoch = answer.member_epoch
+        self._next_s = time.monotonic() + min(answer.heartbeat_interval_ms / 1000, self._pause_s())
+        if answer.assignment is None:
+            return False
+        before = self.assigned
+        self.assigned = frozenset(
+            (self._name(bytes(topic.topic_id)), partition)
+            for topic in answer.assignment.topic_partitions
+            for partition in topic.partitions
+        )
+        if self.assigned != before:
+            self._next_s = 0.0  # tells the broker at once what it owns now
+        return self.assigned != before
+
+    def _pause_s(self) -> float:
+        # An assignment comes with a heartbeat: who has none asks again soon.
+        return INTERVAL_S if self.assigned else UNASSIGNED_S
+
+    def _send(self, epoch: int) -> Any:
+        owned: dict[bytes, list[int]] = {}
+        for topic, partition in sorted(self.assigned):
+            owned.setdefault(self._id(topic), []).append(partition)
+        request = make(
+            "ConsumerGroupHeartbeat",
+            group_id=self._group,
+            member_id=self._member_id,
+            member_epoch=epoch,
+            rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
+            subscribed_topic_names=self._topics,
+            topic_partitions=[{"topic_id": one, "partitions": parts} for one, parts in owned.items()],
+        )
+
+        def ask() -> Any:
+            answer = self._cluster.coordinator(self._group).request(request)
+            check(answer.error_code, answer.error_message, self._group)
+            return answer
+
+        return self._cluster.patiently(ask)
+
+    def _name(self, topic_id: bytes) -> str:
+        if topic_id not in self._names:
+            self._names = {bytes(one.topic_id): one.name for one in self._cluster.metadata(self._topics).topics}
+        if topic_id not in self._names:
+            raise WireClientError(f"group {self._group} was assigned a topic that is not there any more")
+        return self._names[topic_id]
+
+    def _id(self, topic: str) -> bytes:
+        return next(topic_id for topic_id, name in self._names.items() if name == topic)
+
+    def committed(self) -> dict[TopicPartition, int]:
+        """Returns the group's committed offsets."""
+        return committed_offsets(self._cluster, self._group)
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit as this member."""
+        if offsets:
+            commit_offsets(self._cluster, self._group, offsets, member_id=self._member_id, member_epoch=self._epoch)
+
+    def leave(self) -> None:
+        """Leave the group, whose other members get the partitions."""
+        if self._epoch > 0:
+            self._send(LEAVES)
+            self._epoch = 0

@@ -1,0 +1,239 @@
+"""`kafka-shim consume`: prints records of topics."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+import time
+
+import click
+
+from kafka_shim.client.group_member import GroupMember
+from kafka_shim.client.reading import EARLIEST, LATEST, fetch, is_data, list_offsets
+from kafka_shim.commands.options import bootstrap_option, cluster_of
+from kafka_shim.commands.times import read_when, shown_time
+from kafka_shim.errors import ErrorCode
+from kafka_shim.wire_client import RequestError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from kafka_shim.client.cluster import Cluster, TopicPartition
+    from kafka_shim.client.records import Record
+
+    Positions = dict[TopicPartition, int]
+
+EPILOG = """\b
+Examples:
+  kafka-shim consume orders                        all there is, then it ends
+  kafka-shim consume orders --from end --follow    what comes from now on, until Ctrl-C
+  kafka-shim consume orders --from 42 -p 0 -n 1    one record
+  kafka-shim consume orders --from 5m --json       of the last five minutes, with keys, headers and times
+  kafka-shim consume orders --group billing -n 10  the group's next ten, which are committed
+\b
+Exit status: 0 printed; 1 the broker refused or was not reached; 2 wrong options.
+"""
+WAIT_MS = 500
+UNASSIGNED_S = 0.05
+
+
+@click.command(name="consume", epilog=EPILOG, help="Print the records of TOPICS, and end with the last one.")
+@click.argument("topics", nargs=-1, required=True)
+@bootstrap_option
+@click.option(
+    "--from",
+    "start",
+    metavar="WHERE",
+    help="beginning, end, an offset, -N before the end, a time, or a duration ago  [default: beginning; with --group "
+    "what is committed, else beginning]",
+)
+@click.option("-p", "--partition", "partitions", multiple=True, type=click.IntRange(min=0), help="only it; repeatable")
+@click.option("-n", "--count", type=click.IntRange(min=1), help="end after so many")
+@click.option("-f", "--follow", is_flag=True, help="wait for more at the end")
+@click.option("--group", help="as a member of this group, which commits what was printed")
+@click.option("--read-committed", is_flag=True, help="only records of committed transactions, and those without one")
+@click.option("--key-separator", metavar="TEXT", help="print keys too, before it")
+@click.option("--json", "is_json", is_flag=True, help="one JSON object a line, with key, headers and time")
+def group(
+    topics: tuple[str, ...],
+    bootstrap_server: str,
+    start: str | None,
+    partitions: tuple[int, ...],
+    count: int | None,
+    follow: bool,
+    group: str | None,
+    read_committed: bool,
+    key_separator: str | None,
+    is_json: bool,
+) -> None:
+    if group is not None and partitions:
+        raise click.UsageError("--group and --partition exclude each other: a group assigns partitions itself")
+    if is_json and key_separator is not None:
+        raise click.UsageError("--json and --key-separator exclude each other: JSON has the key")
+    where = read_start(start or "beginning")
+
+    def show(record: Record) -> bytes:
+        return _json_line(record) if is_json else _plain_line(record, key_separator)
+
+    with cluster_of(bootstrap_server) as cluster:
+        reader = Reader(cluster, read_committed, follow, count, show)
+        try:
+            if group is None:
+                wanted = [(topic, one) for topic in topics for one in partitions or cluster.partitions(topic)]
+                reader.read(starts(cluster, wanted, where, read_committed))
+            else:
+                for topic in topics:
+                    cluster.partitions(topic)  # a group may wait for a topic that is not there; a reader does not
+                reader.read_as(GroupMember(cluster, group, topics), where)
+        except KeyboardInterrupt:
+            pass
+
+
+# --- where to begin
+
+
+def read_start(text: str) -> tuple[str, int]:
+    """("beginning" | "end" | "offset" | "before-end" | "time", number). Raises click.BadParameter."""
+    if text in ("beginning", "end"):
+        return text, 0
+    if text.removeprefix("-").isdecimal():
+        # No clock shows times below; no test writes offsets above.
+        return ("before-end", int(text[1:])) if text.startswith("-") else ("offset", int(text))
+    return "time", read_when(text)
+
+
+def starts(cluster: Cluster, wanted: Iterable[TopicPartition], where: tuple[str, int], committed: bool) -> Positions:
+    """Returns the offset of each partition to begin at."""
+    kind, number = where
+    parts = list(wanted)
+    if kind == "offset":
+        return dict.fromkeys(parts, number)
+    if kind == "beginning":
+        return list_offsets(cluster, dict.fromkeys(parts, EARLIEST))
+    ends = list_offsets(cluster, dict.fromkeys(parts, LATEST), read_committed=committed)
+    if kind == "end":
+        return ends
+    if kind == "before-end":
+        first = list_offsets(cluster, dict.fromkeys(parts, EARLIEST))
+        return {each: max(end - number, first[each]) for each, end in ends.items()}
+    found = list_offsets(cluster, dict.fromkeys(parts, number))
+    return {each: at if at >= 0 else ends[each] for each, at in found.items()}
+
+
+class Reader:
+    """Reads until there is enough, or nothing more."""
+
+    def __init__(
+        self, cluster: Cluster, committed: bool, follow: bool, count: int | None, show: Callable[[Record], bytes]
+    ) -> None:
+        self._cluster = cluster
+        self._committed = committed
+        self._follow = follow
+        self._left = count
+        self._show = show
+
+    def _ends(self, parts: Iterable[TopicPartition]) -> Positions:
+        return list_offsets(self._cluster, dict.fromkeys(parts, LATEST), read_committed=self._committed)
+
+    def read(self, positions: Positions) -> None:
+        """Print from these offsets on."""
+        ends = {} if self._follow else self._ends(positions)
+        while not self._is_done(positions, ends):
+            self._step(positions, ends)
+
+    def read_as(self, member: GroupMember, where: tuple[str, int]) -> None:
+        """Print what a member of a group is assigned, from what is committed on, or from `where`."""
+        positions: Positions = {}
+        ends: Positions = {}
+        is_assigned = False
+        try:
+            while self._left != 0:
+                if member.beat():
+                    is_assigned = True
+                    positions = self._of_member(member, where)
+                    ends = {} if self._follow else self._ends(positions)
+                if is_assigned and not self._follow and self._is_done(positions, ends):
+                    break
+                if not positions:
+                    time.sleep(UNASSIGNED_S)
+                else:
+                    before = dict(positions)
+                    self._step(positions, ends)
+                    member.commit({each: at for each, at in positions.items() if at != before[each]})
+        finally:
+            member.leave()
+
+    def _of_member(self, member: GroupMember, where: tuple[str, int]) -> Positions:
+        committed = member.committed()
+        known = {each: committed[each] for each in member.assigned if each in committed}
+        return {**starts(self._cluster, member.assigned - known.keys(), where, self._committed), **known}
+
+    def _is_done(self, positions: Positions, ends: Positions) -> bool:
+        if self._left == 0:
+            return True
+        return not self._follow and all(at >= ends[each] for each, at in positions.items())
+
+    def _step(self, positions: Positions, ends: Positions) -> None:
+        todo = positions if self._follow else {each: at for each, at in positions.items() if at < ends[each]}
+        try:
+            found = fetch(self._cluster, todo, max_wait_ms=WAIT_MS, read_committed=self._committed)
+        except RequestError as error:
+            if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                held = list_offsets(self._cluster, dict.fromkeys(todo, EARLIEST))
+                first = ", ".join(f"{topic}-{part} begins at {at}" for (topic, part), at in sorted(held.items()))
+                raise RequestError(error.code, f"{first}; take another --from", str(error).split(":")[0]) from None
+            raise
+        out = sys.stdout.buffer
+        for got in found:
+            each = got.topic, got.partition
+            position = got.next_offset
+            for record in got.records:
+                if is_data(record) and record.offset < ends.get(each, record.offset + 1):
+                    if self._left == 0:
+                        position = record.offset
+                        break
+                    out.write(self._show(record) + b"\n")
+                    if self._left is not None:
+                        self._left -= 1
+            positions[each] = position
+        out.flush()
+
+
+# --- how it is shown
+
+
+def _plain_line(record: Record, separator: str | None) -> bytes:
+    value = b"null" if record.value is None else record.value
+    if separator is None:
+        return value
+    return (b"null" if record.key is None else record.key) + separator.encode() + value
+
+
+def _json_line(record: Record) -> bytes:
+    return json.dumps(as_json(record), ensure_ascii=False).encode(errors="replace")
+
+
+def as_json(record: Record) -> dict[str, Any]:
+    """A record as an object that `produce --json-lines` reads. Bytes that are no UTF-8 are {"base64": ...}."""
+    return {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp_ms,
+        "time": shown_time(record.timestamp_ms),
+        "key": _content(record.key),
+        "value": _content(record.value),
+        "headers": [[name, _content(value)] for name, value in record.headers],
+    }
+
+
+def _content(content: bytes | None) -> object:
+    if content is None:
+        return None
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(content).decode()}

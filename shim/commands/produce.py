@@ -1,0 +1,219 @@
+"""`kafka-shim produce`: writes lines of standard input, or of files, as records."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+
+import click
+
+from kafka_shim.client.writing import CODECS, Producer
+from kafka_shim.commands.options import bootstrap_option, cluster_of, json_option, show_rows
+from kafka_shim.wire_client import WireClientError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+    from kafka_shim.client.cluster import Cluster
+    from kafka_shim.client.writing import Written
+
+EPILOG = """\b
+Examples:
+  echo hello | kafka-shim produce orders
+  kafka-shim produce orders --key-separator : < lines      key:value
+  kafka-shim produce orders --json-lines < records.jsonl   {"key": "k", "value": "v", "headers": {"h": "x"}}
+  kafka-shim produce orders --transactional-id t --compression zstd < lines
+\b
+Exit status: 0 all is stored; 1 the broker refused or was not reached; 2 wrong options or input.
+"""
+ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One record of the input. `partition` and `timestamp_ms` None: the producer chooses."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    partition: int | None = None
+    timestamp_ms: int | None = None
+
+
+@click.command(name="produce", epilog=EPILOG, help="Write each line of standard input as a record of TOPIC.")
+@click.argument("topic")
+@bootstrap_option
+@click.option("--file", "source", type=click.File("rb"), default="-", help="read this file instead")
+@click.option("--key-separator", metavar="TEXT", help="what stands between key and value  [default: no keys]")
+@click.option("--key", help="the key of all records")
+@click.option("--null-value", metavar="TEXT", help="a value that is this text is a tombstone")
+@click.option("-H", "--header", "headers", multiple=True, metavar="NAME=VALUE", help="of all records; repeatable")
+@click.option("--json-lines", is_flag=True, help="each line is an object: key, value, headers, partition, timestamp")
+@click.option("-p", "--partition", type=click.IntRange(min=0), help="write to this one  [default: by key, or in turn]")
+@click.option("--compression", type=click.Choice(list(CODECS)), default="none", show_default=True)
+@click.option("--acks", type=click.Choice(list(ACKS)), default="all", show_default=True)
+@click.option("--transactional-id", metavar="ID", help="all of it in one transaction, which a mistake aborts")
+@json_option
+def group(
+    topic: str,
+    bootstrap_server: str,
+    source: BinaryIO,
+    key_separator: str | None,
+    key: str | None,
+    null_value: str | None,
+    headers: tuple[str, ...],
+    json_lines: bool,
+    partition: int | None,
+    compression: str,
+    acks: str,
+    transactional_id: str | None,
+) -> None:
+    if sum((key_separator is not None, key is not None, json_lines)) > 1:
+        raise click.UsageError("--key, --key-separator and --json-lines exclude each other: each says where keys are")
+    if transactional_id is not None and ACKS[acks] != -1:
+        raise click.UsageError("--transactional-id needs --acks all")
+    if key_separator == "":
+        raise click.UsageError("--key-separator is empty")
+    added = tuple(_header(text) for text in headers)
+    reader = Reader(key_separator, None if key is None else key.encode(), null_value, json_lines)
+    with cluster_of(bootstrap_server) as cluster:
+        written = _write(
+            cluster,
+            topic,
+            (_with(line, added, partition) for line in reader.lines(source)),
+            Producer(cluster, acks=ACKS[acks], compression=compression, transactional_id=transactional_id),
+            transactional_id is not None,
+        )
+        _tell(written)
+
+
+def _write(
+    cluster: Cluster, topic: str, lines: Iterator[Line], producer: Producer, is_transaction: bool
+) -> list[Written]:
+    interactive = sys.stdin.isatty()
+    written: list[Written] = []
+    producer.begin()
+    try:
+        for line in lines:
+            producer.send(
+                topic,
+                line.value,
+                line.key,
+                headers=line.headers,
+                partition=line.partition,
+                timestamp_ms=line.timestamp_ms,
+            )
+            if interactive:  # who types wants it stored now
+                written += producer.flush()
+        if is_transaction:
+            return written + producer.commit()
+        return written + producer.flush()
+    except BaseException:
+        if is_transaction:
+            with suppress(WireClientError):  # what went wrong first is told
+                producer.abort()
+        else:  # the lines before a wrong one are written, as those before it would be without a batch
+            producer.flush()
+        raise
+
+
+def _tell(written: list[Written]) -> None:
+    counts: dict[tuple[str, int], list[int]] = {}
+    for one in written:
+        first_and_count = counts.setdefault((one.topic, one.partition), [one.offset, 0])
+        first_and_count[1] += one.count
+    rows = [
+        (topic, partition, count, first if first >= 0 else "-")
+        for (topic, partition), (first, count) in sorted(counts.items())
+    ]
+    total = sum(row[2] for row in rows)
+
+    def summary() -> None:
+        where = ", ".join(f"{topic}-{partition} from offset {first}" for topic, partition, _, first in rows)
+        click.echo(f"{total} record{'s' if total != 1 else ''} written{': ' + where if where else ''}", err=True)
+
+    show_rows(("Topic", "Partition", "Count", "FirstOffset"), rows, summary)
+
+
+class Reader:
+    """Parses the lines of the input."""
+
+    def __init__(self, separator: str | None, key: bytes | None, null_value: str | None, is_json: bool) -> None:
+        self._separator = None if separator is None else separator.encode()
+        self._key = key
+        self._null_value = None if null_value is None else null_value.encode()
+        self._is_json = is_json
+
+    def lines(self, source: BinaryIO) -> Iterator[Line]:
+        """Raises click.ClickException with the number of a line that is not one."""
+        for number, raw in enumerate(source, start=1):
+            text = raw.removesuffix(b"\n").removesuffix(b"\r")
+            if self._is_json:
+                if text.strip():
+                    yield _json_line(number, text)
+                continue
+            key = self._key
+            if self._separator is not None:
+                key, found, value = text.partition(self._separator)
+                if not found:
+                    raise InputError(f"line {number} has no key separator {self._separator.decode()!r}")
+                text = value
+            yield Line(key, None if text == self._null_value else text)
+
+
+class InputError(click.ClickException):
+    """Input that is no record."""
+
+    exit_code = 2
+
+
+def _json_line(number: int, text: bytes) -> Line:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"line {number} is not JSON: {error}") from None
+    fields = {"key", "value", "headers", "partition", "timestamp", "offset", "topic", "time"}
+    if not isinstance(found, dict) or not set(found) <= fields:
+        raise InputError(f"line {number} is not an object of {', '.join(sorted(fields))}")
+    partition, timestamp = found.get("partition"), found.get("timestamp")
+    headers = found.get("headers") or {}
+    pairs = headers.items() if isinstance(headers, dict) else headers
+    try:
+        return Line(
+            _content(found.get("key")),
+            _content(found.get("value")),
+            tuple((str(name), _content(value)) for name, value in pairs),
+            None if partition is None else int(partition),
+            None if timestamp is None else int(timestamp),
+        )
+    except (TypeError, ValueError) as error:
+        raise InputError(f"line {number}: {error}") from None
+
+
+def _content(value: object) -> bytes | None:
+    """A JSON value as stored: text as it is, {"base64": ...} as bytes, all else as JSON."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, dict) and list(value) == ["base64"]:
+        import base64
+
+        return base64.b64decode(value["base64"], validate=True)
+    return json.dumps(value).encode()
+
+
+def _header(text: str) -> tuple[str, bytes | None]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--header")
+    return name, value.encode()
+
+
+def _with(line: Line, headers: tuple[tuple[str, bytes | None], ...], partition: int | None) -> Line:
+    chosen = line.partition if line.partition is not None else partition
+    return Line(line.key, line.value, line.headers + headers, chosen, line.timestamp_ms)

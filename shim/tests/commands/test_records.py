@@ -1,0 +1,268 @@
+"""`produce`, `consume`, `cluster` and `top`."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from kafka_shim.cli import main
+from kafka_shim.client.reading import read_all
+from kafka_shim.client.writing import Producer
+from kafka_shim.commands.times import read_duration, read_when, shown_duration, shown_time
+from kafka_shim.commands.top import as_json, compare
+from kafka_shim.wire_client import WireClientError
+
+
+@pytest.fixture
+def run(broker, capsysbinary, monkeypatch):
+    """Run a command against `broker` with an input: (status, stdout, stderr)."""
+    monkeypatch.setenv("KAFKA_SHIM_BOOTSTRAP", broker.bootstrap_servers)
+
+    def call(*words, given=b""):
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(given), isatty=lambda: False))
+        status = main(list(words))
+        out, err = capsysbinary.readouterr()
+        return status, out.decode(), err.decode()
+
+    return call
+
+
+def values(broker, topic):
+    return [(one.key, one.value) for one in broker.consume(topic)]
+
+
+def test_lines_become_records(run, broker):
+    assert run("produce", "t", "-p", "0", given=b"one\r\ntwo") == (0, "", "2 records written: t-0 from offset 0\n")
+    assert values(broker, "t") == [(None, b"one"), (None, b"two")]
+    words = ["--key-separator", "=>", "--null-value", "NULL", "-H", "a=1", "-H", "b=", "--compression", "zstd"]
+    assert run("produce", "keyed", *words, given=b"k=>v\nk=>NULL\n")[0] == 0
+    found = broker.consume("keyed")
+    assert [(one.key, one.value, one.headers) for one in found] == [
+        (b"k", b"v", (("a", b"1"), ("b", b""))),
+        (b"k", None, (("a", b"1"), ("b", b""))),
+    ]
+    status, out, _ = run("produce", "t", "--json", "--acks", "0", "--key", "k", given=b"x\n")
+    (row,) = json.loads(out)
+    assert (status, row["count"], row["firstOffset"]) == (0, 1, None)
+
+
+def test_records_go_out_and_come_back_as_json(run, broker):
+    broker.create_topic("t", 2)
+    broker.produce("t", b"\xff", None, "x", key="k", headers={"h": b"\xfe", "i": "j"}, partition=1, timestamp_ms=1000)
+    status, out, _ = run("consume", "t", "--json")
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert status == 0
+    assert lines[0] == {
+        "topic": "t",
+        "partition": 1,
+        "offset": 0,
+        "timestamp": 1000,
+        "time": "1970-01-01T00:00:01.000Z",
+        "key": "k",
+        "value": {"base64": "/w=="},
+        "headers": [["h", {"base64": "/g=="}], ["i", "j"]],
+    }
+    assert run("produce", "copy", "--json-lines", given=out.encode())[0] == 0
+    copied = broker.consume("copy")
+    assert [(one.partition, one.timestamp_ms, one.key, one.value, one.headers) for one in copied] == [
+        (one.partition, one.timestamp_ms, one.key, one.value, one.headers) for one in broker.consume("t")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "given", "told"),
+    [
+        (["--key-separator", ":"], b"a:b\nc\n", "line 2 has no key separator"),
+        (["--json-lines"], b"{}\n\n[]\n", "line 3 is not an object"),
+        (["--json-lines"], b"{\n", "line 1 is not JSON"),
+        (["--json-lines"], b'{"partition": "x"}\n', "line 1: invalid literal"),
+        (["--json-lines", "--key", "k"], b"", "exclude each other"),
+        (["--transactional-id", "x", "--acks", "1"], b"", "needs --acks all"),
+        (["--key-separator", ""], b"", "is empty"),
+        (["-H", "h"], b"", "is not NAME=VALUE"),
+    ],
+)
+def test_wrong_input_is_told_with_its_line(run, words, given, told):
+    status, _, err = run("produce", "t", *words, given=given)
+    assert (status, told in err) == (2, True), err
+
+
+def test_a_transaction_is_all_or_nothing(run, broker):
+    words = ["t", "--transactional-id", "x", "--key-separator", ":"]
+    assert run("produce", *words, given=b"a:1\n")[0] == 0
+    assert run("produce", *words, given=b"a:2\nwrong\n")[0] == 2
+    assert values(broker, "t") == [(b"a", b"1")]
+    # Without a transaction, what stands before the mistake is written.
+    assert run("produce", "t", "--key-separator", ":", given=b"a:3\nwrong\n")[0] == 2
+    assert values(broker, "t") == [(b"a", b"1"), (b"a", b"3")]
+
+
+def test_errors_say_what_to_do(run, capsysbinary):
+    assert run("produce", "t", "-p", "9", given=b"x")[2].startswith(
+        "error: t-9: UNKNOWN_TOPIC_OR_PARTITION (kafka-shim "
+    )
+    status, _, err = run("consume", "nowhere")
+    assert (status, err) == (
+        1,
+        "error: nowhere: UNKNOWN_TOPIC_OR_PARTITION (kafka-shim topics describe shows what is there)\n",
+    )
+    status, _, err = run("consume", "t", "--bootstrap-server", "127.0.0.1:x")
+    assert (status, err) == (1, "error: not an address: '127.0.0.1:x'\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], "0123456789"),
+        (["-n", "3"], "012"),
+        (["--from", "7"], "789"),
+        (["--from", "-2"], "89"),
+        (["--from", "-99", "-n", "1"], "0"),
+        (["--from", "end"], ""),
+        (["--from", "1970-01-01T00:00:05.5"], "6789"),
+        (["--from", "1m"], ""),
+    ],
+)
+def test_reading_begins_and_ends_where_it_is_said(run, broker, words, expected):
+    broker.create_topic("t")
+    for number in range(10):
+        broker.produce("t", str(number), timestamp_ms=1000 * number)
+    assert run("consume", "t", *words)[:2] == (0, "".join(f"{one}\n" for one in expected))
+
+
+def test_keys_and_partitions_are_chosen(run, broker):
+    broker.create_topic("t", 2)
+    broker.produce("t", "a", None, key="k", partition=0)
+    broker.produce("t", "b", partition=1)
+    assert run("consume", "t", "-p", "0", "--key-separator", ":")[1] == "k:a\nk:null\n"
+    assert run("consume", "t", "-p", "1", "--key-separator", ":")[1] == "null:b\n"
+    status, _, err = run("consume", "t", "-p", "0", "--from", "99", "--follow")
+    assert (status, "OFFSET_OUT_OF_RANGE: t-0 begins at 0; take another --from" in err) == (1, True), err
+    for words in (["--group", "g", "-p", "0"], ["--json", "--key-separator", ":"], ["--from", "soon"]):
+        assert run("consume", "t", *words)[0] == 2
+
+
+def test_only_committed_records_are_read_when_that_is_asked(run, broker):
+    with broker.cluster() as cluster:
+        producer = Producer(cluster, transactional_id="x")
+        for value, end in ((b"kept", producer.commit), (b"dropped", producer.abort)):
+            producer.begin()
+            producer.send("t", value, partition=0)
+            producer.flush()
+            end()
+        producer.begin()
+        producer.send("t", b"open", partition=0)
+        producer.flush()
+        assert run("consume", "t", "--read-committed")[1] == "kept\n"
+        assert run("consume", "t")[1] == "kept\ndropped\nopen\n"
+
+
+def test_following_waits_for_more(run, broker):
+    broker.produce("t", "a", partition=0)
+    timer = threading.Timer(0.2, lambda: broker.produce("t", "b", partition=0))
+    timer.start()
+    assert run("consume", "t", "--follow", "-n", "2")[1] == "a\nb\n"
+    timer.join()
+
+
+def test_a_group_goes_on_where_it_was(run, monkeypatch, kafka_shim_factory):
+    # An assignment waits on the clock, which must go on.
+    broker = kafka_shim_factory(num_partitions=2)
+    monkeypatch.setenv("KAFKA_SHIM_BOOTSTRAP", broker.bootstrap_servers)
+    broker.create_topic("t", 2)
+    broker.produce("t", *"abcdef")
+    first = run("consume", "t", "--group", "g", "-n", "4")
+    assert (first[0], len(first[1].split())) == (0, 4)
+    rest = run("consume", "t", "--group", "g")
+    assert rest[0] == 0
+    assert sorted(first[1].split() + rest[1].split()) == list("abcdef")
+    assert run("consume", "t", "--group", "g")[1] == ""
+    status, out, _ = run("groups", "describe", "g", "--state", "--json")
+    assert (status, json.loads(out)[0]["state"], json.loads(out)[0]["members"]) == (0, "Empty", 0)
+
+
+# --- cluster and top
+
+
+def test_the_cluster_is_shown(run, broker):
+    (node,) = json.loads(run("cluster", "nodes", "--json")[1])
+    assert (node["clusterId"], node["port"], node["fenced"]) == (broker.cluster_id, broker.port, False)
+    features = {one["feature"]: one["level"] for one in json.loads(run("cluster", "features", "--json")[1])}
+    assert features["transaction.version"] == 2
+    (listeners,) = json.loads(run("cluster", "listeners", "--json")[1])
+    assert listeners["listeners"].startswith("PLAINTEXT://")
+    assert run("cluster", "health")[:2] == (0, "healthy: 1 brokers, 0 topics, 0 partitions\n")
+    assert json.loads(run("cluster", "health", "--json")[1])[0]["healthy"] is True
+
+
+def test_top_looks_at_what_happens(run, broker):
+    broker.produce("t", "a", "b", "c", "d")
+    run("consume", "t", "--group", "g", "-n", "1")
+    with broker.cluster() as cluster:
+        producer = Producer(cluster, transactional_id="x")
+        producer.begin()
+        producer.send("t", b"open", partition=0)
+        producer.flush()
+        status, out, _ = run("top", "--once", "--json", "--refresh", "0.5")
+        found = json.loads(out)
+        assert status == 0
+        (topic,) = [one for one in found["topics"] if one["topic"] == "t"]
+        assert (topic["partitions"], topic["offsetsHeld"], topic["perSecond"]) == (2, 5, 0.0)
+        assert [(one["group"], one["type"], one["state"]) for one in found["groups"]] == [("g", "consumer", "Empty")]
+        # The other partition may have no offset committed.
+        assert found["groups"][0]["lag"] in (2, 4)
+        (open_one,) = found["transactions"]
+        assert (open_one["transactionalId"], open_one["partitions"]) == ("x", ["t-0"])
+        status, out, _ = run("top", "--once", "--refresh", "0.5", "--rows", "1")
+        assert status == 0
+        assert "TRANSACTION" in out
+        assert "not shown:" in out
+    assert run("top", "--json")[0] == 2
+
+
+def test_rates_are_of_the_time_between_two_looks(broker):
+    from kafka_shim.client.overview import look
+
+    broker.create_topic("t")
+    with broker.cluster() as cluster:
+        before = look(cluster)
+        broker.produce("t", *"abcd")
+        broker.produce("new", "x")
+        after = look(cluster)
+    after.taken_s = before.taken_s + 2
+    view = compare(before, after)
+    assert [(one.name, one.rate) for one in view.topics] == [("t", 2.0), ("new", None)]
+    assert as_json(view)["topics"][0]["perSecond"] == 2.0
+
+
+def test_times_are_shown_as_times():
+    assert shown_time(1_769_860_800_123) == "2026-01-31T12:00:00.123Z"
+    assert (shown_time(-1), shown_time(1 << 62)) == ("-", str(1 << 62))
+    shown = [shown_duration(one) for one in (250, 12_500, 180_000, 7_500_000, 349_200_000, 86_400_000)]
+    assert shown == ["250 ms", "12.5 s", "3 min", "2 h 5 min", "4 d 1 h", "1 d"]
+    assert [read_duration(one) for one in ("P1DT2H3M4.5S", "pt1h", "-PT1S", "5m")] == [
+        93_784_500,
+        3_600_000,
+        -1000,
+        300_000,
+    ]
+    assert read_when("1000") == 1000
+    assert read_when("1970-01-01T00:00:01Z") == 1000
+
+
+def test_every_command_of_records_has_examples_and_statuses(run):
+    for noun in ("produce", "consume", "cluster", "top", "groups"):
+        out = run(noun, "--help")[1]
+        assert "Examples:" in out
+        assert "Exit status:" in out
+    assert "KAFKA_SHIM_BOOTSTRAP" in run("consume", "--help")[1]
+
+
+def test_reading_all_needs_a_partition(broker):
+    with broker.cluster() as cluster, pytest.raises(WireClientError):
+        read_all(cluster, [("nowhere", 0)])
