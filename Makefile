@@ -3,7 +3,7 @@ PYTHON ?=
 SUITE := .venv/bin/python scripts/suite.py
 export PYTHON
 
-.PHONY: run build test lint bench compat soak spark-demo docs dist clean
+.PHONY: run build test lint bench compat soak spark-demo docs dist binary clean
 .DEFAULT_GOAL := build
 
 build:       ; @scripts/bootstrap run
@@ -17,4 +17,5 @@ soak:        ; @scripts/bootstrap compat && $(SUITE) soak
 spark-demo:  ; @scripts/bootstrap java && .venv/bin/python -m kafka_shim.spark.demo $(ARGS)
 docs:        ; @scripts/bootstrap docs && NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --strict $(ARGS)
 dist:        ; @scripts/bootstrap release && .venv/bin/python scripts/wheels.py $(ARGS)
+binary:      ; @scripts/bootstrap release && .venv/bin/python scripts/binary.py $(ARGS)
 clean:       ; rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*

@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.embedded import Broker as Broker
 
-__version__ = "0.1.0"
+    __version__: str
 __all__ = ["Broker", "__version__"]
 
 
@@ -16,4 +16,9 @@ def __getattr__(name: str) -> object:
         from kafka_shim.embedded import Broker
 
         return Broker
+    # Of pyproject.toml, which is its one place.
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("kafka-shim")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

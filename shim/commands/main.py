@@ -9,8 +9,6 @@ from importlib import import_module
 
 import click
 
-from kafka_shim import __version__
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +52,7 @@ class Nouns(click.Group):
 
 
 @click.group(cls=Nouns, name="kafka-shim", help="A Kafka broker that unmodified clients cannot tell from Apache Kafka.")
-@click.version_option(__version__, prog_name="kafka-shim")
+@click.version_option(package_name="kafka-shim", prog_name="kafka-shim")
 def main() -> None:
     pass
 

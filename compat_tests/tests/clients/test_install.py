@@ -1,0 +1,149 @@
+"""From a built wheel, where nothing is: a container without a compiler, uvx, and the executable where Python is not.
+
+The long form, because wheels are compiled and images made for it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from kafka_shim.targets import engine
+from kafka_shim.targets.shim_process import ROOT
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
+
+# A user's own first test.
+OWN_TEST = """\
+def test_greeting(kafka_shim):
+    from kafka import KafkaConsumer, KafkaProducer
+    where = kafka_shim.bootstrap_servers
+    KafkaProducer(bootstrap_servers=where).send("greetings", b"hello").get(10)
+    reader = KafkaConsumer("greetings", bootstrap_servers=where, auto_offset_reset="earliest", consumer_timeout_ms=9000)
+    assert next(reader).value == b"hello"
+"""
+# In the container: pip is started from its own wheel, because Debian's Python has none.
+INSTALL = """
+set -e
+! command -v cc gcc clang tcc
+PYTHONPATH=$(ls /wheelhouse/pip-*.whl) python3 -m pip install -q --no-index --find-links /wheelhouse --target /user \
+    kafka-shim pytest kafka-python
+cd /tmp && PYTHONPATH=/user python3 -m pytest -q -p no:cacheprovider /tests/test_own.py
+"""
+
+
+def run(*command: str | Path, **options: object) -> str:
+    line = [str(word) for word in command]
+    done = subprocess.run(line, capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload]
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return str(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of a release for this Python."""
+    folder = tmp_path_factory.mktemp("dist")
+    run(sys.executable, ROOT / "scripts" / "wheels.py", "--python", sys.executable, "--out", folder)
+    return next(folder.glob("*.whl"))
+
+
+def test_a_container_without_a_compiler_installs_the_wheel_and_passes_a_test(wheel: Path, tmp_path: Path) -> None:
+    if reason := engine.unavailable():
+        pytest.skip(f"no containers: {reason}")
+    run(ROOT / "docker" / "build.sh", "shim")  # makes the base, too, where no registry can be reached
+    images = run("docker", "images", "--format", "{{.Repository}}:{{.Tag}}").split()
+    base = next(name for name in ("kafka-shim-base:bookworm", "python:3.12-slim") if name in images)
+    inside = run("docker", "run", "--rm", base, "python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])")
+    here = "{}.{}".format(*sys.version_info[:2])
+    if inside.strip() != here:
+        pytest.skip(f"the wheel is for Python {here}, the base image has {inside.strip()}")
+    tests, wheelhouse = tmp_path / "tests", tmp_path / "wheelhouse"
+    tests.mkdir()
+    (tests / "test_own.py").write_text(OWN_TEST)
+    download = [sys.executable, "-m", "pip", "download", "-q", "--only-binary=:all:", "-d", wheelhouse]
+    run(*download, wheel, "pip", "pytest", "kafka-python")
+    began = time.monotonic()
+    volumes = ("-v", f"{tests}:/tests:ro", "-v", f"{wheelhouse}:/wheelhouse:ro")
+    said = run("docker", "run", "--rm", "--network", "none", *volumes, base, "bash", "-c", INSTALL)
+    assert "1 passed" in said
+    print(f"an empty container, from the wheel to a passing test: {time.monotonic() - began:.1f} s")
+
+
+@contextmanager
+def serving(*command: str | Path, **options: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A broker that another command starts, and its address; it must end cleanly on a SIGTERM."""
+    line = [str(word) for word in command]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, **options) as broker:  # type: ignore[call-overload]
+        try:
+            ready = re.match(r"ready PLAINTEXT://(\S+) ", broker.stdout.readline())
+            assert ready is not None
+            yield broker, ready[1]
+            broker.send_signal(signal.SIGTERM)
+            assert broker.wait(60) == 0
+        finally:
+            broker.kill()
+
+
+def round_trip(address: str) -> None:
+    """A transaction, committed, and its record read back by librdkafka."""
+    producer = Producer({"bootstrap.servers": address, "transactional.id": "installed"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("installed", b"hello")
+    producer.commit_transaction(30)
+    consumer = Consumer({"bootstrap.servers": address, "group.id": "installed", "auto.offset.reset": "earliest"})
+    consumer.subscribe(["installed"])
+    record = consumer.poll(60)
+    assert record is not None and record.value() == b"hello"
+    consumer.close()
+
+
+def test_uvx_runs_the_wheel(wheel: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "UV_CACHE_DIR": str(tmp_path / "cache"), "UV_PYTHON_DOWNLOADS": "never"}
+    uvx = [sys.executable, "-m", "uv", "tool", "run", "--python", sys.executable, "--from", wheel, "kafka-shim"]
+    with serving(*uvx, "serve", "--listen", "127.0.0.1:0", "--memory", env=environment) as (_, address):
+        round_trip(address)
+
+
+def test_the_executable_serves_where_python_is_not(wheel: Path, tmp_path: Path) -> None:
+    """Its root holds the file, the C library that it asks for, and an empty /tmp."""
+    if os.geteuid() != 0:
+        pytest.skip("chroot needs root")
+    made = tmp_path / "dist"
+    base = Path(sys.base_prefix, "bin", "python{}.{}".format(*sys.version_info[:2]))
+    print(
+        run(sys.executable, ROOT / "scripts" / "binary.py", "--wheel", wheel, "--python", base, "--out", made).strip()
+    )
+    root = tmp_path / "root"
+    for name in ("tmp", "proc", "dev"):
+        (root / name).mkdir(parents=True)
+    shutil.copy2(made / "kafka-shim", root)
+    needed = re.findall(r"(/\S+) \(0x", run("ldd", made / "kafka-shim"))
+    # Python's modules, which the file holds, use more of the C library than the file's start does.
+    folder = Path(next(path for path in needed if "/libc." in path)).parent
+    more = [folder / name for name in ("libm.so.6", "librt.so.1", "libutil.so.1", "libpthread.so.0", "libdl.so.2")]
+    for source in {*map(Path, needed), *more}:
+        target = root / str(source).lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target)
+    inside = ["chroot", str(root), "/kafka-shim"]
+    began = time.monotonic()
+    with serving(*inside, "serve", "--listen", "127.0.0.1:0", "--memory") as (_, address):
+        print(f"the executable was ready after {time.monotonic() - began:.2f} s")
+        round_trip(address)
+    assert not list((root / "tmp").iterdir())  # neither what it unpacked nor the data stays
+    assert "version" in run(*inside, "--version")
+    wrong = subprocess.run([*inside, "serve", "--no-such-option"], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2
+    assert "--no-such-option" in wrong.stderr
