@@ -48,7 +48,7 @@ async def handle(context: Context, request: UpdateFeaturesRequest) -> UpdateFeat
     if request.validate_only:
         return response
     if updates.get(ELR_VERSION, (0, 0))[0] > 0:
-        metadata.commit([*elr_safety_records(metadata.image, metadata.config.min_insync_replicas), *records])
+        metadata.alter_configs([*elr_safety_records(metadata.image, metadata.config.min_insync_replicas), *records])
         records = []
     if updates.get(KRAFT_VERSION, (0, 0))[0] > metadata.kraft_version:
         metadata.upgrade_kraft_version()

@@ -2,7 +2,8 @@
 
 Adds a voter to the metadata quorum (KIP-853). The quorum of this node has one voter and replicates to no other: a
 request that Kafka's leader refuses is refused with its code and text, a voter that could be added with
-REQUEST_TIMED_OUT, as a leader does that cannot reach it.
+REQUEST_TIMED_OUT, as a leader does for a voter that has not read the metadata log. (Kafka's leader asks the voter for
+its ApiVersions first, and says so where that fails, with the same code; this node connects to no address of a client.)
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def handle(context: Context, request: AddRaftVoterRequest) -> AddRaftVoterRespon
             ErrorCode.DUPLICATE_VOTER,
             f"The voter id for {key} is already part of the set of voters {voter_keys(context)}.",
         )
-    raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"New voter {key} is not ready to receive requests")
+    raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"Aborted add voter operation for {key} since it is lagging behind")
 
 
 def _endpoints(listeners: list[Listener]) -> str:

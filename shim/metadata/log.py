@@ -206,6 +206,26 @@ class MetadataLog:
         self.kraft_version, self._voters = 1, voters
         return first
 
+    def update_voter(self, voter: QuorumVoter, now_ms: int) -> None:
+        """Append the voters of a dynamic quorum if this one has other endpoints now, as Kafka's leader does when its
+        epoch begins (LeaderState.appendStartOfEpochControlRecords). Another voter, or directory, is never added."""
+        from kafka_shim.protocol.records.voters_record import VotersRecord
+
+        def facts(one: QuorumVoter) -> object:
+            versions = one.kraft_version_feature
+            endpoints = sorted((each.name, each.host, each.port) for each in one.endpoints)
+            return endpoints, versions.min_supported_version, versions.max_supported_version
+
+        known = () if self._voters is None else self._voters.voters
+        who = (voter.voter_id, voter.voter_directory_id)
+        is_own = [(one.voter_id, one.voter_directory_id) == who for one in known]
+        if not any(own and facts(one) != facts(voter) for own, one in zip(is_own, known, strict=True)):
+            return
+        voters = VotersRecord(voters=[voter if own else one for own, one in zip(is_own, known, strict=True)])
+        rows = [(*encode_control(ControlType.KRAFT_VOTERS, voters), now_ms, ())]
+        self._append(build(rows, leader_epoch=self.epoch, control=True), now_ms)
+        self._voters = voters
+
     def _append(self, batch: bytearray, now_ms: int) -> int:
         self._unflushed = True
         self.bytes_after_snapshot += len(batch)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from kafka_shim.faults import Faults
     from kafka_shim.metadata.policies import Policies
     from kafka_shim.outcome import Flush
+    from kafka_shim.protocol.records.voters_record import Voter
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.storage.logs import Logs
 
@@ -159,6 +160,9 @@ class MetadataStore:
         )
         self._logs.broker_epoch = self.broker_epoch
         self.commit(records)
+        # A broker's listener is no address of a voter for Kafka.
+        if controller_endpoints and self.kraft_version:
+            self._log.update_voter(self._own_voter(), self._clock.now_ms())
         self.assignments.record_cordoned()
         self.assignments.find_unrecorded()
 
@@ -227,17 +231,20 @@ class MetadataStore:
         """Make the static quorum of this node a dynamic one with this node as its voter: kraft.version 1 (KIP-853). As
         in Kafka a NoOpRecord follows, so that the metadata's last offset includes the upgrade."""
         from kafka_shim.protocol.records.no_op_record import NoOpRecord
+
+        self._log.upgrade_kraft_version(self._own_voter(), self._clock.now_ms())
+        self.commit([NoOpRecord()])
+
+    def _own_voter(self) -> Voter:
         from kafka_shim.protocol.records.voters_record import Endpoint, KRaftVersionFeature, Voter
 
         lowest, highest = self.supported[KRAFT_VERSION]
-        voter = Voter(
+        return Voter(
             voter_id=self.node_id,
             voter_directory_id=self.directory_id,
             endpoints=[Endpoint(name=name, host=host, port=port) for name, host, port, _ in self._endpoints],
             kraft_version_feature=KRaftVersionFeature(min_supported_version=lowest, max_supported_version=highest),
         )
-        self._log.upgrade_kraft_version(voter, self._clock.now_ms())
-        self.commit([NoOpRecord()])
 
     def run_periodically(self) -> None:
         """Start the timer of snapshots. With the real clock it needs a running event loop."""

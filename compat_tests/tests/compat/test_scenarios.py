@@ -12,14 +12,15 @@ from kafka_shim.compat.report import BEGIN, END, Report
 from kafka_shim.compat.scenarios import load
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
-# Rows that wait for what is not built yet.
-LATER = {"A11"}
+# Rows that wait for what is not built yet, and those of requests to the controller's own listener, which
+# `controller_sweep` compares.
+LATER = {"A11", "I3", "I4", "I5", "I6"}
 
 
 def rows_of_the_list() -> set[str]:
     """The ids of docs/SEMANTICS.md."""
     text = (ROOT / "docs" / "SEMANTICS.md").read_text()
-    return set(re.findall(r"^\| ([ABCDFGH]\d+) \|", text, re.MULTILINE))
+    return set(re.findall(r"^\| ([ABCDFGHI]\d+) \|", text, re.MULTILINE))
 
 
 def test_every_row_of_the_list_has_a_scenario() -> None:

@@ -11,6 +11,7 @@ import pytest
 import kafka_shim.api.controller
 from kafka_shim.api import APIS
 from kafka_shim.api.controller import CONTROLLER_APIS, OWN_ROWS
+from kafka_shim.cext.batch import scan_all
 from kafka_shim.cext.messages import encode
 from kafka_shim.cext.records import build, iterate
 from kafka_shim.config import BrokerConfig, ConfigError
@@ -19,6 +20,7 @@ from kafka_shim.errors import ErrorCode
 from kafka_shim.listeners import listeners_of
 from kafka_shim.protocol.api_keys import API_KEYS
 from kafka_shim.protocol.headers import encode_request_frame, parse_response_header, response_class
+from kafka_shim.protocol.record_frames import ControlType
 from kafka_shim.protocol.records.default_principal_data import DefaultPrincipalData
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.produced import make_topic, metadata
@@ -389,6 +391,59 @@ def test_the_one_voter_stays(node: Broker, controller: Connection):
     assert controller.request(remove, 0).error_code == ErrorCode.VOTER_NOT_FOUND
     other = make("AddRaftVoter", voter_id=2, voter_directory_id=b"x" * 16, listeners=listeners, cluster_id=None)
     assert controller.request(other, 1).error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_a_voter_records_its_new_address(tmp_path: Path):
+    """The port of the controller's listener is another one after each start; the log learns of it once (KIP-853)."""
+
+    def start(listen: str) -> tuple[str, int]:
+        with Broker(listen=listen, controller_listener_names="CONTROLLER", data_dir=tmp_path) as node:
+            store = node.state.metadata
+            if not store.kraft_version:
+                node.call(store.upgrade_kraft_version)
+            (voter,) = store._log._voters.voters
+            (endpoint,) = voter.endpoints
+            assert f"{endpoint.host}:{endpoint.port}" == node.bootstrap_controllers
+            return node.bootstrap_controllers, voters_records(tmp_path)
+
+    first, count = start(BOTH)
+    assert count == 1
+    other, count = start(BOTH)
+    assert (other != first, count) == (True, 2)
+    assert start(f"PLAINTEXT://127.0.0.1:0,CONTROLLER://{other}") == (other, 2)
+
+
+def voters_records(data_dir: Path) -> int:
+    """How often the metadata log says who votes."""
+    (log,) = (data_dir / "__cluster_metadata-0").glob("*.log")
+    stored = log.read_bytes()
+    records = (
+        record
+        for batch in scan_all(stored)
+        if batch.is_control
+        for record in iterate(stored, batch.position, batch.position + batch.size_bytes)
+    )
+    return sum(int.from_bytes(record.key[2:4]) == ControlType.KRAFT_VOTERS for record in records)
+
+
+def test_enabling_eligible_leader_replicas_removes_the_option_of_the_broker(node: Broker):
+    """The option is gone at once, also where it is in force."""
+
+    def level(wanted: int, kind: int) -> None:
+        row = {"feature": "eligible.leader.replicas.version", "max_version_level": wanted, "upgrade_type": kind}
+        assert client.request(make("UpdateFeatures", timeout_ms=9000, feature_updates=[row]), 1).error_code == 0
+
+    with Connection(node.bootstrap_servers) as client:
+        level(0, 2)
+        change = {"name": "min.insync.replicas", "config_operation": 0, "value": "2"}
+        resource = {"resource_type": 4, "resource_name": "1", "configs": [change]}
+        client.request(make("IncrementalAlterConfigs", resources=[resource]), 1)
+        assert node.state.config.dynamic == {"min.insync.replicas": "2"}
+        level(1, 1)
+        assert node.state.config.dynamic == {"min.insync.replicas": "1"}
+        asked = {"resource_type": 4, "resource_name": "1", "configuration_keys": ["min.insync.replicas"]}
+        (result,) = client.request(make("DescribeConfigs", resources=[asked]), 4).results
+        assert [(one.value, one.config_source) for one in result.configs] == [("1", 3)]
 
 
 def test_a_broker_of_another_life_is_forgotten_and_the_running_one_is_not(node: Broker, controller: Connection):
