@@ -9,6 +9,10 @@ import click
 
 from kafka_shim.wire_client import DEFAULT_BOOTSTRAP
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import ssl
+
 # Requests that are answered at the same time: a few browsers, each with six connections.
 MOST_REQUESTS = 32
 
@@ -37,21 +41,47 @@ MOST_REQUESTS = 32
     "metrics_url",
     metavar="URL",
     default="",
-    help="of the broker (kafka.shim.http.listener), to be plotted",
+    help="of the broker's metrics (kafka.shim.http.listener), to be plotted",
 )
-def group(bootstrap: str, http: str, command_config: str | None, hosts: tuple[str, ...], metrics_url: str) -> None:
+@click.option("--schema-registry", metavar="URL", default="", help="whose schemas decode keys and values: Avro, JSON")
+@click.option(
+    "--schema",
+    "files",
+    multiple=True,
+    metavar="TOPIC=FILE",
+    help="of a topic's values: FILE.avsc, or FILE:MESSAGE of a Protobuf descriptor set; repeatable",
+)
+@click.option("--tls-certificate", metavar="FILE", help="serve HTTPS with this chain of certificates (PEM)")
+@click.option("--tls-key", metavar="FILE", help="its private key (PEM), if it is not in the same file")
+def group(
+    bootstrap: str,
+    http: str,
+    command_config: str | None,
+    hosts: tuple[str, ...],
+    metrics_url: str,
+    schema_registry: str,
+    files: tuple[str, ...],
+    tls_certificate: str | None,
+    tls_key: str | None,
+) -> None:
     from kafka_shim.config import ConfigError, read_properties
     from kafka_shim.console.app import Console
+    from kafka_shim.console.schemas import SchemaError, Schemas
     from kafka_shim.console.sessions import Sessions
     from kafka_shim.http.server import HttpServer, parse_address
 
-    if metrics_url and not metrics_url.startswith(("http://", "https://")):
-        raise click.BadParameter("it begins with http:// or https://", param_hint="--metrics")
+    for option, url in (("--metrics", metrics_url), ("--schema-registry", schema_registry)):
+        if url and not url.startswith(("http://", "https://")):
+            raise click.BadParameter("it begins with http:// or https://", param_hint=option)
+    if tls_key and not tls_certificate:
+        raise click.UsageError("--tls-key needs --tls-certificate")
     try:
         properties = {} if command_config is None else read_properties(command_config)
-        console = Console(Sessions(bootstrap, properties), hosts=hosts, metrics_url=metrics_url)
-        server = HttpServer(parse_address(http), console.handle, most_requests=MOST_REQUESTS)
-    except (ConfigError, ValueError, OSError) as error:
+        schemas = Schemas(schema_registry, files)
+        console = Console(Sessions(bootstrap, properties), hosts=hosts, schemas=schemas, metrics_url=metrics_url)
+        tls = None if tls_certificate is None else _tls(tls_certificate, tls_key)
+        server = HttpServer(parse_address(http), console.handle, most_requests=MOST_REQUESTS, tls=tls)
+    except (ConfigError, SchemaError, ValueError, OSError) as error:
         raise click.ClickException(str(error)) from None
     asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -61,3 +91,17 @@ def group(bootstrap: str, http: str, command_config: str | None, hosts: tuple[st
     asked.wait()
     server.stop()
     console.close()
+
+
+def _tls(certificate: str, key: str | None) -> ssl.SSLContext:
+    """Return the context of a server. Raises OSError, ValueError, which name the files."""
+    import ssl
+
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(certificate, key)
+    except ssl.SSLError as error:
+        raise ValueError(f"--tls-certificate {certificate}: no certificate with its key: {error.reason}") from None
+    except OSError as error:
+        raise ValueError(f"--tls-certificate {certificate}, --tls-key {key}: {error.strerror}") from None
+    return context

@@ -16,6 +16,7 @@ from importlib.resources import files
 from kafka_shim.console import access, configs, groups, metrics, overview, records, topics, transactions
 from kafka_shim.console.cluster import is_denied
 from kafka_shim.console.parameters import BadRequestError, Query
+from kafka_shim.console.schemas import Schemas
 from kafka_shim.http.server import Request, Response
 from kafka_shim.wire_client import RequestError, WireClientError
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.console.cluster import Cluster
-    from kafka_shim.console.decode import Decoder
     from kafka_shim.console.sessions import Session, Sessions
 
     Resource = Callable[[Cluster, Query], dict[str, Any]]
@@ -70,21 +70,23 @@ class Console:
         sessions: Sessions,
         *,
         hosts: Collection[str] = (),
-        decoder: Decoder | None = None,
+        schemas: Schemas | None = None,
         metrics_url: str = "",
         bearer_token: str = "",
     ) -> None:
         """`hosts`: the names by which browsers may reach it, besides localhost and numeric addresses. `metrics_url`:
-        where the broker's metrics are read, if they are, with the token that they want."""
+        where the broker's metrics are read, if they are, with the token that they want; `schemas`: how keys and values
+        are decoded."""
         self._sessions = sessions
         self._hosts = {"localhost", *(host.lower() for host in hosts)}
+        schemas = schemas or Schemas()
         self._metrics_url = metrics_url
         self._pages = _read_pages()
         self._resources: dict[str, Resource] = {
             "/api/topics": topics.listed,
             "/api/topic": topics.described,
-            "/api/records": lambda cluster, query: records.page(cluster, query, decoder),
-            "/api/record": lambda cluster, query: records.whole_record(cluster, query, decoder),
+            "/api/records": lambda cluster, query: records.page(cluster, query, schemas),
+            "/api/record": lambda cluster, query: records.whole_record(cluster, query, schemas),
             "/api/groups": groups.listed,
             "/api/group": groups.described,
             "/api/transactions": transactions.listed,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kafka_shim.cext.records import Record
     from kafka_shim.console.cluster import Cluster
     from kafka_shim.console.decode import Decoder
+    from kafka_shim.console.schemas import Schemas
 
     Cursor = dict[int, int]
 
@@ -40,11 +41,11 @@ SEARCHED_AT_ONCE = 1000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
-def page(cluster: Cluster, query: Query, decoder: Decoder | None) -> dict[str, Any]:
+def page(cluster: Cluster, query: Query, schemas: Schemas) -> dict[str, Any]:
     """Return `records` in the order of reading and where to go on: `older`, `newer`. Raises BadRequestError,
     RequestError, WireClientError."""
     topic = query.text("topic")
-    reading = _Reading(cluster, topic, query, decoder)
+    reading = _Reading(cluster, topic, query, schemas)
     direction = query.choice("direction", ("backward", "forward"), "backward")
     start = query.text("from", "latest" if direction == "backward" else "earliest")
     places = reading.places(start)
@@ -70,10 +71,10 @@ def page(cluster: Cluster, query: Query, decoder: Decoder | None) -> dict[str, A
     }
 
 
-def whole_record(cluster: Cluster, query: Query, decoder: Decoder | None) -> dict[str, Any]:
+def whole_record(cluster: Cluster, query: Query, schemas: Schemas) -> dict[str, Any]:
     """Return one record, with up to 1 MB of its key and value. Raises like `page`."""
     topic = query.text("topic")
-    reading = _Reading(cluster, topic, query, decoder)
+    reading = _Reading(cluster, topic, query, schemas)
     number, offset = query.number("partition", 0, high=1 << 31), query.number("offset", 0)
     for one in reading.reader(number).read(offset, offset + 1, 1):
         return reading.row(one, WHOLE)
@@ -83,10 +84,11 @@ def whole_record(cluster: Cluster, query: Query, decoder: Decoder | None) -> dic
 class _Reading:
     """One request's way through a topic."""
 
-    def __init__(self, cluster: Cluster, topic: str, query: Query, decoder: Decoder | None) -> None:
+    def __init__(self, cluster: Cluster, topic: str, query: Query, schemas: Schemas) -> None:
         self._cluster = cluster
         self._topic = topic
-        self._decoder = decoder
+        self._key_decoder = schemas.decoder(topic, is_key=True)
+        self._value_decoder = schemas.decoder(topic, is_key=False)
         self._most = query.number("limit", ROWS, 1, MOST_ROWS)
         self._wanted = query.text("contains", "").lower()
         self._budget_bytes = SEARCH_BYTES if self._wanted else PAGE_BYTES
@@ -206,8 +208,8 @@ class _Reading:
             for name, data, text in (("key", record.key, internal[0]), ("value", record.value, internal[1])):
                 row[name] = None if data is None else shown(data, most, _as_json(text))
         else:
-            row["key"] = shown(record.key, most, self._decoder)
-            row["value"] = shown(record.value, most, self._decoder)
+            row["key"] = shown(record.key, most, self._key_decoder)
+            row["value"] = shown(record.value, most, self._value_decoder)
         row["headers"] = [
             [name.encode(errors="surrogateescape").decode(errors="replace")[:HEADER_SHOWN], shown(value, HEADER_SHOWN)]
             for name, value in record.headers[:MOST_HEADERS]
@@ -277,8 +279,8 @@ class _Reading:
         return any(self._wanted in text.lower() for text in self._texts(record))
 
     def _texts(self, record: Record) -> Iterable[str]:
-        for data in (record.key, record.value):
-            one = shown(data, WHOLE, self._decoder)
+        for data, decoder in ((record.key, self._key_decoder), (record.value, self._value_decoder)):
+            one = shown(data, WHOLE, decoder)
             if one is not None:
                 yield one["text"]
         for name, value in record.headers:
