@@ -18,8 +18,9 @@ from struct import Struct
 
 from kafka_shim.errors import DisconnectError
 from kafka_shim.memory_pool import LARGE_BYTES, uncounted
-from kafka_shim.network_send import NetworkSend, shows_files
+from kafka_shim.network_send import FULL_SOCKET_BYTES, HAS_SENDFILE, NetworkSend, shows_files
 from kafka_shim.session import Session, plain_host
+from kafka_shim.storage.file_records import read_ahead
 from kafka_shim.waiters import pause
 
 TYPE_CHECKING = False
@@ -449,7 +450,19 @@ class Connection(asyncio.BufferedProtocol):
                 asyncio.get_running_loop().call_soon(self._go_on_sending)
                 return
             try:
-                buffers = send.take(memory.chunk_bytes)
+                cold = send.cold_range(left_bytes)
+                if cold is not None and self._read_ahead(*cold):
+                    return
+                if (socket_fd := self._sendfile_fd()) < 0:
+                    buffers = send.take(memory.chunk_bytes)
+                elif not (buffers := send.take_buffers()):
+                    if sent_bytes := send.send_file(socket_fd, left_bytes):
+                        left_bytes -= sent_bytes
+                        continue
+                    buffers = send.take(FULL_SOCKET_BYTES)
+            except ConnectionError:
+                self.abort()
+                return
             except OSError as error:
                 logger.warning("closing %s: an answer under way cannot be read: %s", self, error)
                 self.abort()
@@ -468,6 +481,32 @@ class Connection(asyncio.BufferedProtocol):
             self._write_paused = self._untaken_bytes > 0
             if self.is_closing:
                 self._transport.close()
+
+    def _sendfile_fd(self) -> int:
+        """Returns the descriptor of the socket, or -1 if stored bytes must go through the transport: because of TLS, or
+        behind bytes that the transport has not sent yet."""
+        if not HAS_SENDFILE or self._transport.get_write_buffer_size():
+            return -1
+        bare = self._transport.get_extra_info("socket")
+        return -1 if bare is None else bare.fileno()
+
+    def _read_ahead(self, fd: int, position: int, size_bytes: int) -> bool:
+        """Have a thread read what is on the disk alone, then go on sending. Returns False if there is no thread for
+        it: the loop then waits for the disk itself."""
+        clock = self._dispatcher.broker.clock
+        try:
+            reading = asyncio.get_running_loop().run_in_executor(None, read_ahead, fd, position, size_bytes)
+        except RuntimeError:
+            return False
+        clock.begin_work()
+        reading.add_done_callback(self._was_read_ahead)
+        return True
+
+    def _was_read_ahead(self, reading: asyncio.Future[None]) -> None:
+        self._dispatcher.broker.clock.end_work()
+        if not reading.cancelled() and (error := reading.exception()) is not None:
+            logger.warning("the answer to %s is not read ahead: %s", self, error)
+        self._go_on_sending()
 
     def _go_on_sending(self) -> None:
         self._send_more()

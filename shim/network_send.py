@@ -3,10 +3,12 @@ of all such sends.
 
 A response may refer to far more stored bytes than the broker should hold in memory: 50 MB per consumer by default. The
 broker reads only as many as the connection has room for; the rest stays in the file. docs/adr/0040-answers-under-way.md
-has the figures.
+has the figures. On a connection without TLS the kernel sends the file's pages itself (docs/adr/0044-sendfile.md).
 """
 
 from __future__ import annotations
+
+import os
 
 from kafka_shim.storage.file_records import FileRecords
 
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 LARGE_CHUNK_BYTES = 2 * 1024 * 1024
 SMALL_CHUNK_BYTES = 64 * 1024
 SEND_LIMIT_BYTES = 32 * 1024 * 1024
+# What goes through the transport when the socket is full: the transport says when it was sent, and then there is room.
+FULL_SOCKET_BYTES = 16 * 1024
+
+HAS_SENDFILE = hasattr(os, "sendfile")
 
 
 class SendMemory:
@@ -40,13 +46,15 @@ class SendMemory:
 class NetworkSend:
     """The part of one response that was not passed to its transport yet: buffers and parts of files."""
 
-    __slots__ = ("_next", "_parts", "_start")
+    __slots__ = ("_next", "_parts", "_start", "_warm_bytes")
 
     def __init__(self, parts: list[Any]) -> None:
         self._parts = parts
         # The index of the next part, and the number of its bytes that were taken.
         self._next = 0
         self._start = 0
+        # How many bytes behind `_start` were read ahead: they are sent without another look.
+        self._warm_bytes = 0
 
     @property
     def is_done(self) -> bool:
@@ -65,6 +73,7 @@ class NetworkSend:
                 size_bytes = min(part.size_bytes - self._start, left_bytes)
                 taken.append(part.read(self._start, size_bytes))
                 self._start += size_bytes
+                self._warm_bytes = max(self._warm_bytes - size_bytes, 0)
                 left_bytes -= size_bytes
                 if self._start < part.size_bytes:
                     break
@@ -76,6 +85,41 @@ class NetworkSend:
             parts[self._next] = None
             self._next += 1
         return taken
+
+    def take_buffers(self) -> list[Any]:
+        """Returns the buffers in front of the next part of a file."""
+        parts = self._parts
+        taken: list[Any] = []
+        while self._next < len(parts) and parts[self._next].__class__ is not FileRecords:
+            taken.append(parts[self._next])
+            parts[self._next] = None
+            self._next += 1
+        return taken
+
+    def cold_range(self, limit_bytes: int) -> tuple[int, int, int] | None:
+        """Returns (descriptor, position, size) of what must be read from the disk before the next part can be sent
+        without blocking; None if it is no part of a file, is in the page cache, or was read ahead. Raises OSError."""
+        part = self._parts[self._next]
+        if self._warm_bytes or part.__class__ is not FileRecords:
+            return None
+        size_bytes = min(part.size_bytes - self._start, limit_bytes)
+        if not part.is_cold(self._start, size_bytes):
+            return None
+        self._warm_bytes = size_bytes
+        return part.range_of(self._start, size_bytes)
+
+    def send_file(self, socket_fd: int, limit_bytes: int) -> int:
+        """Send at most `limit_bytes` of the next part, which is of a file, with sendfile. Returns how many bytes the
+        socket took, 0 if it is full. Raises OSError."""
+        part = self._parts[self._next]
+        sent_bytes: int = part.send(socket_fd, self._start, min(part.size_bytes - self._start, limit_bytes))
+        self._start += sent_bytes
+        self._warm_bytes = max(self._warm_bytes - sent_bytes, 0)
+        if self._start == part.size_bytes:
+            self._start = 0
+            self._parts[self._next] = None
+            self._next += 1
+        return sent_bytes
 
 
 def shows_files(parts: list[Any]) -> bool:

@@ -188,6 +188,9 @@ class TlsTransport(asyncio.BufferedProtocol):
         return self._socket.is_closing()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """As of the socket's transport, except for the socket itself: what is written to it must be encrypted."""
+        if name == "socket":
+            return default
         return self._socket.get_extra_info(name, default)
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:

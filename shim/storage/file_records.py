@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+from contextlib import suppress
 
 from kafka_shim.storage import names
 
@@ -10,12 +12,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.storage.segments import Segment
 
+# The distance of the places that `is_cold` looks at.
+PROBE_BYTES = 512 * 1024
+READ_AHEAD_BYTES = 256 * 1024
+
+_probe = bytearray(1)
+
+
+def read_ahead(fd: int, position: int, size_bytes: int) -> None:
+    """Have the kernel read a part of a file into its page cache. Runs in a worker thread; what it reads is thrown away,
+    so a descriptor that was closed or used again meanwhile does no harm, and an I/O error is met again by who sends."""
+    scratch = bytearray(min(READ_AHEAD_BYTES, size_bytes))
+    end = position + size_bytes
+    with suppress(OSError):
+        while position < end and (read_bytes := os.preadv(fd, (scratch,), position)):
+            position += read_bytes
+
 
 class FileRecords:
     """Stored batches as a position and a size in the file, for responses that are too large to copy into memory. The
     bytes stay readable as long as this object exists, even after retention, compaction or the deletion of the topic.
 
-    `read` copies the bytes. A transport that uses sendfile takes `segment.fd` and `position` instead."""
+    `read` copies the bytes; `send` has the kernel move them to a socket."""
 
     __slots__ = ("position", "segment", "size_bytes")
 
@@ -35,3 +53,37 @@ class FileRecords:
         if len(data) != size_bytes:
             raise OSError(errno.EIO, f"only {len(data)} bytes at position {position}", segment.path(names.LOG))
         return data
+
+    def is_cold(self, start: int, size_bytes: int) -> bool:
+        """Return whether some of `size_bytes` bytes from `start` would have to be read from the disk: a few places are
+        looked at. False where the file system cannot say so. Raises OSError."""
+        if not hasattr(os, "RWF_NOWAIT"):
+            return False
+        fd, first = self.segment.fd, self.position + start
+        last = first + size_bytes - 1
+        for position in (*range(first, last, PROBE_BYTES), last):
+            try:
+                os.preadv(fd, (_probe,), position, os.RWF_NOWAIT)
+            except BlockingIOError:
+                return True
+            except OSError as error:
+                if error.errno in {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS}:
+                    return False
+                raise
+        return False
+
+    def range_of(self, start: int, size_bytes: int) -> tuple[int, int, int]:
+        """Return (descriptor, position, size) for `read_ahead`. Raises OSError."""
+        return self.segment.fd, self.position + start, size_bytes
+
+    def send(self, socket_fd: int, start: int, size_bytes: int) -> int:
+        """Send up to `size_bytes` bytes from `start` to a non-blocking socket. Return how many were taken, 0 if it is
+        full. Raises OSError: ConnectionError if the client is gone."""
+        segment, position = self.segment, self.position + start
+        try:
+            sent_bytes = os.sendfile(socket_fd, segment.fd, position, size_bytes)
+        except BlockingIOError:
+            return 0
+        if not sent_bytes:
+            raise OSError(errno.EIO, f"the file ends before position {position}", segment.path(names.LOG))
+        return sent_bytes

@@ -47,6 +47,7 @@ THREADS = {
     "metadata/snapshots.py": "tells the clock of its work",
     "security/sasl/tokens.py": "tells the clock of its work",
     "commands/streams.py": "a tool of its own process",
+    "connection.py": "tells the clock of its work",
     "embedded.py": "runs the loop of the broker itself",
     "embedded_process.py": "reads the stderr of a child process, beside no broker",
     "monitoring/monitor.py": "closes the threads of HTTP, which may wait for the loop",

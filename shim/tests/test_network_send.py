@@ -9,15 +9,18 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from kafka_shim import network_send, server
+from kafka_shim import connection, network_send, server
+from kafka_shim.client_security import ClientSecurity
 from kafka_shim.embedded import Broker
 from kafka_shim.network_send import LARGE_CHUNK_BYTES, SMALL_CHUNK_BYTES, NetworkSend, SendMemory
 from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kafka_shim.storage import file_records
 from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, produce
 from kafka_shim.wire_client import Connection
 
@@ -197,6 +200,81 @@ def test_an_answer_that_cannot_be_read_costs_its_connection_alone(looped, client
     assert looped.call(lambda: looped.state.send_memory.used_bytes) == 0
     monkeypatch.undo()
     assert fetch(client, "big", 0, 0).error_code == 0
+
+
+def test_a_file_that_ends_under_an_answer_costs_its_connection_alone(looped, client, caplog):
+    fill(client)
+    with reader(looped) as sock:
+        sock.sendall(whole_fetch())
+        until(looped, lambda: fetches(looped) == 1)
+        last = looped.call(lambda: looped.state.logs.get("big", PARTITIONS - 1).active)
+        os.truncate(last.path(".log"), 1000)
+        with contextlib.suppress(ConnectionResetError):
+            while sock.recv(1 << 20):
+                pass
+    until(looped, lambda: looped.state.metrics.connections_closed == 1)
+    assert caplog.text.count("an answer under way cannot be read") == 1
+    assert looped.call(lambda: looped.state.send_memory.used_bytes) == 0
+
+
+def supports_nowait(directory: Path) -> bool:
+    """Whether the file system says what is in the page cache."""
+    with (directory / "probe").open("wb+") as file:
+        file.write(b"x")
+        file.flush()
+        try:
+            return os.preadv(file.fileno(), (bytearray(1),), 0, os.RWF_NOWAIT) == 1
+        except OSError:
+            return False
+
+
+def test_the_loop_does_not_wait_for_the_disk(loop_factory, tmp_path, monkeypatch):
+    """An answer out of cold pages is read by a thread; other clients are served meanwhile."""
+    asked, may_read = threading.Event(), threading.Event()
+
+    def read_late(*arguments: int) -> None:
+        asked.set()
+        assert may_read.wait(PATIENCE_S)
+        file_records.read_ahead(*arguments)
+
+    monkeypatch.setattr(connection, "read_ahead", read_late)
+    with (
+        Broker(num_partitions=1, loop_factory=loop_factory, data_dir=tmp_path / "data") as broker,
+        Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S) as client,
+        reader(broker) as sock,
+    ):
+        records = fill(client, 2)
+        for number in range(2):
+            fd = broker.call(lambda number=number: broker.state.logs.get("big", number).active.fd)
+            os.fsync(fd)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        sock.sendall(whole_fetch(2))
+        if supports_nowait(tmp_path):
+            assert asked.wait(PATIENCE_S)
+            assert client.request(ApiVersionsRequest(), 0).error_code == 0
+            assert not may_read.is_set()
+        may_read.set()
+        assert_whole(read_frame(sock), records, 2)
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_stored_bytes_pass_the_broker_by_unless_they_are_encrypted(loop_factory, tls, monkeypatch):
+    copied = []
+    read = network_send.FileRecords.read
+
+    def count(records, start: int, size_bytes: int) -> bytes:
+        copied.append(size_bytes)
+        return read(records, start, size_bytes)
+
+    monkeypatch.setattr(network_send.FileRecords, "read", count)
+    with Broker(num_partitions=1, loop_factory=loop_factory, tls=tls) as broker:
+        settings = broker.client_config("java") if tls else {}
+        security = ClientSecurity(settings) if tls else None
+        with Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S, security=security) as client:
+            records = fill(client, 1)
+            assert bytes(fetch(client, "big", 0, 0, max_bytes=1 << 30).records)[61:] == records[61:]
+    assert (sum(copied) == len(records)) == tls
+    assert sum(copied) <= len(records)
 
 
 def test_a_client_that_leaves_gives_everything_back(looped, client):
