@@ -28,6 +28,13 @@ class ToolDriver:
 
     def run(self, name: str, *arguments: str) -> str:
         """Returns what the tool prints on stdout. Raises jvm.ToolError if it ends with a non-zero status."""
+        status, text = self.result(name, *arguments)
+        if status:
+            raise jvm.ToolError(f"{name} {' '.join(arguments)} ended with status {status}:\n{text}")
+        return text
+
+    def result(self, name: str, *arguments: str) -> tuple[int, str]:
+        """Returns the tool's exit status and what it prints on stdout."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write("\t".join([jvm.TOOLS[name], *arguments]).encode() + b"\n")
@@ -35,10 +42,7 @@ class ToolDriver:
         answer = self._process.stdout.readline().split()
         if len(answer) != 2:
             raise jvm.ToolError(f"{name} {' '.join(arguments)} ended its JVM")
-        text = self._process.stdout.read(int(answer[1])).decode()
-        if answer[0] != b"0":
-            raise jvm.ToolError(f"{name} {' '.join(arguments)} ended with status {int(answer[0])}:\n{text}")
-        return text
+        return int(answer[0]), self._process.stdout.read(int(answer[1])).decode()
 
     def close(self) -> None:
         """End the JVM."""

@@ -6,4 +6,13 @@
 from __future__ import annotations
 
 # The tools, named as Kafka's scripts without `kafka-` and `.sh`, each in the module of that name.
-TOOLS = ("storage",)
+TOOLS = (
+    "broker-api-versions",
+    "console-consumer",
+    "console-producer",
+    "consumer-groups",
+    "get-offsets",
+    "groups",
+    "storage",
+    "topics",
+)

@@ -1,0 +1,245 @@
+"""Kafka's tools without a JVM, against a broker of this process; that they print what Kafka's own print is tested with
+those beside them (compat_tests/tests/admin/test_tools_without_jvm.py)."""
+
+from __future__ import annotations
+
+import io
+from importlib import import_module
+
+import pytest
+
+from kafka_shim.client.membership import assign_range
+from kafka_shim.tools.console_producer import LineReader, ReadError
+from kafka_shim.tools.options import FLAG, NUMBER, OPTIONAL, VALUE, Options, UsageError
+from kafka_shim.tools.reset_offsets import InvalidArgument, duration_ms, timestamp_of
+from kafka_shim.tools.running import leave
+from kafka_shim.wire_client import WireClientError
+
+
+@pytest.fixture
+def run(broker, monkeypatch):
+    """Run a line of words against `broker`: (status, stdout). `stdin` is what the tool reads."""
+
+    def call(line, stdin=b""):
+        tool, *words = line.split()
+        main = import_module(f"kafka_shim.tools.{tool.replace('-', '_')}").main
+        out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+        with monkeypatch.context() as patch:
+            patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+            patch.setattr("sys.stdout", out)
+            patch.setattr("signal.signal", lambda *_: None)
+            try:
+                status = main([*words, "--bootstrap-server", broker.bootstrap_servers])
+            except SystemExit as ended:
+                status = ended.code
+        return status, out.buffer.getvalue().decode()
+
+    return call
+
+
+def test_topics(run):
+    assert run("topics --create --topic a --partitions 2 --config retention.ms=5") == (0, "Created topic a.\n")
+    failed = "Error while executing topic command : "
+    assert run("topics --create --topic a") == (1, f"{failed}Topic 'a' already exists.\n")
+    assert run("topics --create --topic a --if-not-exists") == (0, "")
+    assert run("topics --create --topic b --replica-assignment 1,1") == (0, "Created topic b.\n")
+    assert run("topics --create --topic b --replica-assignment 1:1")[0] == 1
+    assert run("topics --create --topic b --replica-assignment 1,1:2")[0] == 1
+    assert run("topics --create --topic b --partitions 0") == (1, f"{failed}The partitions must be greater than 0\n")
+    assert run("topics --create --topic b --replication-factor 0")[0] == 1
+    assert run("topics --create --topic b --config no=1") == (1, f"{failed}Unknown topic config name: no\n")
+    assert run("topics --create --topic b --config no")[0] == 1
+    assert run("topics --list") == (0, "a\nb\n")
+    assert run("topics --list --topic a|c") == (0, "a\n")
+    assert run("topics --list --topic (") == (1, f"{failed}( is an invalid regex.\n")
+    assert run("topics --alter --topic a --partitions 3") == (0, "")
+    assert run("topics --alter --topic b --partitions 3 --replica-assignment 1,1,1") == (0, "")
+    status, out = run("topics --describe --topic a")
+    assert status == 0
+    assert out.splitlines()[0].endswith(
+        "\tPartitionCount: 3\tReplicationFactor: 1\tConfigs: min.insync.replicas=1,retention.ms=5"
+    )
+    last = "\tTopic: a\tPartition: 2\tLeader: 1\tReplicas: 1\tIsr: 1\tElr: \tLastKnownElr: "
+    assert out.splitlines()[3] == last
+    assert run("topics --describe --under-min-isr-partitions") == (0, "")
+    assert run("topics --describe --topic a --at-min-isr-partitions")[1].splitlines()[2] == last
+    topic_id = out.partition("TopicId: ")[2].partition("\t")[0]
+    assert run(f"topics --describe --topic-id {topic_id}")[1] == out
+    assert run("topics --describe --topic-id AAAAAAAAAAAAAAAAAAAAAQ")[0] == 1
+    assert run("topics --describe --topic c") == (1, f"{failed}Topic 'c' does not exist as expected\n")
+    assert run("topics --delete --topic a") == (0, "")
+    assert run("topics --delete --topic a --if-exists") == (0, "")
+    for wrong in ("--list --create", "--create", "--alter --topic a", "--describe --if-exists", "--list --config a=b"):
+        assert run(f"topics {wrong}") == (1, "")
+
+
+def test_records(run):
+    assert run("topics --create --topic t --partitions 1")[0] == 0
+    reader = "--reader-property parse.key=true --reader-property key.separator=:"
+    assert run(f"console-producer --topic t {reader}", b"k:v\nl:w\n") == (0, "")
+    assert run("console-producer --topic t --sync --compression-codec", b"x\n") == (0, "")
+    assert run(f"console-producer --topic t {reader}", b"no\n")[0] == 1
+    assert run("console-producer --topic t --line-reader other.Reader")[0] == 1
+    assert run("console-producer --topic t --compression-codec none --request-required-acks 7")[0] == 1
+    shown = "--formatter-property print.key=true --formatter-property print.offset=true"
+    line = f"console-consumer --topic t --from-beginning --max-messages 3 {shown}"
+    assert run(line) == (0, "Offset:0\tk\tv\nOffset:1\tl\tw\nOffset:2\tnull\tx\n")
+    assert run("console-consumer --topic t --partition 0 --offset 2 --timeout-ms 0") == (0, "x\n")
+    numbers = "--value-deserializer org.apache.kafka.common.serialization.ShortDeserializer"
+    assert run(f"console-consumer --topic t --partition 0 --offset 0 --max-messages 1 {numbers}") == (0, "118\n")
+    assert run("console-consumer --topic t --partition 0 --offset 99 --from-beginning")[0] == 1
+    warned = (
+        "Option --property is deprecated and will be removed in a future version. Use --formatter-property instead.\n"
+    )
+    assert run("console-consumer --include t.* --from-beginning --max-messages 1 --property print.value=true") == (
+        0,
+        f"{warned}v\n",
+    )
+    for wrong in ("", "--topic t --include t", "--topic t --offset 1", "--topic t --partition 0 --offset x"):
+        assert run(f"console-consumer {wrong}") == (1, "")
+    assert run("console-consumer --topic t --partition 0 --group g") == (1, "")
+    assert run("console-consumer --topic t --group g --command-property group.id=h") == (1, "")
+    assert run("console-consumer --topic t --from-beginning --command-property auto.offset.reset=latest") == (1, "")
+    assert run("console-consumer --topic t --formatter other.Formatter") == (1, "")
+    assert run("get-offsets --topic t") == (0, "t:0:3\n")
+    assert run("get-offsets --topic-partitions t:0-1,t:7 --time earliest") == (0, "t:0:0\n")
+    assert run("get-offsets --topic t --time 99999999999999") == (0, "")
+    for wrong in (
+        "--topic u",
+        "--time soon",
+        "--partitions x",
+        "--topic t --topic-partitions t",
+        "--topic-partitions t:x",
+    ):
+        assert run(f"get-offsets {wrong}") == (1, "")
+
+
+def test_groups(run):
+    assert run("topics --create --topic t --partitions 1")[0] == 0
+    assert run("console-producer --topic t", b"a\nb\nc\n")[0] == 0
+    assert run("console-consumer --topic t --group g --from-beginning --max-messages 2") == (0, "a\nb\n")
+    assert run("console-consumer --topic t --group g --max-messages 1") == (0, "c\n")
+    assert run("groups --list")[1].split() == ["GROUP", "TYPE", "PROTOCOL", "g", "Classic", "consumer"]
+    assert run("groups --list --share")[1].split() == ["GROUP", "TYPE", "PROTOCOL"]
+    assert run("groups --list --group-type classic --protocol other")[1].split() == ["GROUP", "TYPE", "PROTOCOL"]
+    for wrong in ("", "--list --group-type none", "--list --share --consumer"):
+        assert run(f"groups {wrong}") == (1, "")
+    assert run("consumer-groups --list") == (0, "g\n")
+    assert run("consumer-groups --list --state --type")[1].split()[-3:] == ["g", "Classic", "Empty"]
+    assert run("consumer-groups --list --state nowhere") == (1, "")
+    described = run("consumer-groups --describe --group g --verbose")[1].split()
+    assert described[10:] == ["g", "t", "0", "-", "3", "3", "0", "-", "-", "-"]
+    assert run("consumer-groups --describe --all-groups --state")[1].split()[-3:] == ["-", "Empty", "0"]
+    assert run("consumer-groups --describe --group g --members --verbose")[1].split()[-1] == "TARGET-ASSIGNMENT"
+    lost = "org.apache.kafka.common.errors.GroupIdNotFoundException: Group h not found.\n"
+    failed = "\nError: Executing consumer group command failed due to "
+    assert run("consumer-groups --describe --group h") == (0, failed + lost)
+    scope = "consumer-groups --reset-offsets --group g --topic t"
+    assert run(f"{scope} --to-offset 1")[1].split() == ["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET", "g", "t", "0", "1"]
+    for form, offset in (
+        ("--to-earliest", "0"),
+        ("--to-latest", "3"),
+        ("--to-current", "3"),
+        ("--shift-by -2 --execute", "1"),
+        ("--by-duration PT1H", "0"),
+        ("--to-datetime 2020-01-01T00:00:00.000", "0"),
+        ("--to-offset 9", "3"),
+    ):
+        assert run(f"{scope} {form}")[1].split()[-1] == offset
+    assert run(f"{scope} --to-current --export") == (0, "t,0,1\n\n")
+    for wrong in (f"{scope} --to-latest --to-earliest", scope, f"{scope} --to-latest --execute --dry-run"):
+        assert run(wrong) == (1, "")
+    assert run("consumer-groups --reset-offsets --group new --topic t --shift-by 1") == (1, "")
+    absent = f'{failed}The partitions "t-5" do not exist\n'
+    assert run("consumer-groups --reset-offsets --group new --topic t:5 --to-latest") == (0, absent)
+    assert run("consumer-groups --delete-offsets --group g --topic t")[1].split()[-3:] == ["t", "0", "Successful"]
+    assert "u               -          Error: " in run("consumer-groups --delete-offsets --group g --topic u")[1]
+    done = "Deletion of requested consumer groups ('g') was successful.\n"
+    assert run("consumer-groups --delete --group g") == (0, done)
+    assert "* Group 'g' could not be deleted due to: " in run("consumer-groups --delete --group g")[1]
+    assert run("consumer-groups --validate-regex a(")[1].startswith("The regular expression `a(` is invalid: ")
+
+
+def test_a_plan_comes_from_a_file(run, tmp_path):
+    run("topics --create --topic t --partitions 1")
+    run("console-producer --topic t", b"a\nb\nc\n")
+    path = tmp_path / "plan.csv"
+    path.write_text('"t",0,2\n')
+    scope = f"consumer-groups --reset-offsets --group g --from-file {path}"
+    assert run(f"{scope} --execute")[1].split()[-1] == "2"
+    path.write_text("h,t,0,1\n")
+    assert run(scope)[1].startswith("\nError: No reset plan for group g found")
+    path.write_text("nonsense\n")
+    assert run(scope) == (1, "")
+
+
+def test_versions_of_apis(run):
+    status, out = run("broker-api-versions")
+    assert status == 0
+    assert "(id: 1 rack: null isFenced: false) -> (\n\tProduce(0): 0 to 13 [usable: 13],\n" in out
+
+
+@pytest.mark.parametrize(
+    ("raised", "status"),
+    [(None, 3), (KeyboardInterrupt, 130), (WireClientError("no broker"), 1), (FileNotFoundError("no file"), 1)],
+)
+def test_how_a_tool_ends_is_its_status(raised, status, monkeypatch, capsys):
+    def main(words):
+        if raised is not None:
+            raise raised
+        return 3
+
+    monkeypatch.setattr("sys.argv", ["tool"])
+    with pytest.raises(SystemExit) as ended:
+        leave(main)
+    assert ended.value.code == status
+    if isinstance(raised, Exception):
+        assert capsys.readouterr().err == f"{raised}\n"
+
+
+def test_options_are_read_as_there():
+    options = Options("about", {"flag": FLAG, "number": NUMBER, "optional": OPTIONAL, "value": VALUE})
+    given = options.parse(["--val=a=b", "stray", "-number", "3", "--optional", "--flag", "--value", "-1"])
+    assert (given.all("value"), given.number("number"), given.one("optional")) == (["a=b", "-1"], 3, None)
+    assert given.has("flag")
+    for wrong in (["--other"], ["--value"], ["--number", "x"], [], ["--help"]):
+        with pytest.raises(UsageError):
+            options.parse(wrong)
+    with pytest.raises(SystemExit) as ended:
+        options.parse(["--version"])
+    assert ended.value.code == 0
+
+
+def test_lines_become_records():
+    reader = LineReader.of({"parse.key": "true", "parse.headers": "true", "null.marker": "NIL"})
+    assert reader.record("h:1,i:NIL\tk\tv\tw") == (b"k", b"v\tw", [("h", b"1"), ("i", None)])
+    assert reader.record("NIL\tNIL\tNIL") == (None, None, [])
+    for line in ("no tabs", "h:1\tno key", "h\tk\tv", "NIL:1\tk\tv"):
+        with pytest.raises(ReadError):
+            reader.record(line)
+    lenient = LineReader.of({"parse.key": "true", "parse.headers": "true", "ignore.error": "true"})
+    assert lenient.record("plain") == (None, b"plain", [])
+    assert lenient.record("h\tk\tv") == (b"k", b"v", [("h", None)])
+    for wrong in ({"headers.separator": ":"}, {"null.marker": "\t"}):
+        with pytest.raises(ReadError):
+            LineReader.of(wrong)
+
+
+def test_times_and_durations_are_javas():
+    assert timestamp_of("1970-01-01T00:00:01.500") == 1500
+    assert timestamp_of("1970-01-01T01:00:00+01:00") == 0
+    assert duration_ms("P1DT2H3M4.5S") == 93_784_500
+    assert duration_ms("-PT1S") == -1000
+    for wrong in ("tomorrow", "2020-01-01"):
+        with pytest.raises(InvalidArgument):
+            timestamp_of(wrong)
+    for wrong in ("P", "1h"):
+        with pytest.raises(InvalidArgument):
+            duration_ms(wrong)
+
+
+def test_ranges_of_partitions():
+    assert assign_range({"b": ["t"], "a": ["t", "u"]}, {"t": 3, "u": 1}) == {
+        "a": {"t": [0, 1], "u": [0]},
+        "b": {"t": [2]},
+    }

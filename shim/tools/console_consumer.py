@@ -1,0 +1,322 @@
+"""`kafka-console-consumer.sh` (Kafka: ConsoleConsumer, DefaultMessageFormatter)."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+import time
+from dataclasses import dataclass
+
+from kafka_shim.client.reading import EARLIEST, LATEST, fetch, is_data, is_out_of_range, list_offsets
+from kafka_shim.errors import ErrorCode
+from kafka_shim.tools.console_producer import renamed
+from kafka_shim.tools.errors import message_of
+from kafka_shim.tools.options import FLAG, NUMBER, VALUE, Options, UsageError, connect, properties_of
+from kafka_shim.tools.running import flat_main, leave
+from kafka_shim.wire_client import RequestError, WireClientError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Protocol
+
+    from kafka_shim.client.cluster import Cluster, TopicPartition
+    from kafka_shim.client.records import Record
+    from kafka_shim.tools.options import Given
+
+    class Source(Protocol):
+        """Where the positions come from: fixed partitions, or a group."""
+
+        def positions(self) -> dict[TopicPartition, int]: ...
+
+        def read(self, each: TopicPartition, offset: int) -> None: ...
+
+        def close(self) -> None: ...
+
+
+DEFAULT_FORMATTER = "org.apache.kafka.tools.consumer.DefaultMessageFormatter"
+OPTIONS = Options(
+    "This tool helps to read data from Kafka topics and outputs it to standard output.",
+    {
+        **dict.fromkeys(("bootstrap-server", "command-config", "topic", "include", "offset", "group"), VALUE),
+        **dict.fromkeys(("consumer-property", "command-property", "consumer.config", "property"), VALUE),
+        **dict.fromkeys(("formatter", "formatter-property", "formatter-config", "isolation-level"), VALUE),
+        **dict.fromkeys(("key-deserializer", "value-deserializer"), VALUE),
+        **dict.fromkeys(("partition", "max-messages", "timeout-ms"), NUMBER),
+        **dict.fromkeys(("from-beginning", "skip-message-on-error", "enable-systest-events"), FLAG),
+    },
+)
+RENAMED = (("consumer-property", "command-property"), ("consumer.config", "command-config"))
+FORMATTER_RENAMED = (("property", "formatter-property"),)
+SAID = "Option --{old} is deprecated and will be removed in a future version. Use --{new} instead."
+OFFSETS = {"earliest": EARLIEST, "latest": LATEST}
+WAIT_MS = 200
+# Java's deserializers by the end of their names; what they make of bytes is printed as Java prints it.
+DESERIALIZERS: dict[str, Callable[[bytes], str]] = {
+    "StringDeserializer": lambda data: data.decode("utf-8", "replace"),
+    "LongDeserializer": lambda data: str(int.from_bytes(data, signed=True)),
+    "IntegerDeserializer": lambda data: str(int.from_bytes(data, signed=True)),
+    "ShortDeserializer": lambda data: str(int.from_bytes(data, signed=True)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Formatter:
+    """Writes a record as one line, by the properties of the formatter."""
+
+    shown: frozenset[str]
+    key_separator: bytes
+    line_separator: bytes
+    headers_separator: bytes
+    null_literal: bytes
+    read_key: Callable[[bytes], str] | None
+    read_value: Callable[[bytes], str] | None
+    read_headers: Callable[[bytes], str] | None
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> Formatter:
+        defaults = {"value": "true"}
+        names = ("timestamp", "partition", "offset", "delivery", "epoch", "headers", "key", "value")
+        return cls(
+            frozenset(
+                name
+                for name in names
+                if properties.get(f"print.{name}", defaults.get(name, "")).strip().lower() == "true"
+            ),
+            properties.get("key.separator", "\t").encode(),
+            properties.get("line.separator", "\n").encode(),
+            properties.get("headers.separator", ",").encode(),
+            properties.get("null.literal", "null").encode(),
+            *(_deserializer(properties.get(f"{name}.deserializer")) for name in ("key", "value", "headers")),
+        )
+
+    def line(self, record: Record) -> bytes:
+        parts = [part for name, part in self._parts(record) if name in self.shown]
+        return self.key_separator.join(parts) + (self.line_separator if parts else b"")
+
+    def _parts(self, record: Record) -> Iterator[tuple[str, bytes]]:
+        kind = "LogAppendTime" if record.is_log_append_time else "CreateTime"
+        yield "timestamp", b"%s:%d" % (kind.encode(), record.timestamp_ms)
+        yield "partition", b"Partition:%d" % record.partition
+        yield "offset", b"Offset:%d" % record.offset
+        yield "delivery", b"Delivery:NOT_PRESENT"
+        yield "epoch", b"Epoch:NOT_PRESENT"
+        headers = [name.encode() + b":" + self._read(self.read_headers, value) for name, value in record.headers]
+        yield "headers", self.headers_separator.join(headers) or b"NO_HEADERS"
+        yield "key", self._read(self.read_key, record.key)
+        yield "value", self._read(self.read_value, record.value)
+
+    def _read(self, read: Callable[[bytes], str] | None, data: bytes | None) -> bytes:
+        found = self.null_literal if data is None else data
+        return found if read is None else read(found).encode()
+
+
+def _deserializer(name: str | None) -> Callable[[bytes], str] | None:
+    if not name:
+        return None
+    found = DESERIALIZERS.get(name.rpartition(".")[2])
+    if found is None:
+        known = ", ".join(DESERIALIZERS)
+        sys.stderr.write(
+            f"{name} cannot be loaded: this tool has no JVM, only {known}; bytes are printed as they are\n"
+        )
+    return found
+
+
+class Fixed:
+    """Partitions that nobody else has to know of: one that is named, or all of the topics."""
+
+    def __init__(self, cluster: Cluster, topics: Callable[[], list[str]], partition: int | None, start: int) -> None:
+        self._cluster = cluster
+        self._topics = topics
+        self._partition = partition
+        self._start = start
+        self._positions: dict[TopicPartition, int] = {}
+        self._looked_at = 0.0
+
+    def positions(self) -> dict[TopicPartition, int]:
+        # New topics and partitions are read from their beginning, as a group would.
+        if not self._positions or time.monotonic() - self._looked_at > 5:
+            start = EARLIEST if self._positions else self._start
+            self._looked_at = time.monotonic()
+            found = [
+                (name, number)
+                for name in self._topics()
+                for number in self._cluster.partitions(name)
+                if self._partition in (None, number)
+            ]
+            new = [each for each in found if each not in self._positions]
+            if start < 0 and new:
+                self._positions |= list_offsets(self._cluster, dict.fromkeys(new, start))
+            else:
+                self._positions |= dict.fromkeys(new, start)
+        return self._positions
+
+    def read(self, each: TopicPartition, offset: int) -> None:
+        self._positions[each] = offset
+
+    def close(self) -> None:
+        pass
+
+
+class Interrupted(Exception):
+    """The process is asked to end."""
+
+
+def run(given: Given) -> int:
+    _check(given)
+    renamed(given, RENAMED, SAID)
+    formatter, extra = _formatter(given), properties_of(given.all("command-property"))
+    path = given.one("command-config")
+    from kafka_shim.config import read_properties
+
+    properties = {**(read_properties(path) if path else {}), **extra}
+    groups = {name for name in (given.one("group"), properties.get("group.id")) if name}
+    if len(groups) > 1:
+        raise UsageError(
+            "The group ids provided in different places (directly using '--group', via '--consumer-property', or via "
+            f"'--consumer.config') do not match. Detected group ids: {', '.join(repr(name) for name in sorted(groups))}"
+        )
+    if groups and given.has("partition"):
+        raise UsageError("Options group and partition cannot be specified together.")
+    reset = properties.get("auto.offset.reset")
+    if given.has("from-beginning") and reset not in (None, "earliest"):
+        sys.stderr.write(
+            f"Can't simultaneously specify --from-beginning and 'auto.offset.reset={reset}', please remove one option\n"
+        )
+        return 1
+    start = _offset(given, reset)
+    signal.signal(signal.SIGTERM, _interrupt)
+    count = 0
+    with connect(given, properties.get("client.id", "console-consumer"), extra) as cluster:
+        source = _source(cluster, given, groups, start)
+        try:
+            for record in _records(cluster, source, given, properties):
+                count += 1
+                sys.stdout.buffer.write(formatter.line(record))
+                sys.stdout.buffer.flush()
+        except (Interrupted, KeyboardInterrupt):
+            pass
+        except BrokenPipeError:
+            sys.stderr.write("Unable to write to standard out, closing consumer.\n")
+        except WireClientError as err:
+            sys.stderr.write(f"Error processing message, terminating consumer process: {message_of(err)}\n")
+        finally:
+            source.close()
+            sys.stderr.write(f"Processed a total of {count} messages\n")
+    return 0
+
+
+def _interrupt(*_: object) -> None:
+    raise Interrupted
+
+
+def _check(given: Given) -> None:
+    given.exactly_one("topic", "include")
+    if given.has("partition"):
+        given.require("topic")
+        if given.has("from-beginning") and given.has("offset"):
+            raise UsageError("Options from-beginning and offset cannot be specified together.")
+    elif given.has("offset"):
+        raise UsageError("The partition is required when offset is specified.")
+    given.require("bootstrap-server")
+
+
+def _formatter(given: Given) -> Formatter:
+    from kafka_shim.config import read_properties
+
+    name = given.text("formatter", DEFAULT_FORMATTER)
+    if name not in (DEFAULT_FORMATTER, "kafka.tools.DefaultMessageFormatter"):
+        raise UsageError(f"{name} cannot be loaded: this tool has no JVM, only {DEFAULT_FORMATTER}")
+    if given.has("property") and given.has("formatter-property"):
+        raise UsageError("Options --property and --formatter-property cannot be specified together.")
+    renamed(given, FORMATTER_RENAMED, SAID)
+    path = given.one("formatter-config")
+    properties = read_properties(path) if path else {}
+    for part in ("key", "value"):
+        if value := given.one(f"{part}-deserializer"):
+            properties[f"{part}.deserializer"] = value
+    return Formatter.of({**properties, **properties_of(given.all("formatter-property"))})
+
+
+def _offset(given: Given, reset: str | None) -> int:
+    text = given.one("offset")
+    if text is None:
+        return EARLIEST if given.has("from-beginning") or reset == "earliest" else LATEST
+    if text.lower() in OFFSETS:
+        return OFFSETS[text.lower()]
+    if not text.isdecimal():
+        raise UsageError(
+            f"The provided offset value '{text}' is incorrect. Valid values are 'earliest', 'latest', or a "
+            "non-negative long."
+        )
+    return int(text)
+
+
+def _source(cluster: Cluster, given: Given, groups: set[str], start: int) -> Source:
+    pattern = re.compile(given.text("include")) if given.has("include") else None
+    topic = given.text("topic")
+
+    def topics() -> list[str]:
+        if pattern is not None:
+            return [one.name for one in cluster.metadata().topics if pattern.fullmatch(one.name)]
+        return [topic] if _exists(cluster, topic) else []
+
+    if not groups:
+        return Fixed(cluster, topics, given.number("partition"), start)
+    from kafka_shim.client.membership import Member
+
+    return Member(cluster, groups.pop(), topics, start)
+
+
+def _exists(cluster: Cluster, topic: str) -> bool:
+    """Whether there is the topic by now: asking makes it, where the broker makes topics by itself."""
+    (found,) = cluster.metadata([topic], create=True).topics
+    return found.error_code not in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
+
+
+def _records(cluster: Cluster, source: Source, given: Given, properties: Mapping[str, str]) -> Iterator[Record]:
+    """Records as they come: as many as asked for, until none came for the time that is given."""
+    most, quiet_ms = given.number("max-messages"), given.number("timeout-ms")
+    isolation = given.one("isolation-level") or properties.get("isolation.level", "read_uncommitted")
+    reset = EARLIEST if given.has("from-beginning") or properties.get("auto.offset.reset") == "earliest" else LATEST
+    left, last = -1 if most is None else most, time.monotonic()
+    while left:
+        for record in _round(cluster, source, isolation == "read_committed", reset):
+            yield record
+            source.read((record.topic, record.partition), record.offset + 1)
+            last = time.monotonic()
+            left -= 1
+            if not left:
+                return
+        if quiet_ms is not None and quiet_ms >= 0 and (time.monotonic() - last) * 1000 > quiet_ms:
+            raise WireClientError("no message came in time (org.apache.kafka.common.errors.TimeoutException)")
+
+
+def _round(cluster: Cluster, source: Source, read_committed: bool, reset: int) -> Iterator[Record]:
+    positions = dict(source.positions())
+    if not positions:
+        time.sleep(WAIT_MS / 1000)
+        return
+    try:
+        answers = fetch(cluster, positions, max_wait_ms=WAIT_MS, read_committed=read_committed)
+    except RequestError as err:
+        if not is_out_of_range(err):
+            raise
+        first = list_offsets(cluster, dict.fromkeys(positions, EARLIEST))
+        last = list_offsets(cluster, dict.fromkeys(positions, LATEST))
+        for each, offset in positions.items():
+            if not first[each] <= offset <= last[each]:
+                source.read(each, (first if reset == EARLIEST else last)[each])
+        return
+    for answer in answers:
+        each = answer.topic, answer.partition
+        yield from (record for record in answer.records if is_data(record))
+        source.read(each, answer.next_offset)
+
+
+main = flat_main(OPTIONS, run)
+
+if __name__ == "__main__":
+    leave(main)

@@ -1,0 +1,48 @@
+"""How a tool runs: wrong words, errors of the broker and interrupts as exit statuses."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from kafka_shim.tools.options import Options, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kafka_shim.tools.options import Given
+
+INTERRUPTED = 130
+
+
+def flat_main(options: Options, run: Callable[[Given], int | None]) -> Callable[[Sequence[str]], int]:
+    """`main(words) -> status` of a tool with flat options. `run` raises UsageError for options that do not fit."""
+
+    def main(words: Sequence[str]) -> int:
+        try:
+            return run(options.parse(words)) or 0
+        except UsageError as err:
+            options.fail(err)
+
+    return main
+
+
+def leave(main: Callable[[Sequence[str]], int]) -> None:
+    """Run `main` with this process's words, and exit with its status. A reader of stdout that left is no error."""
+    from kafka_shim.config import ConfigError
+    from kafka_shim.wire_client import WireClientError
+
+    try:
+        status = main(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python would complain when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    except (ConfigError, WireClientError, OSError) as err:
+        sys.stderr.write(f"{err}\n")
+        status = 1
+    sys.exit(status)
