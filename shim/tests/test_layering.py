@@ -58,7 +58,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 # Layers whose parts may import each other.
 OPEN = {"errors", "clock", "serve"}
 # Parts that may use the wire client.
-MAY_CONNECT = {"client", "client_security", "client_tickets", "client_tokens", "commands", "console"}
+MAY_CONNECT = {"client", "client_security", "client_tickets", "client_tokens", "commands", "console", "tools"}
 # Parts that use the protocol and the base alone.
 BESIDE = {"wiretap", "history", "wire_client"}
 BASE = {*LAYERS[0], *LAYERS[1], "protocol"}
