@@ -147,6 +147,14 @@ class _Server(ThreadingHTTPServer):
             self._ends.pop(request, None)
             self._free.release()
 
+    def watch_instead(self, before: socket.socket, after: socket.socket) -> None:
+        """A request's socket is another one from now on."""
+        self._ends[after] = self._ends.pop(before, time.monotonic())
+
+    def watch_no_more(self, request: socket.socket) -> None:
+        """A request's socket is being closed."""
+        self._ends.pop(request, None)
+
     def service_actions(self) -> None:
         """End requests that take too long. Called twice in a second."""
         now_s = time.monotonic()
@@ -167,16 +175,27 @@ class _Handler(BaseHTTPRequestHandler):
     def setup(self) -> None:
         if self.server.tls is not None:
             # In the request's thread: a client that is slow at it holds up nobody else.
-            self.request.settimeout(SILENCE_S)
-            self.request = self.server.tls.wrap_socket(self.request, server_side=True)
+            plain = self.request
+            plain.settimeout(SILENCE_S)
+            self.request = self.server.tls.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
+            self.server.watch_instead(plain, self.request)
+            try:
+                self.request.do_handshake()
+            except OSError:
+                self.finish_tls()
+                raise
         super().setup()
 
     def finish(self) -> None:
         super().finish()
         if self.server.tls is not None:
-            # The server closes the socket that it accepted, which is not this one any more.
-            with suppress(OSError):
-                self.request.close()
+            self.finish_tls()
+
+    def finish_tls(self) -> None:
+        """Close the socket of TLS: the server closes the one that it accepted, which has no descriptor any more."""
+        self.server.watch_no_more(self.request)
+        with suppress(OSError):
+            self.request.close()
 
     def do_GET(self) -> None:
         length = self.headers.get("Content-Length", "0")

@@ -1,0 +1,86 @@
+"""The console is a client like any other: it shows this broker and Apache Kafka alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kafka_shim.console.app import Console
+from kafka_shim.console.sessions import Sessions
+from kafka_shim.targets import make
+from kafka_shim.tests.console.asking import get
+
+BROKERS = ["shim", pytest.param("kafka-native", marks=[pytest.mark.java, pytest.mark.soak])]
+
+
+@pytest.fixture(params=BROKERS)
+def bootstrap(request: pytest.FixtureRequest) -> Iterator[str]:
+    with make(request.param) as started:
+        yield started.bootstrap
+
+
+def write(bootstrap: str) -> Producer:
+    """Records of three transactions: one committed, one aborted, one that is open."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(30)
+    for name, end in (("committed", "commit"), ("aborted", "abort"), ("open", "")):
+        producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        producer.produce("t", key=name, value='{"a":1}', headers=[("h", b"v")])
+        producer.flush(30)
+        if end:
+            getattr(producer, f"{end}_transaction")(30)
+    return producer
+
+
+def read_as_a_group(bootstrap: str) -> None:
+    group = {"group.id": "g", "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    consumer = Consumer({"bootstrap.servers": bootstrap, **group})
+    consumer.subscribe(["t"])
+    message = None
+    deadline = time.monotonic() + 60
+    while message is None and time.monotonic() < deadline:
+        message = consumer.poll(1)
+    assert message is not None
+    consumer.commit(message, asynchronous=False)
+    consumer.close()
+
+
+def test_records_transactions_and_groups(bootstrap: str) -> None:
+    producer = write(bootstrap)
+    read_as_a_group(bootstrap)
+    console = Console(Sessions(bootstrap, {}))
+    page = get(console, "records", topic="t", direction="forward")
+    assert [(row.get("transaction"), row.get("control", {}).get("type")) for row in page["records"]] == [
+        ("committed", None),
+        (None, "COMMIT"),
+        ("aborted", None),
+        (None, "ABORT"),
+        ("open", None),
+    ]
+    first = page["records"][0]
+    assert (first["key"]["text"], first["value"]["kind"], first["headers"][0][0]) == ("committed", "json", "h")
+    assert page["partitions"] == [{"partition": 0, "earliest": 0, "latest": 5, "lastStable": 4}]
+    assert [topic["offsets"] for topic in get(console, "topics", internal="no")["topics"]] == [5]
+    held = get(console, "held")["partitions"]
+    assert [(row["topic"], row["latest"] - row["lastStable"], row["open"][0]["name"]) for row in held] == [
+        ("t", 1, "open")
+    ]
+    one = get(console, "transaction", name="open")
+    assert (one["state"], one["held"][0]["isFirst"]) == ("Ongoing", True)
+    group: dict[str, Any] = get(console, "group", name="g")
+    assert [(row["committed"], row["end"], row["lag"]) for row in group["offsets"]] == [(1, 5, 4)]
+    assert [(row["name"], row["lag"]) for row in get(console, "groups")["groups"]] == [("g", 4)]
+    assert get(console, "configs", kind="topic", name="t")["configs"]
+    assert get(console, "cluster")["brokers"][0]["disks"]
+    assert get(console, "acls")["note"]
+    assert get(console, "users")["count"] == get(console, "quotas")["count"] == 0
+    assert [row["partition"] for row in get(console, "producers", topic="t")["producers"]] == [0, 0, 0]
+    console.close()
+    producer.abort_transaction(30)

@@ -1,0 +1,102 @@
+"""The HTTP server over TLS, and what it refuses before it asks anybody. Its bounds without TLS: tests of monitoring."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from kafka_shim.http import server as module
+from kafka_shim.http.server import HttpServer, Request, Response, parse_address
+from kafka_shim.security.tls.authority import CertificateAuthority
+from kafka_shim.security.tls.context import private_file
+
+
+def echo(request: Request) -> Response:
+    return Response(
+        200, f"{request.method} {request.path} {request.query} {request.is_secure} ".encode() + request.body
+    )
+
+
+@pytest.fixture
+def plain() -> Iterator[HttpServer]:
+    made = HttpServer(("127.0.0.1", 0), echo)
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def secure() -> Iterator[tuple[HttpServer, ssl.SSLContext]]:
+    authority = CertificateAuthority()
+    key, certificate = authority.issue("localhost")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with private_file((key + certificate).encode()) as path:
+        context.load_cert_chain(path)
+    made = HttpServer(("127.0.0.1", 0), echo, tls=context)
+    made.start()
+    yield made, ssl.create_default_context(cadata=authority.certificate)
+    made.stop()
+
+
+def asked(server: HttpServer, trust: ssl.SSLContext) -> bytes:
+    connection = http.client.HTTPSConnection("127.0.0.1", server.port, context=trust, timeout=60)
+    connection.request("POST", "/a?b", b"body")
+    body = connection.getresponse().read()
+    connection.close()
+    return body
+
+
+def test_tls(secure: tuple[HttpServer, ssl.SSLContext]) -> None:
+    server, trust = secure
+    assert server.address == f"https://127.0.0.1:{server.port}"
+    assert asked(server, trust) == b"POST /a b True body"
+
+
+def test_over_tls_a_client_that_never_greets_is_ended(
+    secure: tuple[HttpServer, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, trust = secure
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as other:
+        assert asked(server, trust)  # meanwhile others are served
+        other.close()
+    monkeypatch.setattr(module, "LONGEST_REQUEST_S", 0.0)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=9) as silent:  # silence would be ended after 10 s
+        assert silent.recv(1) == b""
+
+
+def test_over_tls_plain_http_is_closed(secure: tuple[HttpServer, ssl.SSLContext]) -> None:
+    server, trust = secure
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as plain:
+        plain.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        with suppress(ConnectionResetError):
+            assert b"200" not in plain.recv(100)
+    assert asked(server, trust)
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        ("Content-Length: 70000", 413),
+        ("Content-Length: x", 411),
+        ("Content-Length: -1", 411),
+        ("Transfer-Encoding: chunked", 411),
+        ("Content-Length: 2", 200),
+    ],
+)
+def test_bodies_are_bounded(plain: HttpServer, head: str, status: int) -> None:
+    with socket.create_connection(("127.0.0.1", plain.port), timeout=60) as client:
+        client.sendall(f"POST / HTTP/1.1\r\n{head}\r\n\r\nhi".encode())
+        assert client.recv(100).startswith(f"HTTP/1.0 {status}".encode())
+
+
+def test_addresses() -> None:
+    assert parse_address(":80") == ("127.0.0.1", 80)
+    assert parse_address("http://[::1]:0") == ("::1", 0)
+    for wrong in ("80", "a:b", "a:70000", "a:\u0661"):
+        with pytest.raises(ValueError, match="is not HOST:PORT"):
+            parse_address(wrong)
