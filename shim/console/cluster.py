@@ -34,6 +34,8 @@ CLIENT_ID = "kafka-shim-console"
 TIMEOUT_S = 10.0
 # Of one answer: the answers that the console asks for are far smaller, but for one batch of the largest size.
 LARGEST_ANSWER_BYTES = 128 << 20
+# Partitions of one request: a broker answers other clients between two of them.
+ASKED_AT_ONCE = 500
 # Idle connections that are kept to each broker.
 MOST_IDLE = 4
 
@@ -134,25 +136,31 @@ class Cluster:
     ) -> dict[TopicPartition, int]:
         """Return the offset of each partition for a timestamp, EARLIEST or LATEST; -1 where there is none. Partitions
         whose leader does not answer for them are left out. Raises WireClientError."""
-        found = {}
-        for node in sorted(set(leaders.values())):
-            topics: dict[str, list[ListOffsetsPartition]] = {}
-            for (topic, partition), timestamp in wanted.items():
-                if leaders.get((topic, partition)) == node:
-                    entry = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
-                    topics.setdefault(topic, []).append(entry)
-            if node < 0 or not topics:
-                continue
-            request = ListOffsetsRequest(
-                replica_id=-1,
-                isolation_level=isolation,
-                topics=[ListOffsetsTopic(name=name, partitions=parts) for name, parts in topics.items()],
-            )
-            for topic in self.ask(request, node=node).topics:
-                for each in topic.partitions:
-                    if not each.error_code:
-                        found[topic.name, each.partition_index] = each.offset
+        found: dict[TopicPartition, int] = {}
+        for node in sorted({leader for leader in leaders.values() if leader >= 0}):
+            asked = [each for each in wanted if leaders.get(each) == node]
+            for start in range(0, len(asked), ASKED_AT_ONCE):
+                found |= self._offsets(
+                    node, {each: wanted[each] for each in asked[start : start + ASKED_AT_ONCE]}, isolation
+                )
         return found
+
+    def _offsets(self, node: int, wanted: Mapping[TopicPartition, int], isolation: int) -> dict[TopicPartition, int]:
+        topics: dict[str, list[ListOffsetsPartition]] = {}
+        for (topic, partition), timestamp in wanted.items():
+            entry = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+            topics.setdefault(topic, []).append(entry)
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=isolation,
+            topics=[ListOffsetsTopic(name=name, partitions=parts) for name, parts in topics.items()],
+        )
+        return {
+            (topic.name, each.partition_index): each.offset
+            for topic in self.ask(request, node=node).topics
+            for each in topic.partitions
+            if not each.error_code
+        }
 
     # --- connections
 

@@ -9,7 +9,7 @@ from kafka_shim.console.cluster import GROUP, LATEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from kafka_shim.client.groups import Listed
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 ROWS, MOST_ROWS = 50, 200
 MOST_OFFSETS, MOST_MEMBERS = 2000, 500
+# Groups of one request.
+ASKED_AT_ONCE = 20
 # The last version that names topics.
 OFFSET_FETCH_VERSION = 9
 
@@ -116,7 +118,7 @@ def _lags(cluster: Cluster, groups: list[Listed]) -> dict[str, tuple[int, int]]:
         if one.group_id in nodes:
             (shares if one.kind == "share" else by_node).setdefault(nodes[one.group_id], []).append(one.group_id)
     committed: dict[str, Offsets] = {}
-    for node, names in by_node.items():
+    for node, names in _some_at_once(by_node):
         asked = [{"group_id": name, "topics": None} for name in names]
         answer = cluster.ask(make("OffsetFetch", groups=asked, require_stable=False), OFFSET_FETCH_VERSION, node)
         for group in answer.groups:
@@ -132,13 +134,20 @@ def _lags(cluster: Cluster, groups: list[Listed]) -> dict[str, tuple[int, int]]:
         name: (sum(max(0, ends[each] - offset) for each, offset in offsets.items() if each in ends), len(offsets))
         for name, offsets in committed.items()
     }
-    for node, names in shares.items():
+    for node, names in _some_at_once(shares):
         asked = [{"group_id": name, "topics": None} for name in names]
         for group in cluster.ask(make("DescribeShareGroupOffsets", groups=asked), node=node).groups:
             if not group.error_code:
                 lags = [each.lag for topic in group.topics for each in topic.partitions if each.lag >= 0]
                 found[group.group_id] = sum(lags), len(lags)
     return found
+
+
+def _some_at_once(by_node: dict[int, list[str]]) -> Iterator[tuple[int, list[str]]]:
+    """A broker answers other clients between two requests."""
+    for node, names in by_node.items():
+        for start in range(0, len(names), ASKED_AT_ONCE):
+            yield node, names[start : start + ASKED_AT_ONCE]
 
 
 def _ends(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Offsets:
