@@ -18,8 +18,10 @@ from kafka_shim.group.loader import CoordinatorLoader
 from kafka_shim.group.timers import Timers
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.java_hash import internal_partition
+from kafka_shim.line_limit import LineLimit
 from kafka_shim.outcome import Outcome
 from kafka_shim.scheduler import Scheduler
+from kafka_shim.storage.batch_sizes import divided
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,6 +85,8 @@ class CoordinatorRuntime:
         self.metadata = metadata
         self.faults = faults
         self.timers = Timers(clock, on_timer)
+        # What the log says of records over `max.message.bytes`.
+        self._too_large = LineLimit(logger, clock)
         self._image: CoordinatorMetadataImage | None = None
         # The groups that were loaded from `__consumer_offsets`.
         self.loader = CoordinatorLoader(clock, logs, GROUP_METADATA_TOPIC, self._resume)
@@ -183,11 +187,18 @@ class CoordinatorRuntime:
                 log = self.logs.get(GROUP_METADATA_TOPIC, partition)
             appended = log.append_batch(batch, now_ms=now_ms, verification=verification)
         except KafkaError as error:
-            code = _APPEND_ERRORS.get(error.code, error.code)
-            raise KafkaError(code, error.message) from error
+            if error.code == ErrorCode.MESSAGE_TOO_LARGE:
+                self._too_large.write("%s", error.message)
+            code = _APPEND_ERRORS.get(error.code)
+            if code is None:
+                raise
+            raise KafkaError(code) from error  # as in Kafka without its message
         if self.faults.armed:
             self.faults.reach("group.after_append", partition=partition)
         return appended
+
+    def _max_batch_bytes(self) -> int:
+        return self.metadata.topic_config(GROUP_METADATA_TOPIC).max_message_bytes
 
     def decide(self, group_id: str, decision: Decision, now_ms: int) -> Outcome[Any]:
         """Carry out a group's decision. Returns the decision's response and the fsyncs that must finish before it is
@@ -273,10 +284,14 @@ class CoordinatorRuntime:
         # A commit is one batch, whatever its size. Only records that the broker writes on its own may be split into
         # batches.
         is_whole = any(committed is not None for *_, committed in entries)
-        size = len(entries) if is_whole else RECORDS_PER_BATCH
-        for start in range(0, len(entries), size):
-            part = entries[start : start + size]
-            appended = self._append(log_partition, records.encode_offsets(part), now_ms, producer, verification)
+        try:
+            pairs = list(records.encode_offsets(entries))
+        except StructError as error:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+        parts = [slice(len(pairs))] if is_whole else divided(pairs, RECORDS_PER_BATCH, self._max_batch_bytes())
+        for taken in parts:
+            part = entries[taken]
+            appended = self._append(log_partition, pairs[taken], now_ms, producer, verification)
             if appended.flushed is not None:
                 flushes.append(appended.flushed)
             for index, (group_id, topic, partition, committed) in enumerate(part):

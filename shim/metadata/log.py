@@ -229,7 +229,7 @@ class MetadataLog:
     def _append(self, batch: bytearray, now_ms: int) -> int:
         self._unflushed = True
         self.bytes_after_snapshot += len(batch)
-        return self._log.append_batch(batch, now_ms=now_ms).base_offset
+        return self._log.append_batch(batch, now_ms=now_ms, is_limited=False).base_offset
 
     def flushing(self) -> Future[None] | None:
         """Request an fsync of everything appended so far. Returns its future, which completes in the flusher thread, or

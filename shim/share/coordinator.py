@@ -17,6 +17,7 @@ from kafka_shim.java_hash import internal_partition
 from kafka_shim.scheduler import Scheduler
 from kafka_shim.share.records import RecordError, ShareRecord, decode
 from kafka_shim.share.shard import ShareStateShard
+from kafka_shim.storage.batch_sizes import divided
 from kafka_shim.uuids import uuid_text
 
 TYPE_CHECKING = False
@@ -214,9 +215,10 @@ class ShareCoordinator:
         return () if appended.flushed is None else (appended.flushed,)
 
     def _write_many(self, partition: int, shard: ShareStateShard, records: Sequence[ShareRecord], now_ms: int) -> None:
-        for start in range(0, len(records), RECORDS_PER_BATCH):
+        max_bytes = self._metadata.topic_config(SHARE_GROUP_STATE_TOPIC).max_message_bytes
+        for part in divided([record.encode() for record in records], RECORDS_PER_BATCH, max_bytes):
             try:
-                self._write(partition, shard, records[start : start + RECORDS_PER_BATCH], now_ms)
+                self._write(partition, shard, records[part], now_ms)
             except KafkaError as error:
                 logger.warning("cannot write to %s-%d: %s", SHARE_GROUP_STATE_TOPIC, partition, error)
                 return

@@ -84,14 +84,24 @@ class PartitionLog(LocalLog):
             self.producers.apply_data(batch, base_offset, last_offset, max_timestamp)
         return self._advance(base_offset, last_offset, append_time_ms, batch.size_bytes, now_ms)
 
-    def append_batch(self, batch: bytearray, *, now_ms: int, verification: Verification | None = None) -> Appended:
+    def append_batch(
+        self,
+        batch: bytearray,
+        *,
+        now_ms: int,
+        verification: Verification | None = None,
+        is_limited: bool = True,
+    ) -> Appended:
         """Append one batch that the broker built itself (group offsets and members, transaction state, metadata). The
-        batch is stamped in place.
+        batch is stamped in place. `is_limited`: `max.message.bytes` holds for it, as for those of coordinators; else
+        MESSAGE_TOO_LARGE.
 
         If the batch has a producer id, its epoch is checked. Sequence numbers are not checked because the batch has
         none. The caller must make sure that the partition is in the transaction."""
         self._require_online()
         header = scan(batch, check_crc=False)
+        if is_limited and header.size_bytes > self.config.max_message_bytes:
+            raise validation.too_large(self.name, header.size_bytes, self.config)
         if header.producer_id >= 0:
             self._check_producer(header, verification, client=False)
         base_offset = self.log_end_offset

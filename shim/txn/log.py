@@ -13,6 +13,7 @@ from kafka_shim.cext.batch import BatchError
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC
 from kafka_shim.java_hash import internal_partition
+from kafka_shim.storage.batch_sizes import divided
 from kafka_shim.storage.local_log import NEVER
 from kafka_shim.storage.results import StorageError
 from kafka_shim.txn import records
@@ -168,8 +169,10 @@ class TransactionLog:
         for transactional_id in transactional_ids:
             by_partition.setdefault(self.slots[transactional_id].partition, []).append(transactional_id)
         for partition, ids in by_partition.items():
-            for at in range(0, len(ids), TOMBSTONES_PER_BATCH):
-                self._remove(partition, ids[at : at + TOMBSTONES_PER_BATCH], now_ms)
+            max_bytes = self._metadata.topic_config(TRANSACTION_STATE_TOPIC).max_message_bytes
+            pairs = [(self.slots[name].key, None) for name in ids]
+            for part in divided(pairs, TOMBSTONES_PER_BATCH, max_bytes):
+                self._remove(partition, ids[part], now_ms)
 
     def _remove(self, partition: int, ids: list[str], now_ms: int) -> None:
         batch = cext_records.build([(self.slots[name].key, None, now_ms, ()) for name in ids])
