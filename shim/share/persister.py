@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from kafka_shim.internal_topics import SHARE_GROUP_STATE_TOPIC
 from kafka_shim.metadata.image import RESOURCE_GROUP
-from kafka_shim.share.state import StateBatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,9 +16,8 @@ if TYPE_CHECKING:
     from kafka_shim.metadata.store import MetadataStore
     from kafka_shim.outcome import Flushes
     from kafka_shim.share.coordinator import ShareCoordinator
+    from kafka_shim.share.state import StateBatch
     from kafka_shim.storage.logs import Logs
-
-__all__ = ["ShareStatePersister", "StateBatch"]
 
 EARLIEST = "earliest"
 LATEST = "latest"

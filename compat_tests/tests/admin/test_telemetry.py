@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
 import time
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from confluent_kafka import Producer
 
 from kafka_shim.compat.tool_driver import ToolDriver
 from kafka_shim.embedded import Broker
-from kafka_shim.targets import make
+from kafka_shim.targets import jvm, make
 from kafka_shim.targets.requests import make as message
 from kafka_shim.wire_client import Connection
 
@@ -78,16 +79,49 @@ def test_subscriptions_and_refusals_are_kafkas(tmp_path: Path) -> None:
         assert "k" in theirs[0][7]  # type: ignore[index]
 
 
+def want_everything(broker: Broker) -> None:
+    """Every client is told to push all its metrics five times a second."""
+    with Connection(broker.bootstrap_servers) as connection:
+        configs = [
+            {"name": name, "config_operation": 0, "value": value}
+            for name, value in (("metrics", "*"), ("interval.ms", "200"))
+        ]
+        resource = {"resource_type": 16, "resource_name": "all", "configs": configs}
+        answer = connection.request(message("IncrementalAlterConfigs", resources=[resource]), 1)
+        assert answer.responses[0].error_code == 0
+
+
+@pytest.mark.java
+def test_pushes_of_javas_producer_are_understood() -> None:
+    """KafkaProducer pushes while it sends. What it pushed is forgotten when it closes: that push says so."""
+    with Broker(metric_reporters=REPORTER) as broker:
+        want_everything(broker)
+        line = jvm.command(
+            jvm.TOOLS["kafka-producer-perf-test"],
+            *("--topic", "t", "--num-records", "1000000", "--record-size", "10", "--throughput", "100"),
+            *("--producer-props", f"bootstrap.servers={broker.bootstrap_servers}", "client.id=app"),
+        )
+        deadline = time.monotonic() + PATIENCE_S
+        process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            sent: dict[str, float] = {}
+            while not sent.get("org_apache_kafka_producer_record_send_total"):
+                assert time.monotonic() < deadline, f"not pushed: {sorted(sent)}"
+                time.sleep(0.1)
+                series = broker.call(broker.state.client_metrics.receivers[0].series)
+                sent = {one.name: one.value for one in series}
+                labels = [dict(one.labels) for one in series]
+        finally:
+            process.kill()
+            process.wait()
+    assert "org_apache_kafka_producer_batch_size_max" in sent, sorted(sent)
+    assert {one["client_id"] for one in labels} == {"app"}
+    assert {one["client_software_name"] for one in labels} == {"apache-kafka-java"}
+
+
 def test_pushes_of_librdkafka_are_understood() -> None:
     with Broker(metric_reporters=REPORTER) as broker:
-        with Connection(broker.bootstrap_servers) as connection:
-            configs = [
-                {"name": name, "config_operation": 0, "value": value}
-                for name, value in (("metrics", "*"), ("interval.ms", "200"))
-            ]
-            resource = {"resource_type": 16, "resource_name": "all", "configs": configs}
-            answer = connection.request(message("IncrementalAlterConfigs", resources=[resource]), 1)
-            assert answer.responses[0].error_code == 0
+        want_everything(broker)
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "client.id": "app"})
         deadline = time.monotonic() + PATIENCE_S
         series = []
