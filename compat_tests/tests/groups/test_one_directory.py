@@ -6,8 +6,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+from kafka_shim.compat.groups import streams_conversations
 from kafka_shim.compat.groups.conversations import beat, commit_fields, first_member, modern, stay, sync_fields
 from kafka_shim.compat.groups.script import Script
+from kafka_shim.compat.groups.streams_conversations import at_once, begin, owning, stateless
 from kafka_shim.compat.tests.groups.conftest import wait_for_coordinator
 from kafka_shim.errors import ErrorCode
 from kafka_shim.targets import Target, make
@@ -17,7 +19,8 @@ LOADING = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR, Er
 
 
 class Work:
-    """A classic group, a consumer group, a share group and offsets without a group, begun with one broker."""
+    """A classic group, a consumer group, a share group, a streams group and offsets without a group, begun with one
+    broker."""
 
     def __init__(self, target: Target) -> None:
         wait_for_coordinator(target)
@@ -38,8 +41,30 @@ class Work:
             **commit_fields(consumer, None, topic, 8, member_id="member-a", generation_id_or_member_epoch=2),
         )
         self._share_epoch = self._begin_share(script)
+        self._streams = script.group("streams")
+        self._streams_epoch = self._begin_streams(script)
         self._told = self._seen(script)
         script.close()
+
+    def _begin_streams(self, script: Script) -> int:
+        """A streams group of one member, which has its tasks. Returns the member's epoch."""
+        joined = begin(script, at_once(script, self._streams), stateless(self._topic))
+        epoch: int = joined.member_epoch
+        tasks = [joined]
+
+        def has_tasks() -> bool:
+            nonlocal epoch
+            if not tasks[-1].active_tasks:
+                tasks.append(self._beat_streams(script, epoch))
+                epoch = tasks[-1].member_epoch
+            return bool(tasks[-1].active_tasks)
+
+        script.until(has_tasks, bool, "the member has no tasks", times=500)
+        self._beat_streams(script, epoch, **owning(tasks[-1]))
+        return epoch
+
+    def _beat_streams(self, script: Script, epoch: int, **fields: Any) -> Any:
+        return streams_conversations.stay(script, self._streams, "member-a", epoch, **fields)
 
     def _beat_share(self, script: Script, epoch: int, **fields: Any) -> Any:
         return script.ask(
@@ -103,7 +128,8 @@ class Work:
         script.ask("ShareGroupDescribe", 1, group_ids=[self._share])
         script.ask("DescribeShareGroupOffsets", 1, groups=[{"group_id": self._share, "topics": None}])
         self._ask_states(script, "ReadShareGroupState", 0, leader_epoch=-1)
-        script.ask("ListGroups", 5, types_filter=["share"])
+        script.ask("StreamsGroupDescribe", 0, group_ids=[self._streams])
+        script.ask("ListGroups", 5, types_filter=["share", "streams"])
         return script.said[first:]
 
     def go_on(self, target: Target) -> None:
@@ -118,6 +144,8 @@ class Work:
         assert (answer.error_code, answer.member_epoch) == (0, 2), "no rebalance: the topics' hash is the same"
         answer = self._beat_share(script, self._share_epoch)
         assert (answer.error_code, answer.member_epoch) == (0, self._share_epoch)
+        answer = self._beat_streams(script, self._streams_epoch)
+        assert (answer.error_code, answer.member_epoch) == (0, self._streams_epoch)
         state = self._ask_states(script, "WriteShareGroupState", 1, state_epoch=1, leader_epoch=-1, start_offset=-1)
         assert state.error_code == ErrorCode.FENCED_STATE_EPOCH
         state = self._ask_states(script, "WriteShareGroupState", 1, state_epoch=2, leader_epoch=-1, start_offset=6)
