@@ -8,6 +8,7 @@ from __future__ import annotations
 # The tools, named as Kafka's scripts without `kafka-` and `.sh`, each in the module of that name.
 TOOLS = (
     "broker-api-versions",
+    "configs",
     "console-consumer",
     "console-producer",
     "consumer-groups",

@@ -160,6 +160,43 @@ def test_groups(run):
     assert run("consumer-groups --validate-regex a(")[1].startswith("The regular expression `a(` is invalid: ")
 
 
+def test_options_of_topics_brokers_and_groups(run):
+    assert run("topics --create --topic t --partitions 1")[0] == 0
+    done = "Completed updating config for topic t.\n"
+    assert run("configs --alter --topic t --add-config retention.ms=5,cleanup.policy=[compact,delete]") == (0, done)
+    described = run("configs --describe --entity-type topics --entity-name t")[1].splitlines()
+    assert described[0] == "Dynamic configs for topic t are:"
+    assert described[1].startswith("  cleanup.policy=compact,delete sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:")
+    assert len(run("configs --describe --topic t --all")[1].splitlines()) > 30
+    assert run("configs --alter --topic t --delete-config retention.ms,cleanup.policy") == (0, done)
+    assert "retention.ms" not in run("configs --describe --entity-type topics")[1]
+    default = "Completed updating default config for brokers in the cluster.\n"
+    assert run("configs --alter --broker-defaults --add-config log.cleaner.backoff.ms=20000") == (0, default)
+    assert "  log.cleaner.backoff.ms=20000 " in run("configs --describe --entity-type brokers")[1]
+    assert run("configs --alter --broker 1 --add-config log.cleaner.backoff.ms=30000")[0] == 0
+    assert run("configs --alter --group g --add-config consumer.session.timeout.ms=50000")[0] == 0
+    assert "=50000 " in run("configs --describe --group g")[1]
+    absent = "The topic 'u' doesn't exist and doesn't have dynamic config.\n"
+    assert run("configs --describe --topic u") == (0, absent)
+    for wrong in (
+        "",
+        "--describe",
+        "--describe --entity-type users",
+        "--describe --entity-type teapots",
+        "--describe --entity-type topics --topic t",
+        "--describe --broker one",
+        "--describe --entity-type topics --entity-default",
+        "--describe --entity-type broker-loggers",
+        "--alter --entity-type brokers --add-config a=b",
+        "--alter --entity-type topics --add-config a=b",
+        "--alter --topic t",
+        "--alter --topic t --add-config a=b --add-config-file f",
+        "--alter --topic t --add-config retention.ms",
+        "--alter --topic t --add-config retention.ms=soon",
+    ):
+        assert run(f"configs {wrong}") == (1, "")
+
+
 def test_a_plan_comes_from_a_file(run, tmp_path):
     run("topics --create --topic t --partitions 1")
     run("console-producer --topic t", b"a\nb\nc\n")
