@@ -1,7 +1,7 @@
 """What the image runs: the broker with options from the environment, and the steps of other images' start scripts.
 
 ``run`` is `/etc/kafka/docker/run` of Kafka's image. ``configure FILE`` and ``launch FILE`` are the two halves of it, as
-the images of Confluent have them. The variables are those of Kafka's image: KAFKA_LOG_RETENTION_MS is log.retention.ms,
+the images of Confluent have them; ``zookeeper FILE`` stands in for a ZooKeeper. The variables are those of Kafka's image: KAFKA_LOG_RETENTION_MS is log.retention.ms,
 two underscores stand for one, three for a hyphen (Kafka: docker/resources/common-scripts, KafkaDockerWrapper).
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import socket
 import sys
 import time
 from pathlib import Path
@@ -223,6 +224,18 @@ def run(words: list[str], environment: dict[str, str], target: str = FINAL) -> i
     return launch(target, environment, words)
 
 
+def zookeeper(target: str) -> None:
+    """Accept and close connections at `clientPort` of a ZooKeeper's properties, until the process is ended: modules wait
+    for the port. Raises OSError, ConfigError."""
+    from kafka_shim.config import read_properties
+
+    port = int(read_properties(target).get("clientPort", "2181"))
+    say(f"no ZooKeeper is needed, none is started; port {port} is only there to be waited for")
+    with socket.create_server(("", port)) as listener:
+        while True:
+            listener.accept()[0].close()
+
+
 def say(line: str) -> None:
     print(f"kafka-shim: {line}", flush=True)
 
@@ -232,6 +245,7 @@ def main(words: list[str]) -> int:
     steps: dict[str, Callable[[list[str]], int | None]] = {
         "run": lambda rest: run(rest, environment),  # type: ignore[arg-type]
         "configure": lambda rest: configure(rest[0], environment),
+        "zookeeper": lambda rest: zookeeper(rest[0]),
         "launch": lambda rest: launch(rest[0], environment, rest[1:]),
     }
     from kafka_shim.config import ConfigError

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
+import sys
+import time
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -10,6 +14,7 @@ from types import ModuleType
 import pytest
 
 from kafka_shim.config import read_properties
+from kafka_shim.targets.base import free_ports
 from kafka_shim.targets.kafka_container import KafkaContainer
 from kafka_shim.targets.shim_container import ShimContainer
 
@@ -158,6 +163,32 @@ def test_only_a_new_directory_gets_the_cluster_id(tmp_path: Path) -> None:
     assert entrypoint.cluster_id(given, {}) == entrypoint.CLUSTER_ID
     (tmp_path / "meta.properties").touch()
     assert entrypoint.cluster_id(given, {"CLUSTER_ID": "x"}) is None
+
+
+def test_what_stands_in_for_zookeeper_accepts_connections(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    path = tmp_path / "zookeeper.properties"
+    path.write_text(f"clientPort={port}\n")
+    line = [sys.executable, str(DOCKER / "entrypoint.py"), "zookeeper", str(path)]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        try:
+            assert f"port {port} is only there to be waited for" in program.stdout.readline()
+            for _ in range(2):  # the first line is said before the socket is there
+                deadline = time.monotonic() + 30
+                while not accepts(port):
+                    assert time.monotonic() < deadline
+                    time.sleep(0.05)
+        finally:
+            program.kill()
+
+
+def accepts(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 5).close()
+    except OSError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize(

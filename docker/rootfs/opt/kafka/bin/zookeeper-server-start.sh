@@ -1,3 +1,3 @@
 #!/bin/sh
-# Start scripts from before KRaft start this beside the broker, which needs none.
-echo 'kafka-shim: no ZooKeeper is needed, none is started'
+# zookeeper-server-start.sh FILE: start scripts from before KRaft run it beside the broker, which needs none.
+exec /opt/kafka-shim/bin/python /opt/kafka-shim/entrypoint.py zookeeper "$@"
