@@ -1,8 +1,9 @@
 """What the image runs: the broker with options from the environment, and the steps of other images' start scripts.
 
 ``run`` is `/etc/kafka/docker/run` of Kafka's image. ``configure FILE`` and ``launch FILE`` are the two halves of it, as
-the images of Confluent have them; ``zookeeper FILE`` stands in for a ZooKeeper. The variables are those of Kafka's image: KAFKA_LOG_RETENTION_MS is log.retention.ms,
-two underscores stand for one, three for a hyphen (Kafka: docker/resources/common-scripts, KafkaDockerWrapper).
+the images of Confluent have them; ``zookeeper FILE`` stands in for a ZooKeeper. The variables are those of Kafka's
+image: KAFKA_LOG_RETENTION_MS is log.retention.ms, two underscores stand for one, three for a hyphen (Kafka:
+docker/resources/common-scripts, KafkaDockerWrapper).
 """
 
 from __future__ import annotations
@@ -225,7 +226,7 @@ def run(words: list[str], environment: dict[str, str], target: str = FINAL) -> i
 
 
 def zookeeper(target: str) -> None:
-    """Accept and close connections at `clientPort` of a ZooKeeper's properties, until the process is ended: modules wait
+    """Accept and close connections at `clientPort` of a ZooKeeper's properties until the process is ended, for who waits
     for the port. Raises OSError, ConfigError."""
     from kafka_shim.config import read_properties
 
