@@ -226,8 +226,10 @@ def run(words: list[str], environment: dict[str, str], target: str = FINAL) -> i
 
 
 def zookeeper(target: str) -> None:
-    """Accept and close connections at `clientPort` of a ZooKeeper's properties until the process is ended, for who waits
-    for the port. Raises OSError, ConfigError."""
+    """Accept and close connections at `clientPort` of a ZooKeeper's properties until the process ends.
+
+    Programs wait for the port. Raises OSError, ConfigError.
+    """
     from kafka_shim.config import read_properties
 
     port = int(read_properties(target).get("clientPort", "2181"))
