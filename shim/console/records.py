@@ -6,6 +6,7 @@ Cost is bounded: rows, partitions, bytes that brokers are asked for and bytes th
 from __future__ import annotations
 
 import heapq
+import time
 
 from kafka_shim.console.cluster import COMMITTED, EARLIEST, LATEST
 from kafka_shim.console.decode import pretty_json, shown
@@ -37,6 +38,8 @@ HEADER_SHOWN = 512
 # Read for one page at most; a search reads more of what it does not show.
 PAGE_BYTES, SEARCH_BYTES = 4 << 20, 16 << 20
 UNPACKED_BYTES = 64 << 20
+# A search shows what it found after this time, and goes on in the next request.
+SEARCH_S = 2.0
 SEARCHED_AT_ONCE = 1000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -91,6 +94,7 @@ class _Reading:
         self._value_decoder = schemas.decoder(topic, is_key=False)
         self._most = query.number("limit", ROWS, 1, MOST_ROWS)
         self._wanted = query.text("contains", "").lower()
+        self._deadline_s = time.monotonic() + SEARCH_S
         self._budget_bytes = SEARCH_BYTES if self._wanted else PAGE_BYTES
         leaders = cluster.leaders(topic)
         chosen = query.text("partition", "")
@@ -241,6 +245,8 @@ class _Reading:
         left_bytes = self._budget_bytes // len(self._leaders)
         while end > self.first[number] and len(rows) < self._most and left_bytes > 0:
             read, end = self._window_below(number, end, SEARCHED_AT_ONCE)
+            if time.monotonic() > self._deadline_s:
+                left_bytes = 0
             left_bytes -= sum(one.batch.size_bytes for one in {one.batch.position: one for one in read}.values())
             left_bytes -= FETCH_BYTES // 16  # a stretch that holds nothing costs too
             rows[:0] = [one for one in read if self._holds(one)]
@@ -267,7 +273,7 @@ class _Reading:
             read = reader.read(start, end, SEARCHED_AT_ONCE if self._wanted else most)
             self.looked_at += len(read)
             rows += [one for one in read if not self._wanted or self._holds(one)]
-            if reader.next_offset == start or not self._wanted:
+            if reader.next_offset == start or not self._wanted or time.monotonic() > self._deadline_s:
                 break
             start = reader.next_offset
         return rows
@@ -280,9 +286,13 @@ class _Reading:
 
     def _texts(self, record: Record) -> Iterable[str]:
         for data, decoder in ((record.key, self._key_decoder), (record.value, self._value_decoder)):
-            one = shown(data, WHOLE, decoder)
-            if one is not None:
-                yield one["text"]
+            if data is None:
+                continue
+            if decoder is not None:
+                one = shown(data, WHOLE, decoder)
+                if one is not None:
+                    yield one["text"]
+            yield data.decode(errors="replace")
         for name, value in record.headers:
             yield name
             if value is not None:

@@ -22,6 +22,7 @@ CLOCKS = {
     "monitoring/request_times.py": "measures what clients wait for, on this machine",
     "monitoring/monitor.py": "measures how late this machine's loop is",
     "http/server.py": "ends requests of HTTP that take too long, whether the loop turns or not",
+    "console/records.py": "a search ends after a time",
     "console/schemas.py": "does not ask a registry that is gone again and again",
     "console/sessions.py": "sessions of people end by this machine's time",
     "embedded_client.py": "waits for records, whether the broker's clock stands still or not",

@@ -158,6 +158,18 @@ def test_a_search_through_much_ends_and_goes_on(
         assert 1 < requests < 100
 
 
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_a_search_that_takes_long_ends_and_goes_on(
+    console: Console, client: Connection, monkeypatch: pytest.MonkeyPatch, direction: str
+) -> None:
+    monkeypatch.setattr(records, "SEARCH_S", -1.0)
+    monkeypatch.setattr(records, "SEARCHED_AT_ONCE", 2)
+    make_topic(client, "t", 1)
+    produce(client, "t", 0, batch(*(b"%d" % number for number in range(6))))
+    page = get(console, "records", topic="t", direction=direction, contains="nothing")
+    assert (page["searched"], page["atStart"] and page["atEnd"]) == (2, False)
+
+
 def test_large_records_cost_bounded_reads_and_none_is_skipped(
     console: Console, client: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
