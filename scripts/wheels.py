@@ -83,6 +83,14 @@ def build_wheel(sdist: Path, python: Path, machine: str, out: Path) -> Path:
             "SETUPTOOLS_EXT_SUFFIX": f".cpython-{version}-{machine}-linux-gnu.so",
         }
     with tempfile.TemporaryDirectory() as folder:
+        # Debian keeps the half of pyconfig.h that depends on the architecture beside the C library's headers, where
+        # Zig's Clang does not look. All 64-bit Linux agrees on it.
+        native = run(python, "-c", "import sysconfig; print(sysconfig.get_config_var('MULTIARCH') or '')").strip()
+        header = Path("/usr/include", native, f"python{version[0]}.{version[1:]}")
+        if native and header.is_dir():
+            Path(folder, "debian", f"{machine}-linux-gnu").mkdir(parents=True)
+            Path(folder, "debian", f"{machine}-linux-gnu", header.name).symlink_to(header)
+            environment["CFLAGS"] = f"-I{folder}/debian"
         pip = [sys.executable, "-m", "pip", "--python", python, "wheel", "--no-deps", "--no-cache-dir", "--wheel-dir"]
         run(*pip, folder, sdist, environment=environment)
         raw = next(Path(folder).glob("*.whl"))

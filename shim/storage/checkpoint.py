@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 
+from kafka_shim.storage.durable import fsync
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,7 +35,7 @@ def replace_file(path: str, content: bytes, *, sync: bool) -> None:
         while view:
             view = view[os.write(fd, view) :]
         if sync:
-            os.fsync(fd)
+            fsync(fd)
     finally:
         os.close(fd)
     os.rename(temporary, path)

@@ -26,6 +26,7 @@ from kafka_shim.cext.records import iterate
 from kafka_shim.cext.segment import Walk, read
 from kafka_shim.protocol.record_frames import ControlType
 from kafka_shim.storage import names, validation
+from kafka_shim.storage.durable import fsync
 from kafka_shim.storage.open_files import OpenFiles
 from kafka_shim.storage.producers import NO_OFFSET
 from kafka_shim.storage.segments import Segment
@@ -403,6 +404,6 @@ def _sync(path: str, modified_ns: int) -> None:
     try:
         if modified_ns:
             os.utime(fd, ns=(modified_ns, modified_ns))
-        os.fsync(fd)
+        fsync(fd)
     finally:
         os.close(fd)

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 
 from kafka_shim.errors import KafkaError
+from kafka_shim.storage.durable import fsync
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,8 +99,8 @@ class Flusher:
 
     def sync_all(self, paths: list[str], directories: list[str]) -> Future[None]:
         """Request an fsync of many files. From `WHOLE_FROM_FILES` on, one syncfs call for each of `directories`
-        replaces them."""
-        if len(paths) < WHOLE_FROM_FILES:
+        replaces them, where the system has it."""
+        if len(paths) < WHOLE_FROM_FILES or not has_syncfs():
             return self.sync(paths)
         done = _shared_future()
 
@@ -194,7 +195,7 @@ class Flusher:
         except KafkaError as err:  # a fault that a test armed
             return OSError(errno.EIO, str(err))
         try:
-            os.fsync(fd)
+            fsync(fd)
         except OSError as err:
             return err
         finally:
@@ -202,14 +203,18 @@ class Flusher:
         return None
 
 
+def has_syncfs() -> bool:
+    """Whether the C library has syncfs, which is Linux's: `sync` of other systems neither waits nor tells of errors."""
+    import ctypes
+
+    return hasattr(ctypes.CDLL(None), "syncfs")
+
+
 def sync_file_system(directory: str) -> None:
     """Sync the file system that contains `directory`. Raises OSError."""
     import ctypes
 
-    syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
-    if syncfs is None:  # not Linux
-        os.sync()
-        return
+    syncfs = ctypes.CDLL(None, use_errno=True).syncfs
     fd = os.open(directory, os.O_RDONLY)
     try:
         if syncfs(fd) != 0:

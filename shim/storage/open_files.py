@@ -30,19 +30,25 @@ SHARE = 2
 # imports, and the threads that sync, compact and remove files.
 SPARE = 32
 FEWEST_CONNECTIONS = 8
+# macOS: the most files that a process may open where its hard limit is infinite (sys/syslimits.h).
+OPEN_MAX = 10_240
 # Errors that mean the process lacks a resource and the disk is intact: only the current request fails.
 OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def raise_limit() -> int:
-    """Raise the limit of open files (RLIMIT_NOFILE) to the hard limit; returns the limit in force."""
+    """Raise the limit of open files (RLIMIT_NOFILE) as far as it goes; returns the limit in force."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
+    # macOS reports no hard limit, and allows OPEN_MAX.
+    for wanted in (hard, OPEN_MAX):
+        if _finite(wanted) <= _finite(soft):
+            break
         try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (OSError, ValueError):  # macOS allows less than the hard limit it reports
-            return _finite(soft)
-    return _finite(hard)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError):
+            continue
+        return _finite(wanted)
+    return _finite(soft)
 
 
 def limit_of_process() -> int:

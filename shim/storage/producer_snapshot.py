@@ -9,6 +9,7 @@ import os
 from struct import Struct
 
 from kafka_shim.cext.crc32c import crc32c
+from kafka_shim.storage.durable import fsync
 from kafka_shim.storage.producers import ProducerEntry
 
 TYPE_CHECKING = False
@@ -84,7 +85,7 @@ def write(path: str, entries: Iterable[ProducerEntry], *, sync: bool) -> None:
         while view:
             view = view[os.write(fd, view) :]
         if sync:
-            os.fsync(fd)
+            fsync(fd)
     finally:
         os.close(fd)
 

@@ -113,3 +113,11 @@ print("ready", flush=True)
     child = python(code, place)
     assert child.wait(20) == 0
     assert list(place.iterdir()) == []
+
+
+def test_where_there_is_no_ram_disk_data_goes_to_the_temporary_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory_dir, "RAM_DISK", tmp_path / "no such folder")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    made = memory_dir.make()
+    assert made.parent == tmp_path
+    memory_dir.remove(made)

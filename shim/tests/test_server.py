@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import re
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_shim import serve
 from kafka_shim.embedded import Broker
 from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, metadata, produce
 from kafka_shim.wire_client import Connection
@@ -262,3 +264,11 @@ def test_a_client_is_told_the_configured_host_and_the_bound_port(options, told):
 def test_listeners_that_kafka_does_not_start_with_are_refused(options, words):
     given = [word for name, text in options.items() for word in ("-o", f"{name}={text}")]
     assert words in refused("--memory", "-o", "listeners=PLAINTEXT://127.0.0.1:0", *given)
+
+
+def test_without_uvloop_the_loop_is_asyncios(monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvloop", None)  # an import of it fails
+    assert serve.loop_factory() is asyncio.new_event_loop
+    with Broker(loop_factory=serve.loop_factory()) as broker:
+        broker.produce("greetings", "hello")
+        assert [record.text for record in broker.consume("greetings")] == ["hello"]

@@ -50,6 +50,18 @@ def run(*command: str | Path, **options: object) -> str:
     return str(done.stdout)
 
 
+def base_image() -> str:
+    """What the shim's image stands on: pulled, or made where no registry can be reached."""
+    for is_built in (False, True):
+        if is_built:
+            run(ROOT / "docker" / "build.sh", "shim")
+        images = run("docker", "images", "--format", "{{.Repository}}:{{.Tag}}").split()
+        for name in ("kafka-shim-base:bookworm", "python:3.12-slim"):
+            if name in images:
+                return name
+    raise AssertionError("docker/build.sh left no base image")
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of a release for this Python."""
@@ -61,9 +73,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_container_without_a_compiler_installs_the_wheel_and_passes_a_test(wheel: Path, tmp_path: Path) -> None:
     if reason := engine.unavailable():
         pytest.skip(f"no containers: {reason}")
-    run(ROOT / "docker" / "build.sh", "shim")  # makes the base, too, where no registry can be reached
-    images = run("docker", "images", "--format", "{{.Repository}}:{{.Tag}}").split()
-    base = next(name for name in ("kafka-shim-base:bookworm", "python:3.12-slim") if name in images)
+    base = base_image()
     inside = run("docker", "run", "--rm", base, "python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])")
     here = "{}.{}".format(*sys.version_info[:2])
     if inside.strip() != here:
@@ -117,7 +127,7 @@ def test_uvx_runs_the_wheel(wheel: Path, tmp_path: Path) -> None:
 
 
 def test_the_executable_serves_where_python_is_not(wheel: Path, tmp_path: Path) -> None:
-    """Its root holds the file, the C library that it asks for, and an empty /tmp."""
+    """Its root holds the file, the C library that it asks for, an empty /tmp, and a /dev/null."""
     if os.geteuid() != 0:
         pytest.skip("chroot needs root")
     made = tmp_path / "dist"
@@ -128,6 +138,7 @@ def test_the_executable_serves_where_python_is_not(wheel: Path, tmp_path: Path) 
     root = tmp_path / "root"
     for name in ("tmp", "proc", "dev"):
         (root / name).mkdir(parents=True)
+    (root / "dev" / "null").touch()
     shutil.copy2(made / "kafka-shim", root)
     needed = re.findall(r"(/\S+) \(0x", run("ldd", made / "kafka-shim"))
     # Python's modules, which the file holds, use more of the C library than the file's start does.

@@ -140,6 +140,17 @@ def test_many_files_are_synced_by_one_call_for_each_directory(
     assert synced == directories
 
 
+def test_many_files_are_synced_one_by_one_where_the_system_has_no_syncfs(
+    faults: Faults, flusher: Flusher, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    faults.arm("log.before_fsync", lambda path, **_: synced.append(path))
+    monkeypatch.setattr("kafka_shim.storage.flusher.has_syncfs", lambda: False)
+    paths = [f"{file}.{number}" for number in range(WHOLE_FROM_FILES)]
+    assert flusher.sync_all(paths, ["/no such directory"]).result(20) is None
+    assert synced == paths
+
+
 def test_directory_that_cannot_be_synced_fails_the_sync_of_many_files(flusher: Flusher, tmp_path: Path) -> None:
     paths = [str(tmp_path / f"{number}") for number in range(WHOLE_FROM_FILES)]
     gone = str(tmp_path / "gone")

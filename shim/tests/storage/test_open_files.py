@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from kafka_shim.config import BrokerConfig, TopicConfig
 from kafka_shim.faults import Faults
 from kafka_shim.storage.index import IndexFile
 from kafka_shim.storage.logs import Logs
-from kafka_shim.storage.open_files import MOST_FILES, OpenFiles, most_partition_files
+from kafka_shim.storage.open_files import MOST_FILES, OPEN_MAX, OpenFiles, most_partition_files, raise_limit
 from kafka_shim.tests import descriptors
 from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, put, records
 
@@ -201,3 +202,27 @@ def test_many_partitions_stay_within_the_budget(tmp_path: Path) -> None:
             assert log.read(0, 100).records
     assert len(descriptors_in(tmp_path)) <= 16
     logs.stop()
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "most", "expected"),
+    [
+        (1024, 20_000, 20_000, 20_000),
+        (20_000, 20_000, 20_000, 20_000),
+        (256, resource.RLIM_INFINITY, OPEN_MAX, OPEN_MAX),  # macOS: the hard limit it reports is not the one it has
+        (50_000, resource.RLIM_INFINITY, OPEN_MAX, 50_000),
+        (256, 1024, 256, 256),
+    ],
+)
+def test_the_limit_is_raised_as_far_as_the_system_lets_it(monkeypatch, soft, hard, most, expected):
+    limits = [soft]
+
+    def set_limit(_, pair):
+        if pair[0] > most or pair[0] == resource.RLIM_INFINITY:
+            raise ValueError("not allowed to raise maximum limit")
+        limits.append(pair[0])
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
+    monkeypatch.setattr(resource, "setrlimit", set_limit)
+    assert raise_limit() == expected
+    assert limits[-1] == expected
