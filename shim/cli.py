@@ -34,6 +34,7 @@ _VALUES = {
     "--config": "config_file",
     "-o": "options",
     "--log-level": "log_level",
+    "--log-format": "log_format",
 }
 _FLAGS = {"--memory": "memory", "--strict-security": "strict_security"}
 

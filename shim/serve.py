@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import os
 import signal
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 from kafka_shim.cext.allocator import keep as keep_memory
 from kafka_shim.config import BrokerConfig, ConfigError
 from kafka_shim.faults import Faults
+from kafka_shim.log_format import set_up_logging
 from kafka_shim.server import Server
 from kafka_shim.storage.results import StorageError
 
@@ -47,6 +47,7 @@ def serve(
     config_file: str | None = None,
     options: Sequence[str] = (),
     log_level: str = "INFO",
+    log_format: str = "text",
     strict_security: bool = False,
     cluster_id: str | None = None,
     on_started: Callable[[Server], None] | None = None,
@@ -55,9 +56,9 @@ def serve(
 
     `cluster_id` is for new data directories; `on_started` is called once the listeners accept connections.
     """
-    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     temporary: Path | None = None
     try:
+        set_up_logging(log_level, log_format)
         if memory:
             from kafka_shim.memory_dir import make
 

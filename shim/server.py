@@ -316,6 +316,8 @@ class Server:
         """Stop accepting, respond to requests in progress, close everything, and sync the logs."""
         broker = self.broker
         broker.stopping = True
+        started_ns = time.monotonic_ns()
+        logger.info("stopping, with %d connections", len(self._registry.connections))
         if self._monitor is not None:
             self._monitor.leaves()
         if broker.faults.armed:
@@ -343,6 +345,7 @@ class Server:
         if self._console is not None:
             self._console.close()
         broker.logs.stop()
+        logger.info("stopped in %.0f ms, all logs are closed", (time.monotonic_ns() - started_ns) / 1e6)
 
     def _close_listeners(self) -> None:
         for acceptor in self._acceptors:

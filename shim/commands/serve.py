@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     default="INFO",
     help="DEBUG logs each request",
 )
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", help="json: one object a line")
 def group(memory: bool, data_dir: str | None, **arguments: Any) -> int:
     if memory and data_dir is not None:
         raise click.UsageError("--memory and --data-dir exclude each other")

@@ -37,6 +37,10 @@ class Groups:
             self.by_id[group_id] = ClassicGroup(group_id, committed.commit_ms)
         self.offsets.put(group_id, topic, partition, committed, producer_id)
 
+    def has_member(self, group_id: str, member_id: str) -> bool:
+        """Returns whether the group exists and has the member."""
+        return member_id in getattr(self.by_id.get(group_id), "members", ())
+
     def apply(self, record: Record) -> None:
         """Apply one record of a group."""
         _HANDLERS[record.key.API_KEY](self.by_id, record.key, record.value)

@@ -13,6 +13,7 @@ from kafka_shim.cext import records as cext_records
 from kafka_shim.cext.wire import EncodeError
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import records
+from kafka_shim.group.announcements import announce, announcements
 from kafka_shim.group.decision import CANCEL
 from kafka_shim.group.loader import CoordinatorLoader
 from kafka_shim.group.timers import Timers
@@ -212,7 +213,9 @@ class CoordinatorRuntime:
         is sent; the delayed responses wait for them. Raises KafkaError if the append failed; then all delayed requests
         fail with it."""
         flushes: Flushes = ()
+        lines: list[str] = []
         if decision.records:
+            lines = announcements(decision.records, groups.has_member)
             try:
                 flushed = self._append(partition, (record.encode() for record in decision.records), now_ms).flushed
             except KafkaError as error:
@@ -230,6 +233,7 @@ class CoordinatorRuntime:
             groups.by_id[group.group_id] = group
         for change in decision.changes:
             change()
+        announce(lines)
         if decision.refreshes:
             self._set_refreshes(groups, decision)
         if decision.describers:

@@ -16,6 +16,7 @@ from pathlib import Path
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import INTERNAL_TOPICS
 from kafka_shim.metadata import bootstrap, topics
+from kafka_shim.metadata.announcements import announce, announcements
 from kafka_shim.metadata.assignments import Assignments
 from kafka_shim.metadata.dynamic_config import DynamicConfig
 from kafka_shim.metadata.features import (
@@ -218,8 +219,10 @@ class MetadataStore:
         first = self._log.append(values, now_ms)
         if faults.armed:
             faults.reach("metadata.after_append")
+        lines = announcements(records, self.image)
         for record in records:
             self._replayer.apply(record)
+        announce(lines)
         self.image.last_offset = first + len(records) - 1
         self.image.last_epoch = self._log.epoch
         self.image.last_timestamp_ms = now_ms

@@ -42,6 +42,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("server",),
     (
         "serve",
+        "log_format",
         "memory_dir",
         "embedded",
         "embedded_client",

@@ -291,7 +291,9 @@ class TransactionCoordinator:
             if txn is None or slot.pending or not state.is_timed_out(txn, now_ms):
                 continue
             self.explanations.noted(
-                txn.transactional_id, now_ms, f"timed out after {txn.timeout_ms} ms, open since {txn.start_ms}"
+                txn.transactional_id,
+                now_ms,
+                f"timed out: it was open for {now_ms - txn.start_ms} ms, its timeout is {txn.timeout_ms} ms",
             )
             try:
                 next_id = partial(self.producer_ids.next, [])  # no response waits for this flush

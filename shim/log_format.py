@@ -1,0 +1,37 @@
+"""The lines of the log: as text, or as one JSON object a line (`kafka-shim serve --log-format json`)."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+FORMATS = ("text", "json")
+
+
+def set_up_logging(level: str, log_format: str) -> None:
+    """Write the log to stderr. Raises ValueError for an unknown format."""
+    if log_format not in FORMATS:
+        raise ValueError(f"--log-format is one of {', '.join(FORMATS)}, not {log_format}")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if log_format == "json" else logging.Formatter(TEXT))
+    logging.basicConfig(level=level.upper(), handlers=[handler])
+
+
+class JsonLines(logging.Formatter):
+    """`time` (UTC), `level`, `logger`, `message`, and `exception` with its traceback if there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        import json
+        from datetime import UTC, datetime
+
+        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line = {
+            "time": moment.replace("+00:00", "Z"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)

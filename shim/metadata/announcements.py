@@ -1,0 +1,90 @@
+"""The lines of the log that tell an operator what changed in the metadata: topics, options, features, users."""
+
+from __future__ import annotations
+
+import logging
+
+from kafka_shim.protocol.records.config_record import ConfigRecord
+from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
+from kafka_shim.protocol.records.partition_record import PartitionRecord
+from kafka_shim.protocol.records.remove_topic_record import RemoveTopicRecord
+from kafka_shim.protocol.records.topic_record import TopicRecord
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from kafka_shim.metadata.image import Image
+
+logger = logging.getLogger("kafka_shim.metadata")
+
+KINDS = {2: "topic", 4: "broker", 8: "broker logger", 16: "client metrics", 32: "group"}
+HIDDEN = "[hidden]"
+BROKER = 4
+# What every first start stores: it needs not the table of all options, whose import takes time.
+STORED_AT_START = "min.insync.replicas"
+
+
+def announcements(records: Sequence[Any], image: Image) -> list[str]:
+    """Returns one line for each topic and each resource whose options change. `image` is the one before the records."""
+    return list(_lines(records, image)) if logger.isEnabledFor(logging.INFO) else []
+
+
+def announce(lines: Sequence[str]) -> None:
+    """Write the lines, once the change is made."""
+    for line in lines:
+        logger.info("%s", line)
+
+
+def _lines(records: Sequence[Any], image: Image) -> Iterator[str]:
+    created: dict[bytes, str] = {}
+    added: dict[bytes, int] = {}
+    options: dict[tuple[int, str], list[str]] = {}
+    levels: list[str] = []
+    for record in records:
+        if isinstance(record, TopicRecord):
+            created[record.topic_id] = record.name
+        elif isinstance(record, PartitionRecord):
+            added[record.topic_id] = added.get(record.topic_id, 0) + 1
+        elif isinstance(record, ConfigRecord):
+            resource = record.resource_type, record.resource_name
+            options.setdefault(resource, []).append(_option(record))
+        elif isinstance(record, RemoveTopicRecord):
+            topic = image.topics_by_id.get(record.topic_id)
+            if topic is not None:
+                yield f"topic {topic.name} is deleted"
+        elif isinstance(record, FeatureLevelRecord):
+            levels.append(f"{record.name}={record.feature_level}")
+    if levels:
+        yield f"levels of features change: {', '.join(levels)}"
+    for topic_id, count in added.items():
+        if topic_id in created:
+            name = created[topic_id]
+            given = options.pop((2, name), [])
+            yield f"topic {name} is created with {_counted(count)}{''.join(f', {one}' for one in given)}"
+        elif topic_id in image.topics_by_id:
+            topic = image.topics_by_id[topic_id]
+            yield f"topic {topic.name} has {_counted(len(topic.partitions) + count)}, it had {len(topic.partitions)}"
+    for (kind, name), changes in options.items():
+        whose = f"{KINDS.get(kind, f'resource type {kind}')} {name}" if name else "all brokers"
+        yield f"options of {whose} change: {', '.join(changes)}"
+
+
+def _option(record: ConfigRecord) -> str:
+    if record.value is None:
+        return f"{record.name} is unset"
+    return f"{record.name}={HIDDEN if _is_secret(record) else record.value}"
+
+
+def _is_secret(record: ConfigRecord) -> bool:
+    """Options of brokers alone have secrets."""
+    if record.resource_type != BROKER or record.name == STORED_AT_START:
+        return False
+    from kafka_shim.config import is_secret
+
+    return is_secret(record.name)
+
+
+def _counted(count: int) -> str:
+    return f"{count} partition{'s' if count != 1 else ''}"

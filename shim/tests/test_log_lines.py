@@ -1,0 +1,178 @@
+"""What an operator reads: one line for each change of state, none else."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from kafka_shim.client.group_member import GroupMember
+from kafka_shim.client.requests import make
+from kafka_shim.client.writing import Producer
+from kafka_shim.embedded import Broker
+from kafka_shim.log_format import JsonLines, set_up_logging
+from kafka_shim.metadata.announcements import announcements
+from kafka_shim.metadata.image import Image
+from kafka_shim.protocol.records.config_record import ConfigRecord
+
+
+@pytest.fixture
+def lines(caplog):
+    """The messages of the broker's log since the last call."""
+    caplog.set_level(logging.INFO)
+
+    def take():
+        found = [one.getMessage() for one in caplog.records if one.name.startswith("kafka_shim")]
+        caplog.clear()
+        return found
+
+    return take
+
+
+def alter(cluster, kind, name, **options):
+    configs = [{"name": option.replace("_", "."), "value": value} for option, value in options.items()]
+    resources = [{"resource_type": kind, "resource_name": name, "configs": configs}]
+    assert not cluster.any().request(make("IncrementalAlterConfigs", resources=resources)).responses[0].error_code
+
+
+def test_topics_and_options_are_told(broker, lines):
+    lines()
+    broker.create_topic("t", 1, retention_ms=5)
+    assert lines() == ["topic t is created with 1 partition, retention.ms=5"]
+    with broker.cluster() as cluster:
+        topics = [{"name": "t", "count": 3, "assignments": None}]
+        cluster.any().request(make("CreatePartitions", topics=topics, timeout_ms=1000))
+        assert lines() == ["topic t has 3 partitions, it had 1"]
+        alter(cluster, 2, "t", retention_ms="7", cleanup_policy="compact")
+        assert lines() == ["options of topic t change: retention.ms=7, cleanup.policy=compact"]
+        alter(cluster, 4, "", log_retention_ms="7")
+        assert lines() == ["options of all brokers change: log.retention.ms=7"]
+    broker.produce("t", "quiet", key="k")
+    broker.consume("t")
+    assert lines() == []
+    broker.delete_topic("t")
+    assert lines() == ["topic t is deleted"]
+
+
+@pytest.mark.parametrize("name", ["ssl.keystore.password", "listener.name.x.ssl.key.password", "who.knows"])
+def test_secrets_are_not_told(caplog, name):
+    caplog.set_level(logging.INFO)
+    record = ConfigRecord(resource_type=4, resource_name="1", name=name, value="secret")
+    assert announcements([record], Image()) == [f"options of broker 1 change: {name}=[hidden]"]
+
+
+def test_members_and_epochs_are_told(broker, lines):
+    broker.create_topic("t")
+    with broker.cluster() as cluster:
+        member = GroupMember(cluster, "g", ["t"])
+        lines()
+        member.beat()
+        found = [one for one in lines() if not one.startswith("topic __consumer_offsets is created")]
+        name = found[0].split()[1]
+        assert found == [
+            f"member {name} joins consumer group g, as client kafka-shim-test at /127.0.0.1",
+            "consumer group g is at epoch 2",
+        ]
+        broker.clock.advance("1s")
+        assert lines() == []
+        member.leave()
+        assert lines() == [f"member {name} leaves consumer group g", "consumer group g is at epoch 3"]
+        cluster.coordinator("g").request(make("DeleteGroups", groups_names=["g"]))
+        assert lines() == ["consumer group g is deleted"]
+
+
+def test_generations_are_told(broker, lines):
+    with broker.cluster() as cluster:
+        connection = cluster.coordinator("g")
+        protocols = [{"name": "range", "metadata": b""}]
+        how = {"group_id": "g", "session_timeout_ms": 10_000, "rebalance_timeout_ms": 10_000}
+        request = make("JoinGroup", protocol_type="consumer", protocols=protocols, **how)
+        joined = connection.request(request, 3)
+        lines()
+        given = [{"member_id": joined.member_id, "assignment": b""}]
+        connection.request(
+            make(
+                "SyncGroup",
+                group_id="g",
+                generation_id=joined.generation_id,
+                member_id=joined.member_id,
+                assignments=given,
+            ),
+            3,
+        )
+        assert lines() == ["group g is at generation 1 with 1 member, assigned by range"]
+        broker.clock.advance("11s", silent=True)
+        assert any(one.startswith("group g is at generation 2 with 0 members") for one in lines())
+
+
+def test_a_transaction_that_times_out_or_is_fenced_is_told(broker, lines):
+    with broker.cluster() as cluster:
+        producer = Producer(cluster, transactional_id="x", transaction_timeout_ms=10_000)
+        producer.begin()
+        producer.send("t", b"1")
+        producer.flush()
+        lines()
+        broker.clock.advance("1m")
+        (told,) = [one for one in lines() if one.startswith("x: ")]
+        assert told.startswith("x: timed out: it was open for ")
+        assert told.endswith(" ms, its timeout is 10000 ms")
+        with pytest.raises(Exception, match=r"FENCED|EPOCH|INVALID"):
+            producer.commit()
+        assert any("of x refused with" in one for one in lines())
+
+
+def test_a_start_and_a_stop_are_told(lines):
+    with Broker() as broker:
+        broker.produce("t", "a")
+        started = lines()
+    assert [one for one in started if one.startswith("node ") and " started in " in one]
+    assert [one for one in started if one.startswith("open files: ")]
+    stopped = lines()
+    assert stopped[0].startswith("stopping, with ")
+    assert stopped[-1].startswith("stopped in ")
+
+
+@pytest.mark.parametrize(
+    ("data", "spoken"), [(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "TLS"), (b"GET / HTTP/1.1\r\n\r\n", "HTTP")]
+)
+def test_another_protocol_is_recognised(broker, lines, data, spoken):
+    lines()
+    with socket.create_connection(("127.0.0.1", broker.port), timeout=30) as stranger:
+        stranger.sendall(data + bytes(64))
+        assert stranger.recv(1) == b""
+    (told,) = lines()
+    assert told.endswith(f"the client speaks {spoken}, this listener is PLAINTEXT")
+
+
+def test_a_line_of_json_is_whole():
+    try:
+        int("wrong")
+    except ValueError:
+        record = logging.LogRecord("kafka_shim.x", logging.WARNING, "", 0, "of %s\nß", ("t",), sys.exc_info())
+    record.created = 1.5
+    found = json.loads(JsonLines().format(record))
+    assert "ValueError: invalid literal" in found.pop("exception")
+    assert found == {
+        "time": "1970-01-01T00:00:01.500Z",
+        "level": "WARNING",
+        "logger": "kafka_shim.x",
+        "message": "of t\nß",
+    }
+    with pytest.raises(ValueError, match="text, json"):
+        set_up_logging("INFO", "xml")
+
+
+def test_serve_writes_json_when_it_is_asked():
+    command = [sys.executable, "-m", "kafka_shim", "serve", "--memory", "--listen", "127.0.0.1:0", "--log-format=json"]
+    served = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert served.stdout is not None
+    assert served.stdout.readline().startswith("ready ")
+    served.terminate()
+    _, err = served.communicate(timeout=60)
+    found = [json.loads(line) for line in err.splitlines()]
+    assert {"time", "level", "logger", "message"} == set(found[0])
+    assert found[-1]["message"].startswith("stopped in ")
