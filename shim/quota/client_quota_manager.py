@@ -14,10 +14,13 @@ if TYPE_CHECKING:
 
     Meter = Rate | TokenBucket
 
-# What was used is forgotten after an hour without use. It is looked for when this many meters are new, so that a client
-# that changes its id with every request costs bounded memory.
+# What was used is forgotten after an hour without use; it is looked for when this many meters are new.
 UNUSED_MS = 3_600_000
 LOOK_EVERY = 10_000
+# A client that changes its id with every request costs bounded memory: of more meters than this the longest unused are
+# forgotten, and ids that share a beginning this long share a meter.
+MOST_METERS = 40_000
+MOST_ID_CHARACTERS = 256
 
 
 class ClientQuotaManager:
@@ -79,6 +82,14 @@ class ClientQuotaManager:
         bound = self._bound(measured)
         if bound is None:
             return None
+        if len(measured[1] or "") > MOST_ID_CHARACTERS and measured not in self._bounds:
+            return self._meter_of((measured[0], (measured[1] or "")[:MOST_ID_CHARACTERS]), bound)
+        return self._meter_of(measured, bound)
+
+    def _meter_of(self, measured: Entity, bound: float) -> Meter:
+        meter = self._meters.get(measured)
+        if meter is not None:
+            return meter
         if len(self._meters) >= self._look_at:
             self._forget_unused()
         meter = self._meters[measured] = self._meter(bound, self._window_count, self._window_s * 1000)
@@ -95,4 +106,8 @@ class ClientQuotaManager:
         before_ms = self._clock.monotonic_ms() - UNUSED_MS
         for measured in [key for key, meter in self._meters.items() if meter.used_ms < before_ms]:
             del self._meters[measured]
+        if len(self._meters) > MOST_METERS - LOOK_EVERY:
+            oldest = sorted(self._meters, key=lambda one: self._meters[one].used_ms)
+            for measured in oldest[: len(oldest) - (MOST_METERS - LOOK_EVERY)]:
+                del self._meters[measured]
         self._look_at = len(self._meters) + LOOK_EVERY

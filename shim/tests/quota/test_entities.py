@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_shim.clock import VirtualClock
-from kafka_shim.quota.client_quota_manager import LOOK_EVERY, UNUSED_MS, ClientQuotaManager
+from kafka_shim.quota.client_quota_manager import LOOK_EVERY, MOST_METERS, UNUSED_MS, ClientQuotaManager
 from kafka_shim.quota.entities import ABSENT, DEFAULT, candidates, entity_of, measured_as
 from kafka_shim.quota.rate import Rate
 
@@ -81,3 +81,27 @@ def test_stored_entity_is_read_whatever_the_order_of_its_parts():
     assert entity_of([("client-id", "c")]) == (ABSENT, "c")
     assert measured_as([], "u", "c") == (ABSENT, "c")
     assert candidates((ABSENT, "c")) == ((ABSENT, "c"), (ABSENT, DEFAULT))
+
+
+def test_a_client_that_always_changes_its_id_costs_bounded_memory():
+    """Within an hour, too: what counts is who is known, not for how long."""
+    clock = VirtualClock()
+    manager = ClientQuotaManager(clock, Rate, 11, 1)
+    manager.set_quotas({("", None): 100.0, ("", "known"): 100.0, ("", "o" * 300): 7.0})
+    for number in range(MOST_METERS + LOOK_EVERY):
+        manager.record("User:a", f"id-{number}", 1)
+        if not number % 5000:
+            clock.advance(10)
+            manager.record("User:a", "known", 1)
+    assert len(manager._meters) <= MOST_METERS
+    assert ("", "known") in manager._meters  # it was used all the time
+    before = len(manager._meters)
+    meters = {id(manager.meter("User:a", "x" * 30_000 + str(number))) for number in range(50)}
+    assert len(meters) == 1
+    assert len(manager._meters) == before + 1
+    assert max(len(one[1] or "") for one in manager._meters) <= 256
+    # One that has a quota of its own is not cut.
+    own = manager.meter("User:a", "o" * 300)
+    assert own is not None
+    assert own.bound == 7.0
+    assert manager.meter("User:a", "o" * 301) is not own
