@@ -241,6 +241,30 @@ def test_compose_brings_up_both(containers: None, tmp_path: Path) -> None:
             assert read(bootstrap, topic, 1) == [b"hello"]
 
 
+def test_a_compose_file_for_kafka_runs_with_the_image_swapped(containers: None) -> None:
+    """Its health check and its init container are Kafka's `kafka-topics.sh`."""
+    command = compose_command()
+    if command is None:
+        pytest.skip("neither `docker compose` nor `docker-compose` is installed")
+    (port,) = free_ports(1)
+    environment = {**os.environ, "KAFKA_SHIM_IMAGE": images.shim_image(), "KAFKA_SHIM_PORT": str(port)}
+    line = [*command, "-p", f"shim-{port}", "-f", str(COMPOSE.with_name("compose.drop-in.yaml"))]
+
+    def compose(*words: str) -> None:
+        subprocess.run([*line, *words], env=environment, capture_output=True, text=True, check=True, timeout=300)
+
+    with contextlib.ExitStack() as stack:
+        stack.callback(compose, "down", "--volumes")
+        compose("up", "-d")
+        admin = AdminClient({"bootstrap.servers": f"localhost:{port}"})
+
+        def partitions() -> int:
+            topic = admin.list_topics(timeout=30).topics.get("orders")
+            return 0 if topic is None else len(topic.partitions)
+
+        assert within(120, lambda: partitions() == 3)
+
+
 def compose_command() -> list[str] | None:
     if subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode == 0:
         return ["docker", "compose"]
