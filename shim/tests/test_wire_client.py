@@ -63,6 +63,23 @@ def test_nobody_listening_and_a_closed_connection_are_told():
                 connection.request(MetadataRequest(topics=[]), 12)
 
 
+def test_ranges_that_the_broker_refuses_are_not_taken_for_none():
+    def refuse(server):
+        with server.accept()[0] as peer:
+            asked = peer.recv(1000)
+            peer.sendall(b"\0\0\0\x0c" + asked[8:12] + (58).to_bytes(2) + b"\x01\0\0\0\0\0")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        acceptor = threading.Thread(target=refuse, args=[server])
+        acceptor.start()
+        with (
+            Connection(f"127.0.0.1:{server.getsockname()[1]}") as connection,
+            pytest.raises(RequestError, match="ApiVersions: SASL_AUTHENTICATION_FAILED"),
+        ):
+            connection.ranges()
+        acceptor.join()
+
+
 def test_an_error_code_is_an_exception_with_its_reason():
     check(0)
     with pytest.raises(RequestError, match="t: INVALID_PARTITIONS: too few"):

@@ -59,6 +59,7 @@ class SignedTokens:
         self._audiences = {one for one in options.get("sasl.oauthbearer.expected.audience", "oauthbearer") if one}
         self._issuer: str | None = options.get("sasl.oauthbearer.expected.issuer", "oauthbearer") or None
         self._skew_ms: int = 1000 * options.get("sasl.oauthbearer.clock.skew.seconds", "oauthbearer")
+        self._scope_claim: str = options.get("sasl.oauthbearer.scope.claim.name", "oauthbearer")
         self._subject_claim: str = options.get("sasl.oauthbearer.sub.claim.name", "oauthbearer")
         for missing, name in ((not self._audiences, "audience"), (self._issuer is None, "issuer")):
             if missing:
@@ -118,7 +119,23 @@ class SignedTokens:
                 f"{who} is for the audience {[one[:MAX_NAME] for one in sorted(named)]}, "
                 f"sasl.oauthbearer.expected.audience has {sorted(self._audiences)}"
             )
+        _check_scopes(claims.get(self._scope_claim), self._scope_claim, who)
         return subject.strip(), round(expires * 1000)
+
+
+def _check_scopes(claim: Any, name: str, who: str) -> None:
+    """Raise InvalidTokenError for a scope that is empty or comes twice. As in Kafka a claim that is neither a text nor
+    a list names none (ClaimValidationUtils.validateScopes)."""
+    seen = set()
+    for scope in [claim] if isinstance(claim, str) else claim if isinstance(claim, list) else []:
+        if not isinstance(scope, str):
+            raise InvalidTokenError(f"{who} has a scope (claim {name}) that is no text")
+        text = scope.strip()
+        if not text:
+            raise InvalidTokenError(f"{who} has a scope (claim {name}) that is empty")
+        if text in seen:
+            raise InvalidTokenError(f"{who} has the scope {text[:MAX_NAME]!r} (claim {name}) twice")
+        seen.add(text)
 
 
 def _audiences(claim: Any, who: str) -> set[str]:

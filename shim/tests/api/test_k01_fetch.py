@@ -107,6 +107,18 @@ def test_a_reader_whose_epoch_is_unknown_is_out_of_range(client):
     assert (told.error_code, told.diverging_epoch.epoch) == (0, -1)
 
 
+def test_a_reader_beyond_the_end_of_its_epoch_is_told_where_it_ended(broker, client):
+    make_topic(client, "t")
+    produce(client, "t", 0, batch(b"a"))
+    broker.call(lambda: setattr(broker.state.logs.get("t", 0), "leader_epoch", 4))
+    produce(client, "t", 0, batch(b"b"))
+    request = fetch_request({("t", 0): 2})
+    request.topics[0].partitions[0].last_fetched_epoch = 0
+    told = client.request(request, 12).responses[0].partitions[0]
+    assert (told.error_code, told.diverging_epoch.epoch, told.diverging_epoch.end_offset) == (0, 0, 1)
+    assert not told.records
+
+
 def test_the_first_batch_comes_whole_and_the_rest_keeps_the_limits(client):
     make_topic(client, "t", 2)
     one = batch(bytes(1000))

@@ -120,9 +120,12 @@ def _take_from_brokers(name: str) -> None:
     attribute = name.replace(".", "_")
     really = parse._apply
 
+    def is_it(option: str) -> bool:
+        return option == name or (option.startswith("listener.name.") and option.endswith(f".{name}"))
+
     def put(self: BrokerConfig, key: str, value: Any) -> None:
         if key == "given":
-            value = {option: text for option, text in value.items() if option != name}
+            value = {option: text for option, text in value.items() if not is_it(option)}
         if key != attribute:
             object.__setattr__(self, key, value)
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from kafka_shim.config import BrokerConfig
+from kafka_shim.config import BrokerConfig, ConfigError
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.listeners import bind, listeners_of
@@ -57,6 +57,20 @@ def test_listeners_are_opened_by_name_the_controllers_apart() -> None:
     brokers, controllers = listeners_of(config)
     assert [one.name for one in brokers] == ["INSIDE"]
     assert [one.name for one in controllers] == ["CONTROLLER"]
+
+
+@pytest.mark.option("inter.broker.listener.name")
+def test_listener_between_brokers_is_one_that_is_advertised() -> None:
+    options = {"listeners": "PLAINTEXT://127.0.0.1:0", "inter.broker.listener.name": "INSIDE"}
+    with pytest.raises(ConfigError, match="must be a listener name defined in"):
+        listeners_of(BrokerConfig.parse(options))
+
+
+@pytest.mark.option("security.inter.broker.protocol")
+def test_protocol_between_brokers_is_that_of_a_listener() -> None:
+    options = {"listeners": "PLAINTEXT://127.0.0.1:0", "security.inter.broker.protocol": "SSL"}
+    with pytest.raises(ConfigError, match="must be a listener name defined in"):
+        listeners_of(BrokerConfig.parse(options))
 
 
 @pytest.mark.option("advertised.listeners")

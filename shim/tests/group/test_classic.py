@@ -353,6 +353,12 @@ def test_a_flood_of_metadata_costs_bounded_memory(node: Node, monkeypatch: pytes
     assert {each.error_code for each in refused} == {E.GROUP_MAX_SIZE_REACHED}
     assert group.metadata_bytes == sum(len(data) for each in group.members.values() for _, data in each.protocols)
     assert node.join("g", first.member_id, **large).error_code == 0, "who is in may come again"
+    assert group.metadata_bytes == sum(len(data) for each in group.members.values() for _, data in each.protocols)
+    assert group.protocol_counts == {"range": 3, "sticky": 3}
+    smaller = {"version": 3, "protocols": (("range", subscription("t") + bytes(2800)),)}
+    assert isinstance(node.join("g", first.member_id, **smaller), Later)
+    assert group.metadata_bytes == sum(len(data) for each in group.members.values() for _, data in each.protocols)
+    assert group.protocol_counts == {"range": 3, "sticky": 2}
     larger = {"version": 3, "protocols": (("range", subscription("t") + bytes(9900)),)}
     assert node.join("g", first.member_id, **larger).error_code == E.GROUP_MAX_SIZE_REACHED
     assert first.member_id in group.members

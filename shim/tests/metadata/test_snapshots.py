@@ -196,6 +196,20 @@ def test_old_segments_and_snapshots_go_and_the_rest_is_enough(tmp_path):
         assert facts(store) == before
 
 
+def test_old_snapshots_go_until_the_rest_is_small_enough(tmp_path):
+    """Together they are too large by a byte: the first goes, and the others stay."""
+    with opened(tmp_path) as store:
+        log = store._log
+        for number in range(4):
+            store.create_topic(f"t{number}")
+            content = log.snapshot_content([(QUOTA, 0)], store._clock.now_ms(), 0)
+            log.write_snapshot(store.image.last_offset + 1, store.image.last_epoch, content)
+        before = checkpoints(tmp_path)
+        room = log._log.size_bytes + sum((log.directory / name).stat().st_size for name in before)
+        log.prune(room - 1, -1, store._clock.now_ms())
+        assert checkpoints(tmp_path) == before[1:]
+
+
 def test_a_crash_with_a_snapshot_half_written_leaves_the_one_before(tmp_path, monkeypatch):
     with opened(tmp_path, metadata_log_max_record_bytes_between_snapshots=100) as store:
         fill(store)

@@ -195,6 +195,7 @@ def test_address_over_its_rate_of_connections_is_held_then_refused(broker: Broke
         other.request(HeartbeatRequest(group_id="g", member_id="m"), 4)
 
 
+@pytest.mark.option("max.connection.creation.rate")
 @pytest.mark.parametrize("prefix", ["", "listener.name.plaintext."])
 def test_connection_over_the_rate_of_its_listener_waits_and_is_served(prefix: str):
     """A rate of 1 allows 10 in the first windows; the next one is late by the excess, at most by one window."""

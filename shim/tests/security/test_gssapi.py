@@ -140,6 +140,11 @@ def test_data_before_the_offer_is_refused(client: Connection, realm: Kdc):
     assert send_token(client, b"too early").error_code == 58
 
 
+@pytest.mark.option(
+    "sasl.jaas.config",
+    "sasl.kerberos.principal.to.local.rules",
+    "sasl.kerberos.service.name",
+)
 def test_a_principal_to_which_no_rule_applies_is_refused(realm: Kdc, caplog):
     rules = {"sasl.kerberos.principal.to.local.rules": "RULE:[2:$1]"}
     with (

@@ -167,6 +167,7 @@ def test_half_a_frame_is_given_up_in_time():
             assert client.request(MetadataRequest(topics=[]), 12).brokers
 
 
+@pytest.mark.option("kafka.shim.login.timeout.ms")
 def test_handshake_that_trickles_is_given_up_in_time():
     """A byte now and then must not make the deadline move."""
     with Broker(listen=LISTEN, kafka_shim_login_timeout_ms=600, **options()) as running:

@@ -129,6 +129,7 @@ def test_every_attribute_of_a_name_is_written_as_java_does():
     )
 
 
+@pytest.mark.option("principal.builder.class")
 def test_a_class_makes_the_principals_of_a_plaintext_listener():
     """Kafka asks it there too. A client for whom it raises is closed, and the log says why."""
     with Broker(

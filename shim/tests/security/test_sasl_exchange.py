@@ -281,9 +281,20 @@ def test_a_request_over_the_limit_before_authentication_is_not_read(client: Conn
     assert closed(client)
 
 
+@pytest.mark.option("sasl.server.max.receive.size")
+def test_the_limit_before_authentication_is_an_option():
+    with (
+        Broker(listen=LISTENERS, **OPTIONS, **{"sasl.server.max.receive.size": "1000"}) as broker,
+        Connection(sasl_address(broker)) as client,
+    ):
+        client.send(ApiVersionsRequest(client_software_name="a", client_software_version="1" * 999), 3)
+        assert closed(client)
+
+
 # --- time
 
 
+@pytest.mark.option("connection.failed.authentication.delay.ms")
 def test_a_failure_is_answered_after_its_delay_and_the_login_must_be_in_time():
     options = OPTIONS | {"connection.failed.authentication.delay.ms": "700"}
     with Broker(listen=LISTENERS, clock="virtual", **options) as broker:
@@ -303,6 +314,7 @@ def test_a_failure_is_answered_after_its_delay_and_the_login_must_be_in_time():
             assert known.request(MetadataRequest(topics=[]), 12).brokers
 
 
+@pytest.mark.option("connections.max.reauth.ms", "sasl.enabled.mechanisms")
 def test_a_session_ends_unless_its_client_authenticates_again():
     options = OPTIONS | {"listener.name.sasl_plaintext.plain.connections.max.reauth.ms": "10000"}
     options["listener.name.sasl_plaintext.plain.sasl.jaas.config"] = plain_jaas(alice="alice-secret", bob="bob-secret")

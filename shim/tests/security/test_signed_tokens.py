@@ -42,6 +42,9 @@ def options(url: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.option(
+    "sasl.oauthbearer.expected.audience", "sasl.oauthbearer.expected.issuer", "sasl.oauthbearer.jwks.endpoint.url"
+)
 def test_a_token_is_accepted_by_its_signature_and_claims(tmp_path: Path, monkeypatch, caplog):
     url = jwks(tmp_path / "keys.json", KEY)
     monkeypatch.setenv("KAFKA_OPTS", f"-D{ALLOWED_URLS}={url}")
@@ -109,6 +112,54 @@ def test_an_audience_that_is_null_is_none_and_one_that_is_no_text_is_refused(
         else:
             with pytest.raises(InvalidTokenError, match="audience"):
                 asyncio.run(tokens.validate(token))
+
+
+def judged(tmp_path: Path, monkeypatch, claims: dict[str, object], **options_of_tokens: str) -> str:
+    """The subject of a token with these claims besides those of time, or why it is refused."""
+    url = jwks(tmp_path / "keys.json", KEY)
+    monkeypatch.setenv("KAFKA_OPTS", f"-D{ALLOWED_URLS}={url}")
+    given = {f"sasl.oauthbearer.{name.replace('_', '.')}": text for name, text in options_of_tokens.items()}
+    clock = VirtualClock()
+    now = clock.now_ms() // 1000
+    settings = ListenerOptions(BrokerConfig.parse({"sasl.oauthbearer.jwks.endpoint.url": url} | given), "SASL_SSL")
+    token = jwt.encode({"iat": now, "exp": now + 600} | claims, KEY, "ES256", headers={"kid": "0"})
+    try:
+        return asyncio.run(SignedTokens(settings, clock, []).validate(token))[0]
+    except InvalidTokenError as refused:
+        return str(refused)
+
+
+@pytest.mark.option("sasl.oauthbearer.sub.claim.name")
+def test_another_claim_names_the_principal(tmp_path: Path, monkeypatch):
+    assert judged(tmp_path, monkeypatch, {"sub": "x", "name": "carol"}, sub_claim_name="name") == "carol"
+
+
+@pytest.mark.option("sasl.oauthbearer.clock.skew.seconds")
+def test_clocks_may_differ_by_the_skew(tmp_path: Path, monkeypatch):
+    now = VirtualClock().now_ms() // 1000
+    for skew, is_accepted in (("100", True), ("99", False), ("98", False)):
+        found = judged(tmp_path, monkeypatch, {"sub": "c", "exp": now - 99}, clock_skew_seconds=skew)
+        assert (found == "c", "has expired" in found) == (is_accepted, not is_accepted), skew
+
+
+@pytest.mark.option("sasl.oauthbearer.scope.claim.name")
+@pytest.mark.parametrize(
+    ("scope", "words"),
+    [
+        (["a", "b"], ""),
+        ("a b", ""),
+        ([], ""),
+        (None, ""),
+        (7, ""),
+        ("", "a scope (claim groups) that is empty"),
+        (["a", " "], "a scope (claim groups) that is empty"),
+        (["a", 7], "a scope (claim groups) that is no text"),
+        (["a", " a "], "the scope 'a' (claim groups) twice"),
+    ],
+)
+def test_scopes_are_texts_and_none_comes_twice(tmp_path: Path, monkeypatch, scope: object, words: str):
+    found = judged(tmp_path, monkeypatch, {"sub": "c", "groups": scope}, scope_claim_name="groups")
+    assert words in found if words else found == "c"
 
 
 def test_a_url_must_be_allowed(tmp_path: Path, monkeypatch):
@@ -185,6 +236,7 @@ class Hangs(BaseHTTPRequestHandler):
         """Keep the test's output clean."""
 
 
+@pytest.mark.option("sasl.oauthbearer.jwks.endpoint.refresh.ms")
 def test_a_login_with_a_known_key_does_not_wait_for_a_url_that_does_not_answer(tmp_path: Path, monkeypatch, caplog):
     jwks(tmp_path / "keys.json", KEY)
     Hangs.document = (tmp_path / "keys.json").read_bytes()

@@ -89,6 +89,14 @@ def principals(broker: Broker) -> set[str]:
     return broker.call(lambda: {one.session.principal for one in broker._server._registry.connections})
 
 
+@pytest.mark.option(
+    "ssl.client.auth",
+    "ssl.keystore.certificate.chain",
+    "ssl.keystore.key",
+    "ssl.keystore.type",
+    "ssl.truststore.certificates",
+    "ssl.truststore.type",
+)
 @pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
 def test_each_self_signed_certificate_of_the_truststore_is_trusted(
     authority: CertificateAuthority, tmp_path: Path, version: str
@@ -156,6 +164,7 @@ def test_sasl_runs_inside_tls(secured: Broker, authority: CertificateAuthority):
         assert "User:alice" in principals(secured)
 
 
+@pytest.mark.option("ssl.principal.mapping.rules")
 def test_a_certificate_makes_a_principal_by_the_rules(secured: Broker, authority, tmp_path: Path):
     with tls_connection(secured, authority, client=authority.issue("carol"), tmp_path=tmp_path) as client:
         assert client.request(MetadataRequest(topics=[]), 12).brokers
@@ -238,6 +247,7 @@ def test_a_new_store_is_taken_over_and_a_bad_one_refused(secured: Broker, author
     assert serial_of(secured, authority) != before
 
 
+@pytest.mark.option("ssl.allow.dn.changes", "ssl.allow.san.changes")
 @pytest.mark.parametrize(
     ("name", "hosts", "option", "words"),
     [
@@ -364,6 +374,7 @@ def test_a_key_that_everybody_can_read_is_a_door_left_open(authority: Certificat
         )
 
 
+@pytest.mark.option("ssl.key.password", "ssl.keystore.location", "ssl.keystore.password")
 @pytest.mark.java
 @pytest.mark.parametrize("kind", ["PKCS12", "JKS"])
 def test_stores_of_java_are_read(tmp_path: Path, kind: str):
@@ -397,6 +408,7 @@ def test_a_bad_option_stops_the_start(authority: CertificateAuthority, options: 
         Broker(listen="SSL://127.0.0.1:0", **given, **options).start()
 
 
+@pytest.mark.option("ssl.cipher.suites")
 def test_suites_have_javas_names(authority: CertificateAuthority):
     names = ("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256")
     assert [openssl_name(name) for name in names] == ["ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-CHACHA20-POLY1305"]
@@ -404,6 +416,46 @@ def test_suites_have_javas_names(authority: CertificateAuthority):
     options = store_options(authority) | {"ssl.cipher.suites": names[0]}
     with Broker(listen="SSL://127.0.0.1:0", **options) as broker, tls_connection(broker, authority) as client:
         assert client._socket.cipher()[0] == "ECDHE-ECDSA-AES256-GCM-SHA384"
+
+
+@pytest.mark.option("ssl.enabled.protocols")
+def test_versions_of_tls_are_those_that_are_enabled(authority: CertificateAuthority):
+    options = store_options(authority) | {"ssl.enabled.protocols": "TLSv1.2"}
+    with Broker(listen="SSL://127.0.0.1:0", **options) as broker:
+        with tls_connection(broker, authority) as client:
+            assert client._socket.version() == "TLSv1.2"
+        with pytest.raises(ssl.SSLError):
+            tls_connection(broker, authority, minimum_version=ssl.TLSVersion.TLSv1_3)
+
+
+@pytest.mark.option("ssl.truststore.location")
+def test_certificates_of_a_file_are_trusted(authority: CertificateAuthority, tmp_path: Path):
+    path = tmp_path / "trusted.pem"
+    path.write_text(authority.certificate)
+    options = {name: text for name, text in store_options(authority).items() if name != "ssl.truststore.certificates"}
+    options |= {"ssl.truststore.location": str(path), "ssl.client.auth": "required"}
+    with (
+        Broker(listen=LISTENERS.rpartition(",")[0], **options) as broker,
+        tls_connection(broker, authority, client=authority.issue("carol"), tmp_path=tmp_path) as client,
+    ):
+        assert client.request(MetadataRequest(topics=[]), 12).brokers
+
+
+@pytest.mark.java
+@pytest.mark.option("ssl.truststore.password")
+def test_a_truststore_of_java_is_read_with_its_password(authority: CertificateAuthority, tmp_path: Path):
+    certificate, path = tmp_path / "trusted.pem", tmp_path / "trusted.p12"
+    certificate.write_text(authority.certificate)
+    make = ["keytool", "-importcert", "-noprompt", "-alias", "a", "-file", str(certificate), "-storepass", "secret1"]
+    subprocess.run([*make, "-storetype", "PKCS12", "-keystore", str(path)], check=True, timeout=60)
+    given = store_options(authority)
+    del given["ssl.truststore.certificates"]
+    given |= {"ssl.truststore.type": "PKCS12", "ssl.truststore.location": str(path), "ssl.client.auth": "required"}
+    with (
+        Broker(listen=LISTENERS.rpartition(",")[0], **given, **{"ssl.truststore.password": "secret1"}) as broker,
+        tls_connection(broker, authority, client=authority.issue("carol"), tmp_path=tmp_path) as client,
+    ):
+        assert client.request(MetadataRequest(topics=[]), 12).brokers
 
 
 def test_mapping_rules_are_kafkas():

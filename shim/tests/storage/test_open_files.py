@@ -115,6 +115,25 @@ def test_process_without_descriptors_reads_on_with_those_that_others_give_up(clo
         assert len(records(log)) == log.log_end_offset
 
 
+def test_half_of_what_is_held_is_given_up_for_one_more(tmp_path: Path) -> None:
+    files, closed = OpenFiles(100), []
+
+    class Held:
+        def close_file(self) -> None:
+            closed.append(self)
+            files.closed(self)
+
+    (tmp_path / "file").touch()
+    held = [Held() for _ in range(6)]
+    opened = [files.open(str(tmp_path / "file"), os.O_RDONLY, one) for one in held]
+    with descriptors.none_left():
+        with pytest.raises(OSError, match="Too many open files"):
+            files.open_briefly(str(tmp_path / "file"), os.O_RDONLY)
+        assert closed == held[:3]
+    for fd in opened:
+        os.close(fd)
+
+
 def test_walk_goes_on_while_others_want_descriptors(closed_segments: Disk) -> None:
     log = closed_segments.open()
     closed_segments.logs.services.files.limit = 16

@@ -11,7 +11,7 @@ from kafka_shim.protocol.messages.fetch_response import (
     PartitionData,
 )
 from kafka_shim.wiretap.compare import Pairs
-from kafka_shim.wiretap.fetched import Fetched
+from kafka_shim.wiretap.fetched import Fetched, Question, Seen
 
 READ_COMMITTED = FetchRequest(isolation_level=1)
 
@@ -72,3 +72,18 @@ def test_aborted_transactions_are_compared_by_their_producers() -> None:
     assert lines(answer(one), answer(two, aborted=((9, 0),)), pairs) == "t-0: aborted from 0 now, not recorded"
     # A list may tell of more than the range that was fetched.
     assert lines(answer(one), answer(two, aborted=((9, 7),)), pairs) == ""
+
+
+def test_offsets_that_one_side_did_not_fetch_are_passed_over_one_by_one() -> None:
+    fetched = Fetched(Pairs())
+    fetched.add(READ_COMMITTED, answer(batch(0, b"a"), batch(1, b"b")), answer(batch(1, b"other")))
+    assert fetched.compare(is_whole=False) == (1, [["t-0 offset 1: (b'k', b'b') recorded, (b'k', b'other') now"]])
+
+
+def test_a_topic_is_asked_for_by_what_it_was_fetched_by() -> None:
+    by_id = Question((b"i" * 16, 2), Seen(), {3}, committed=False).message
+    by_name = Question(("t", 2), Seen(), {3}, committed=True).message
+    assert by_id is not None
+    assert by_name is not None
+    assert (by_id.topics[0].topic_id, by_id.topics[0].topic, by_id.isolation_level) == (b"i" * 16, "", 0)
+    assert (by_name.topics[0].topic_id, by_name.topics[0].topic, by_name.isolation_level) == (bytes(16), "t", 1)

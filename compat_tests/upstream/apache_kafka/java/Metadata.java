@@ -21,6 +21,7 @@ import kafka.server.KafkaConfig;
 import kafka.server.ReplicaManager;
 
 import org.apache.kafka.clients.admin.Config;
+import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
@@ -36,6 +37,7 @@ import org.apache.kafka.raft.KafkaRaftClient;
 import org.apache.kafka.raft.LeaderAndEpoch;
 import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
+import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 
@@ -209,6 +211,11 @@ final class Metadata {
             return true;
         }
 
+        public int getLeaderEpoch() {
+            return node.metadata().image().topics().getTopic(partition.topic()).partitions()
+                .get(partition.partition()).leaderEpoch;
+        }
+
         public Option<Object> leaderIdIfLocal() {
             return Option.apply(node.config().nodeId());
         }
@@ -224,6 +231,15 @@ final class Metadata {
 
     private static UnifiedLog log(ShimNode node, TopicPartition partition) {
         return Stand.in(UnifiedLog.class, "UnifiedLog", new Log(node, partition));
+    }
+
+    private static Config described(ShimNode node, ConfigResource.Type type, String name) {
+        ConfigResource resource = new ConfigResource(type, name);
+        try {
+            return node.admin().describeConfigs(List.of(resource)).values().get(resource).get();
+        } catch (InterruptedException | ExecutionException error) {
+            throw new IllegalStateException(error);
+        }
     }
 
     /** What a client can ask of a log. */
@@ -268,6 +284,15 @@ final class Metadata {
             return dir().getParent();
         }
 
+        /** What the broker describes as in force. */
+        public LogConfig config() {
+            Map<String, Object> options = new HashMap<>();
+            for (ConfigEntry entry : Metadata.described(node, ConfigResource.Type.TOPIC, partition.topic()).entries()) {
+                options.put(entry.name(), entry.value());
+            }
+            return new LogConfig(options);
+        }
+
         public int numberOfSegments() {
             return dir().list((directory, name) -> name.endsWith(".log")).length;
         }
@@ -292,16 +317,11 @@ final class Metadata {
 
         /** What the broker describes as in force. */
         public ProducerStateManagerConfig producerStateManagerConfig() {
-            ConfigResource broker = new ConfigResource(
-                ConfigResource.Type.BROKER, String.valueOf(node.config().nodeId()));
-            try {
-                Config config = node.admin().describeConfigs(List.of(broker)).values().get(broker).get();
-                return new ProducerStateManagerConfig(
-                    Integer.parseInt(config.get("producer.id.expiration.ms").value()),
-                    Boolean.parseBoolean(config.get("transaction.partition.verification.enable").value()));
-            } catch (InterruptedException | ExecutionException error) {
-                throw new IllegalStateException(error);
-            }
+            Config config = Metadata.described(
+                node, ConfigResource.Type.BROKER, String.valueOf(node.config().nodeId()));
+            return new ProducerStateManagerConfig(
+                Integer.parseInt(config.get("producer.id.expiration.ms").value()),
+                Boolean.parseBoolean(config.get("transaction.partition.verification.enable").value()));
         }
 
         public Seq<File> liveLogDirs() {
