@@ -54,3 +54,21 @@ def test_it_serves_until_a_signal(broker: Broker, capfd: pytest.CaptureFixture[s
 def test_a_mistake_is_told(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["console", *words]) == 1
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["--tls-certificate", "/missing.pem"], 1, "/missing.pem"),
+        (["--tls-certificate", __file__], 1, "no certificate with its key"),
+        (["--tls-key", __file__], 2, "--tls-key needs --tls-certificate"),
+        (["--metrics", "127.0.0.1:9404"], 2, "it begins with http://"),
+        (["--schema-registry", "file:///etc/passwd"], 2, "it begins with http://"),
+        (["--schema", "orders"], 1, "is not TOPIC=FILE.avsc"),
+    ],
+)
+def test_a_mistake_in_what_is_served_is_told(
+    words: list[str], status: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["console", "--http", ":0", *words]) == status
+    assert said in capsys.readouterr().err
