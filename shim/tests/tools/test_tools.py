@@ -9,7 +9,11 @@ from importlib import import_module
 import pytest
 
 from kafka_shim.client.membership import assign_range
+from kafka_shim.group.consumer_protocol import write_assignment
+from kafka_shim.protocol.messages.consumer_group_describe_response import Assignment, Member, TopicPartitions
+from kafka_shim.protocol.messages.describe_groups_response import DescribedGroupMember
 from kafka_shim.tools.console_producer import LineReader, ReadError
+from kafka_shim.tools.consumer_group_data import _assigned, _modern
 from kafka_shim.tools.options import FLAG, NUMBER, OPTIONAL, VALUE, Options, UsageError
 from kafka_shim.tools.reset_offsets import InvalidArgument, duration_ms, timestamp_of
 from kafka_shim.tools.running import leave
@@ -280,3 +284,14 @@ def test_ranges_of_partitions():
         "a": {"t": [0, 1], "u": [0]},
         "b": {"t": [2]},
     }
+
+
+def test_members_of_both_protocols_are_read():
+    held = Assignment(topic_partitions=[TopicPartitions(topic_name="t", partitions=[1, 0])])
+    modern = Member(member_id="m", client_id="c", client_host="/h", assignment=held, target_assignment=held)
+    modern.member_epoch, modern.member_type = 5, 1
+    found = _modern(modern)
+    assert (found.held, found.target, found.epoch, found.is_upgraded) == ([("t", 1), ("t", 0)], found.held, 5, True)
+    classic = DescribedGroupMember(member_assignment=write_assignment({"t": [2]}, 1))
+    assert _assigned(classic) == [("t", 2)]
+    assert _assigned(DescribedGroupMember(member_assignment=b"not one")) == []
