@@ -1,39 +1,20 @@
-"""A group of the classic protocol: its members, its state, and what each state returns.
+"""A group of the classic protocol: its members, protocols, generation and records.
 
 The rules for requests are in `classic_join`, `classic_sync` and `classic_leave`. Every state change goes through
-`ClassicGroup.enter`. Nothing here reads a clock or waits. Only `replay` builds a group from its record. In memory a
-group holds more than the record (waiting requests, every protocol that a member supports), so the rules change the
-group directly. What the record holds changes only after the append; docs/DESIGN.md lists the rest.
-
-Empty: no members; offsets may remain.
-    JoinGroup starts a rebalance. SyncGroup, Heartbeat, LeaveGroup: UNKNOWN_MEMBER_ID. OffsetCommit without a generation
-    is accepted from any client.
-PreparingRebalance: waits for all members to join.
-    JoinGroup waits in purgatory. SyncGroup, Heartbeat: REBALANCE_IN_PROGRESS. OffsetCommit is accepted from members.
-    LeaveGroup removes the member, which may end the wait.
-CompletingRebalance: waits for the leader's assignment.
-    JoinGroup returns the generation again, or starts a new rebalance if the member's metadata changed. SyncGroup waits
-    in purgatory; the leader's ends the wait. Heartbeat is accepted. OffsetCommit: REBALANCE_IN_PROGRESS. LeaveGroup
-    removes the member and starts a new rebalance.
-Stable: every member can get its assignment.
-    JoinGroup of the leader, or with changed metadata, starts a rebalance; others get the generation again. SyncGroup
-    returns the assignment. Heartbeat and OffsetCommit are accepted. LeaveGroup as above.
-Dead: deleted.
-    Every request gets COORDINATOR_NOT_AVAILABLE.
-
-In each state: UNKNOWN_MEMBER_ID for an unknown member, FENCED_INSTANCE_ID if another member has its instance id,
-ILLEGAL_GENERATION for another generation.
+`ClassicGroup.enter`; `classic_state` says what each state returns. Nothing here reads a clock or waits. Only `replay`
+builds a group from its record. In memory a group holds more than the record (waiting requests, every protocol that a
+member supports), so the rules change the group directly. What the record holds changes only after the append;
+docs/DESIGN.md lists the rest.
 
 Source: KIP-62, KIP-345, KIP-394 and `org.apache.kafka.coordinator.group.classic`.
 """
 
 from __future__ import annotations
 
-from enum import Enum
-
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import consumer_protocol
 from kafka_shim.group.classic_member import ClassicMember, size_of
+from kafka_shim.group.classic_state import ALLOWED_FROM, State
 from kafka_shim.group.java_order import order_strings
 from kafka_shim.group.records import GROUP_METADATA_VERSION, Record
 from kafka_shim.protocol.records.group_metadata_key import GroupMetadataKey
@@ -51,25 +32,6 @@ if TYPE_CHECKING:
 # The limit on all members' subscriptions, in bytes, when a generation begins. Larger ones would not fit the group's
 # record and would take over 100 ms to parse.
 MAX_READ_BYTES = 2 * consumer_protocol.MAX_BYTES
-
-
-class State(Enum):
-    """The states, by the names that Kafka's tools show."""
-
-    EMPTY = "Empty"
-    PREPARING = "PreparingRebalance"
-    COMPLETING = "CompletingRebalance"
-    STABLE = "Stable"
-    DEAD = "Dead"
-
-
-ALLOWED_FROM = {
-    State.EMPTY: (State.PREPARING,),
-    State.PREPARING: (State.STABLE, State.COMPLETING, State.EMPTY),
-    State.COMPLETING: (State.PREPARING,),
-    State.STABLE: (State.COMPLETING,),
-    State.DEAD: tuple(State),
-}
 
 
 class ClassicGroup:

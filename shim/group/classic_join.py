@@ -9,8 +9,8 @@ all members' metadata. Each function returns a `Decision`, or adds to one.
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.classic import ClassicGroup, State
 from kafka_shim.group.classic_member import ClassicMember, protocols_of, size_of
+from kafka_shim.group.classic_state import State
 from kafka_shim.group.decision import JOIN, SESSION, SYNC, Decision
 from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
@@ -18,6 +18,7 @@ from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.config import BrokerConfig
+    from kafka_shim.group.classic import ClassicGroup
     from kafka_shim.group.classic_member import Protocols
     from kafka_shim.group.client import Client
     from kafka_shim.group.decision import Token

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kafka_shim.group import classic_sync
-from kafka_shim.group.classic import ClassicGroup, State
+from kafka_shim.group.classic import ClassicGroup
+from kafka_shim.group.classic_state import State
 from kafka_shim.group.decision import JOIN, SESSION, SYNC, Decision
 from kafka_shim.group.kind import GroupKind
 

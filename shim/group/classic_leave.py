@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.classic import ClassicGroup, State
 from kafka_shim.group.classic_join import complete_if_all_joined, rebalance_or_complete
+from kafka_shim.group.classic_state import State
 from kafka_shim.group.classic_sync import remove_member
 from kafka_shim.group.decision import SESSION, Decision
 from kafka_shim.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
@@ -12,6 +12,7 @@ from kafka_shim.protocol.messages.leave_group_response import LeaveGroupResponse
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.config import BrokerConfig
+    from kafka_shim.group.classic import ClassicGroup
     from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 
 

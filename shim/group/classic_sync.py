@@ -7,8 +7,8 @@ it.
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.classic import ClassicGroup, State
 from kafka_shim.group.classic_join import complete, prepare_rebalance, rebalance_or_complete
+from kafka_shim.group.classic_state import State
 from kafka_shim.group.decision import SESSION, SYNC, Decision
 from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
 from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
@@ -17,6 +17,7 @@ from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.config import BrokerConfig
+    from kafka_shim.group.classic import ClassicGroup
     from kafka_shim.group.classic_member import ClassicMember
     from kafka_shim.group.decision import Token
     from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import consumer_protocol
-from kafka_shim.group.classic import ClassicGroup, State
+from kafka_shim.group.classic import ClassicGroup
 from kafka_shim.group.classic_join import prepare_rebalance
 from kafka_shim.group.classic_member import ClassicMember
+from kafka_shim.group.classic_state import State
 from kafka_shim.group.client import Client
 from kafka_shim.group.consumer import ConsumerGroup
 from kafka_shim.group.consumer_member import STABLE, ConsumerMember

@@ -22,10 +22,9 @@ import time
 from kafka_shim.cext.batch import HEADER_SIZE, BatchError
 from kafka_shim.cext.compaction import OffsetMap, copy_kept, index_records, seal, survey
 from kafka_shim.cext.compression import compress, decompress
-from kafka_shim.cext.records import iterate
 from kafka_shim.cext.segment import Walk, read
-from kafka_shim.protocol.record_frames import ControlType
 from kafka_shim.storage import names, validation
+from kafka_shim.storage.cleaned_transactions import Transactions
 from kafka_shim.storage.durable import fsync
 from kafka_shim.storage.open_files import OpenFiles
 from kafka_shim.storage.producers import NO_OFFSET
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.cext.batch import Batch
     from kafka_shim.config import TopicConfig
+    from kafka_shim.storage.cleaned_transactions import Aborted
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.storage.throttle import Throttle
 
@@ -82,10 +82,6 @@ class Group:
     @property
     def base_offset(self) -> int:
         return self.sources[0].base_offset
-
-
-# (producer id, first offset, offset of the marker, last stable offset)
-Aborted = tuple[int, int, int, int]
 
 
 class Round:
@@ -318,66 +314,6 @@ class Round:
             # Without it the event loop's thread waits for the interpreter's switch interval of 5 ms each time.
             self._since_yield = 0
             time.sleep(0)
-
-
-class Transactions:
-    """Finds the aborted batches and the markers that are no longer needed (Kafka: CleanedTransactionMetadata). The
-    caller passes every batch in offset order. `target` receives the transaction index entries of the abort markers that
-    are kept."""
-
-    def __init__(self, aborted: list[Aborted]) -> None:
-        self._waiting = aborted
-        self._next = 0
-        # producer id -> [index entry, whether one of its batches was seen]
-        self._aborting: dict[int, tuple[Aborted, list[bool]]] = {}
-        self._committing: set[int] = set()
-        self.target: Segment | None = None
-
-    def _begin_to(self, offset: int) -> None:
-        while self._next < len(self._waiting) and self._waiting[self._next][1] <= offset:
-            entry = self._waiting[self._next]
-            self._next += 1
-            self._aborting.setdefault(entry[0], (entry, [False]))
-
-    def on_data(self, batch: Batch) -> bool:
-        """Process a data batch. Returns whether it belongs to an aborted transaction."""
-        self._begin_to(batch.last_offset)
-        if not batch.is_transactional:
-            return False
-        found = self._aborting.get(batch.producer_id)
-        if found is None:
-            self._committing.add(batch.producer_id)
-            return False
-        found[1][0] = True
-        return True
-
-    def on_marker(self, batch: Batch, content: bytes) -> bool:
-        """Process a marker. Returns whether it may be removed, because no batch of its transaction was seen."""
-        self._begin_to(batch.last_offset)
-        kind = _control_type(batch, content)
-        if kind is None:
-            return True
-        if kind == ControlType.ABORT:
-            found = self._aborting.pop(batch.producer_id, None)
-            if found is None or not found[1][0]:
-                return True
-            if self.target is not None:
-                self.target.txn_index.append(*found[0])
-            return False
-        if kind == ControlType.COMMIT:
-            if batch.producer_id in self._committing:
-                self._committing.discard(batch.producer_id)
-                return False
-            return True
-        return False
-
-
-def _control_type(batch: Batch, content: bytes) -> int | None:
-    """Return the control record type of a control batch, or None if compaction removed its record."""
-    if batch.record_count == 0:
-        return None
-    record = next(iterate(content))
-    return int.from_bytes((record.key or b"")[2:4], "big")
 
 
 def records_of(batch: Batch, content: bytes) -> memoryview | bytes | bytearray:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import consumer_protocol
-from kafka_shim.group.classic import ALLOWED_FROM, ClassicGroup, State
+from kafka_shim.group.classic import ClassicGroup
+from kafka_shim.group.classic_state import ALLOWED_FROM, State
 from kafka_shim.group.client import Client
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kafka_shim.tests.group.harness import REBALANCE_MS, SESSION_MS, Later, Node, documented, subscription

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kafka_shim.errors import KafkaError
-from kafka_shim.group.classic import State
+from kafka_shim.group.classic_state import State
 from kafka_shim.group.consumer import ConsumerGroup
 from kafka_shim.group.groups import Groups
 from kafka_shim.group.replay import replay
