@@ -1,0 +1,170 @@
+"""The files of one segment: where they are, their descriptors and indexes, renames and removal."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+
+from kafka_shim.storage import names
+from kafka_shim.storage.index import OffsetIndex, TimeIndex
+from kafka_shim.storage.txn_index import TxnIndex
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.storage.open_files import OpenFiles
+
+
+class SegmentFiles:
+    """The base of `Segment`. Event-loop thread only. The descriptor and the indexes are opened at their first use."""
+
+    __slots__ = (
+        "_fd",
+        "_files",
+        "_is_abandoned",
+        "_offset_index",
+        "_retained",
+        "_time_index",
+        "_txn_index",
+        "base_offset",
+        "directory",
+        "size_bytes",
+        "suffix",
+    )
+
+    def __init__(self, directory: str, base_offset: int, files: OpenFiles, suffix: str) -> None:
+        # fixed
+        self.base_offset = base_offset
+        self._files = files
+        # changed by a rename
+        self.directory = directory
+        self.suffix = suffix
+        # the size of the .log file
+        self.size_bytes = 0
+        self._fd = -1
+        # How many FileRecords refer to the file. While there is one, an abandoned segment stays readable.
+        self._retained = 0
+        self._is_abandoned = False
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._txn_index: TxnIndex | None = None
+
+    def path(self, suffix: str) -> str:
+        """Return the path of one of the segment's files; `suffix` is one of `names.SEGMENT_SUFFIXES`."""
+        return f"{self.directory}/{self.base_offset:020d}{suffix}{self.suffix}"
+
+    @property
+    def fd(self) -> int:
+        """The descriptor of the .log file, for reading and appending. Creates a missing file. Raises OSError."""
+        if self._fd < 0:
+            flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+            if not self._is_abandoned:
+                flags |= os.O_CREAT
+                if not self.size_bytes:
+                    self._make_index_files()
+            self._fd = self._files.open(self.path(names.LOG), flags, self)
+        return self._fd
+
+    def _make_index_files(self) -> None:
+        # Kafka logs an error for a .log file without index files when it opens the directory. Existing files are kept.
+        for name in (names.INDEX, names.TIME_INDEX):
+            os.close(os.open(self.path(name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        """Loaded at its first use; empty when its file is missing."""
+        if self._offset_index is None:
+            index = OffsetIndex(self.path(names.INDEX), self._files)
+            index.load()
+            last_offset, last_position = index.at(index.count - 1) if index.count else (0, 0)
+            if last_offset < 0 or not 0 <= last_position <= self.size_bytes:
+                raise OSError(errno.EIO, "the index is damaged", index.path)
+            self._offset_index = index
+        return self._offset_index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        """Loaded at its first use; empty when its file is missing."""
+        if self._time_index is None:
+            index = TimeIndex(self.path(names.TIME_INDEX), self._files)
+            index.load()
+            self._time_index = index
+        return self._time_index
+
+    @property
+    def txn_index(self) -> TxnIndex:
+        """Loaded at its first use; empty when its file is missing."""
+        if self._txn_index is None:
+            self._txn_index = TxnIndex(self.path(names.TXN_INDEX), self._files)
+        return self._txn_index
+
+    def close_file(self) -> None:
+        """Close the descriptor; the next use opens it again. It stays open if the segment is abandoned and FileRecords
+        still refer to the file, which may be unlinked."""
+        if self._fd >= 0 and not (self._is_abandoned and self._retained):
+            os.close(self._fd)
+            self._fd = -1
+            self._files.closed(self)
+
+    def abandon(self) -> None:
+        """Close all files without storing anything (offline or deleted partition). The .log descriptor stays open while
+        FileRecords refer to it, because the file may be unlinked before their bytes are sent."""
+        self._is_abandoned = True
+        self._drop_indexes()
+        if self._retained:
+            with suppress(OSError):  # those responses fail and their connections close, as in Kafka
+                _ = self.fd
+        else:
+            self.close_file()
+
+    def _drop_indexes(self) -> None:
+        for index in (self._offset_index, self._time_index):
+            if index is not None:
+                index.close_file()
+        self._offset_index = self._time_index = self._txn_index = None
+
+    def retain(self) -> None:
+        """Keep the file readable until `release`, because a FileRecords refers to it."""
+        self._retained += 1
+
+    def release(self) -> None:
+        """Undo one `retain`; the last one closes the file of an abandoned segment."""
+        self._retained -= 1
+        if self._is_abandoned and not self._retained:
+            self.close_file()
+
+    def moved(self, directory: str, suffix: str | None = None) -> None:
+        """Update the paths after the caller renamed the files."""
+        self.directory = directory
+        if suffix is not None:
+            self.suffix = suffix
+        for index, name in (
+            (self._offset_index, names.INDEX),
+            (self._time_index, names.TIME_INDEX),
+            (self._txn_index, names.TXN_INDEX),
+        ):
+            if index is not None:
+                index.path = self.path(name)
+
+    def rename(self, suffix: str) -> None:
+        """Rename all existing files to a new suffix (`.deleted`, `.swap` or none). Recovery handles a crash between the
+        renames."""
+        for name in (names.INDEX, names.TIME_INDEX, names.TXN_INDEX, names.LOG):
+            source = self.path(name)
+            try:
+                os.rename(source, f"{self.directory}/{self.base_offset:020d}{name}{suffix}")
+            except FileNotFoundError:
+                continue
+        self.moved(self.directory, suffix)
+
+    def remove(self) -> None:
+        """Delete all files. Missing files are ignored."""
+        for name in names.SEGMENT_SUFFIXES:
+            try:
+                os.unlink(self.path(name))
+            except FileNotFoundError:
+                continue
+
+    def sync_paths(self) -> list[str]:
+        """Return the paths of the files that an fsync must cover."""
+        return [self.path(name) for name in names.SEGMENT_SUFFIXES]
