@@ -11,14 +11,15 @@ Data is kept in memory unless `data_dir` says where. Several may run at once; no
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 from concurrent.futures import Future
 from pathlib import Path
 
 from kafka_shim.clock import RealClock, VirtualClock
 from kafka_shim.config import BrokerConfig
-from kafka_shim.embedded_client import EmbeddedClient, text_of
+from kafka_shim.embedded_client import EmbeddedClient, class_name, option_name, text_of
+from kafka_shim.embedded_control import ClockControl, OnLoop
+from kafka_shim.embedded_ports import KeptPorts
 from kafka_shim.faults import Faults
 from kafka_shim.memory_dir import make, remove, remove_at_end
 
@@ -38,8 +39,6 @@ START_SECONDS = 30.0
 STOP_SECONDS = 30.0
 # Kafka waits this long for more members. A test that starts its own consumers does not need the delay.
 DEFAULTS = {"group.initial.rebalance.delay.ms": "0"}
-
-_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 class Broker(EmbeddedClient):
@@ -73,7 +72,7 @@ class Broker(EmbeddedClient):
         them. `authorizer`: another class than that, or its dotted path.
         `tls`: with a throw-away certificate authority. `sasl`: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, with `users` (name
         -> password), or OAUTHBEARER; `client_config` says how to connect. Raises ConfigError, TypeError."""
-        self._options = {**DEFAULTS, **{_option_name(name): text_of(value) for name, value in options.items()}}
+        self._options = {**DEFAULTS, **{option_name(name): text_of(value) for name, value in options.items()}}
         self._security: EmbeddedSecurity | None = None
         protocol = "PLAINTEXT"
         if tls or sasl is not None or users:
@@ -84,7 +83,7 @@ class Broker(EmbeddedClient):
             protocol = self._security.protocol
         self._acls = tuple(acls)
         if authorizer is not None or acls:
-            self._options.setdefault("authorizer.class.name", _class_name(authorizer))
+            self._options.setdefault("authorizer.class.name", class_name(authorizer))
         listen = listen or "127.0.0.1:0"
         self._listen = listen if "://" in listen else f"{protocol}://{listen}"
         if (isinstance(clock, str) and clock != "virtual") or (process and clock is not None):
@@ -94,9 +93,7 @@ class Broker(EmbeddedClient):
         self._faults_text = self._constructed_faults = faults
         self._loop_factory = loop_factory
         self._is_process = process
-        # From a kill or a restart to the next start: the addresses, and sockets that keep them from others.
-        self._kept_listen = ""
-        self._kept_ports: list[socket.socket] = []
+        self._kept = KeptPorts()
         config = self._config()
         # None: data is in memory, in a directory that is removed at the stop.
         self._given_dirs: tuple[str, ...] | None = None if data_dir is None else (str(data_dir),)
@@ -135,8 +132,7 @@ class Broker(EmbeddedClient):
             if is_new:
                 self._forget()
             raise
-        self._release_ports()
-        self._kept_listen = ""
+        self._kept.forget()
         return self
 
     def stop(self) -> None:
@@ -148,7 +144,7 @@ class Broker(EmbeddedClient):
     def restart(self, *, faults: str | None = None) -> Broker:
         """Stop the broker cleanly, if it still runs, and start it again with its data, also in memory, on the same
         port. No fault point is armed afterwards but those of `faults`."""
-        self._keep_addresses()
+        self._note_addresses()
         self._release_held()
         self._end()
         self._rearm(faults)
@@ -160,7 +156,7 @@ class Broker(EmbeddedClient):
         a virtual clock is back at its start. Connected clients are disconnected. TypeError: it keeps a directory."""
         if self._given_dirs is not None:
             raise TypeError("reset is for data in memory: this broker was given a directory, which it keeps")
-        self._keep_addresses()
+        self._note_addresses()
         self._release_held()
         self._end()
         self._drop_data()
@@ -174,12 +170,11 @@ class Broker(EmbeddedClient):
         test recovery: it has its port and its data, also in memory."""
         if self._process is None:
             raise RuntimeError("only a running broker in a process of its own can be killed: Broker(process=True)")
-        self._keep_addresses()
+        self._note_addresses()
         self._process.kill()
         self._process = None
         self._ready = ""
-        for address in self._kept_listen.split(","):
-            self._keep_port(address.partition("://")[2])
+        self._kept.hold()
 
     def wait_for_crash(self, timeout_s: float = 30.0) -> int:
         """Wait until the child process has ended by itself, as by the fault action `kill`. Returns its status: -9 after
@@ -201,9 +196,9 @@ class Broker(EmbeddedClient):
 
     def _forget(self) -> None:
         self._drop_data()
-        self._release_ports()
+        self._kept.forget()
         self._server = self._loop = self._asked = self._thread = self._process = None
-        self._ready = self._kept_listen = ""
+        self._ready = ""
 
     def _drop_data(self) -> None:
         if self._given_dirs is None and self._data_dir is not None:
@@ -216,39 +211,14 @@ class Broker(EmbeddedClient):
             self._faults.disarm()
             self._faults.arm_all(specification)
 
-    def _keep_addresses(self) -> None:
-        """Before the broker ends: the next start gets its ports."""
+    def _note_addresses(self) -> None:
         if self._ready:
-            ports = dict(address.replace("://", " ").rsplit(":", 1) for address in self._word(1).split(","))
-            ports = {name.split(" ")[0]: port for name, port in ports.items()}
-            given = self._options.get("listeners", self._listen).split(",")
-            named = [entry.strip().partition("://") for entry in given]
-            self._kept_listen = ",".join(
-                f"{name}://{address.rpartition(':')[0]}:{ports[name.upper()]}" for name, _, address in named
-            )
-
-    def _keep_port(self, address: str) -> None:
-        """Until the next start no other program gets the port: a bound socket that does not listen keeps it."""
-        host, _, port = address.rpartition(":")
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        kept = socket.socket(family, socket.SOCK_STREAM)
-        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            kept.bind((host.strip("[]"), int(port)))
-        except OSError:
-            kept.close()  # a name that has no address here, or several: the start will say so
-        else:
-            self._kept_ports.append(kept)
+            self._kept.note(self._options.get("listeners", self._listen), self._word(1))
 
     def _release_held(self) -> None:
         """Let callers go on whom a fault point holds: a stop would wait for them."""
         if self._loop is not None:
             self.call(self._faults.release_all)
-
-    def _release_ports(self) -> None:
-        for kept in self._kept_ports:
-            kept.close()
-        self._kept_ports.clear()
 
     def __enter__(self) -> Broker:
         return self.start()
@@ -317,7 +287,7 @@ class Broker(EmbeddedClient):
         """The broker's fault points: `arm`, `disarm`, `release`, `reached`. Each runs on the broker's thread."""
         if self._is_process:
             raise TypeError("a broker in a process of its own is told its faults when it starts: Broker(faults=...)")
-        return _OnLoop(self, self._faults)  # type: ignore[return-value]
+        return OnLoop(self, self._faults)  # type: ignore[return-value]
 
     @property
     def state(self) -> Any:
@@ -348,8 +318,8 @@ class Broker(EmbeddedClient):
         config = BrokerConfig.parse({name: text for name, text in self._options.items() if name not in DEFAULTS})
         if "group.initial.rebalance.delay.ms" in self._options:
             config.group_initial_rebalance_delay_ms = int(self._options["group.initial.rebalance.delay.ms"])
-        if self._kept_listen:
-            config.listeners = self._kept_listen
+        if self._kept.listen:
+            config.listeners = self._kept.listen
         elif "listeners" not in self._options:
             config.listeners = self._listen
         return config
@@ -403,101 +373,21 @@ class Broker(EmbeddedClient):
 
     def _start_process(self) -> None:
         from kafka_shim.config import is_password
-        from kafka_shim.embedded_process import BrokerProcess
+        from kafka_shim.embedded_process import BrokerProcess, first_records
 
-        arguments = ["--listen", self._kept_listen or self._listen]
+        arguments = ["--listen", self._kept.listen or self._listen]
         if self._given_dirs is None or len(self._given_dirs) == 1:
             arguments += ["--data-dir", str(self._data_dir)]
         arguments += ["--log-level", "WARNING"]
         secrets = {name: text for name, text in self._options.items() if name not in DEFAULTS and is_password(name)}
         for name, text in self._options.items():
-            if name not in secrets and not (name == "listeners" and self._kept_listen):
+            if name not in secrets and not (name == "listeners" and self._kept.listen):
                 arguments += ["-o", f"{name}={text}"]
         self._process = BrokerProcess(
             arguments,
             secrets=secrets,
-            records=self._first_records(),
+            records=first_records(self._security, self._acls),
             faults=self._faults_text,
             removes_data=self._given_dirs is None,
         )
         self._ready = self._process.ready
-
-    def _first_records(self) -> str:
-        """What the child reads of its standard input, and stores before it is ready: users and ACLs; or empty."""
-        users = None if self._security is None else self._security.scram_users
-        if not users and not self._acls:
-            return ""
-        import json
-
-        from kafka_shim.security.acl_spec import parse_acl
-
-        for one in self._acls:
-            parse_acl(one)  # raises here rather than in the child
-        mechanism = None if self._security is None else self._security.sasl
-        return json.dumps({"mechanism": mechanism, "users": users, "acls": self._acls}) + "\n"
-
-
-class ClockControl:
-    """The clock of an embedded broker, for tests."""
-
-    __slots__ = ("_broker", "_clock")
-
-    def __init__(self, broker: Broker, clock: Clock) -> None:
-        self._broker = broker
-        self._clock = clock
-
-    def now_ms(self) -> int:
-        """Returns the broker's current time in milliseconds since the Unix epoch."""
-        return self._clock.now_ms()
-
-    def advance(self, duration: float | str, *, silent: bool = False) -> None:
-        """Advance a virtual clock by milliseconds or by "61s", "5m", "2h", "7d", "250ms". Due work runs first, in
-        order, including the work of threads.
-
-        Clients use the machine's time and can send nothing during the advance. Connected clients count as alive: their
-        connections stay open and their group members stay members, as with heartbeats. With `silent` they count as
-        silent: sessions expire and idle connections are closed.
-        """
-        if not isinstance(self._clock, VirtualClock):
-            raise TypeError("only a virtual clock can be moved: Broker(clock='virtual')")
-        clock, delay_ms = self._clock, milliseconds(duration)
-        if delay_ms < 0:
-            raise ValueError(f"{duration!r}: a clock does not go back")
-        self._broker.call(lambda: clock.advance_and_settle(delay_ms, clients_alive=not silent))
-
-
-class _OnLoop:
-    """An object of the broker whose methods run on the broker's thread."""
-
-    def __init__(self, broker: Broker, target: object) -> None:
-        self._broker = broker
-        self._target = target
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._target, name)
-        if not callable(found):
-            return found
-        return lambda *arguments, **keywords: self._broker.call(lambda: found(*arguments, **keywords))
-
-
-def milliseconds(duration: float | str) -> float:
-    """ "61s" is 61000; a bare number is milliseconds. Raises ValueError."""
-    if not isinstance(duration, str):
-        return duration
-    number = duration.rstrip("msdh")
-    unit = duration[len(number) :] or "ms"
-    try:
-        return float(number) * _UNITS_MS[unit]
-    except (KeyError, ValueError):
-        raise ValueError(f"{duration!r} is no duration like 250ms, 61s, 5m, 2h or 7d") from None
-
-
-def _option_name(keyword: str) -> str:
-    """Kafka's name of a keyword. One with a dot is Kafka's name already, such as `listener.name.sasl_ssl.`..."""
-    return keyword if "." in keyword else keyword.replace("_", ".")
-
-
-def _class_name(authorizer: type | str | None) -> str:
-    if authorizer is None:
-        return "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-    return authorizer if isinstance(authorizer, str) else f"{authorizer.__module__}.{authorizer.__qualname__}"

@@ -156,3 +156,15 @@ def text_of(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return ",".join(str(one) for one in value)
     return str(value)
+
+
+def option_name(keyword: str) -> str:
+    """Kafka's name of a keyword. One with a dot is Kafka's name already, such as `listener.name.sasl_ssl.`..."""
+    return keyword if "." in keyword else keyword.replace("_", ".")
+
+
+def class_name(authorizer: type | str | None) -> str:
+    """The dotted path of an authorizer's class; Kafka's StandardAuthorizer for None."""
+    if authorizer is None:
+        return "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    return authorizer if isinstance(authorizer, str) else f"{authorizer.__module__}.{authorizer.__qualname__}"

@@ -17,7 +17,7 @@ from kafka_shim.client.offsets import commit_offsets
 from kafka_shim.client.requests import make
 from kafka_shim.client.writing import Producer
 from kafka_shim.config import ConfigError
-from kafka_shim.embedded import milliseconds
+from kafka_shim.embedded_control import milliseconds
 from kafka_shim.storage.results import StorageError
 from kafka_shim.tests.produced import batch, fetch, make_topic, metadata, produce
 from kafka_shim.wire_client import Connection, WireClientError

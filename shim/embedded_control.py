@@ -1,0 +1,69 @@
+"""What a test moves of an embedded broker: its clock, and its fault points."""
+
+from __future__ import annotations
+
+from kafka_shim.clock import VirtualClock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from kafka_shim.clock import Clock
+    from kafka_shim.embedded import Broker
+
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+class ClockControl:
+    """The clock of an embedded broker, for tests."""
+
+    __slots__ = ("_broker", "_clock")
+
+    def __init__(self, broker: Broker, clock: Clock) -> None:
+        self._broker = broker
+        self._clock = clock
+
+    def now_ms(self) -> int:
+        """Returns the broker's current time in milliseconds since the Unix epoch."""
+        return self._clock.now_ms()
+
+    def advance(self, duration: float | str, *, silent: bool = False) -> None:
+        """Advance a virtual clock by milliseconds or by "61s", "5m", "2h", "7d", "250ms". Due work runs first, in
+        order, including the work of threads.
+
+        Clients use the machine's time and can send nothing during the advance. Connected clients count as alive: their
+        connections stay open and their group members stay members, as with heartbeats. With `silent` they count as
+        silent: sessions expire and idle connections are closed.
+        """
+        if not isinstance(self._clock, VirtualClock):
+            raise TypeError("only a virtual clock can be moved: Broker(clock='virtual')")
+        clock, delay_ms = self._clock, milliseconds(duration)
+        if delay_ms < 0:
+            raise ValueError(f"{duration!r}: a clock does not go back")
+        self._broker.call(lambda: clock.advance_and_settle(delay_ms, clients_alive=not silent))
+
+
+class OnLoop:
+    """An object of the broker whose methods run on the broker's thread."""
+
+    def __init__(self, broker: Broker, target: object) -> None:
+        self._broker = broker
+        self._target = target
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._target, name)
+        if not callable(found):
+            return found
+        return lambda *arguments, **keywords: self._broker.call(lambda: found(*arguments, **keywords))
+
+
+def milliseconds(duration: float | str) -> float:
+    """ "61s" is 61000; a bare number is milliseconds. Raises ValueError."""
+    if not isinstance(duration, str):
+        return duration
+    number = duration.rstrip("msdh")
+    unit = duration[len(number) :] or "ms"
+    try:
+        return float(number) * _UNITS_MS[unit]
+    except (KeyError, ValueError):
+        raise ValueError(f"{duration!r} is no duration like 250ms, 61s, 5m, 2h or 7d") from None

@@ -1,0 +1,43 @@
+"""The addresses of an embedded broker from a kill or a restart to its next start."""
+
+from __future__ import annotations
+
+import socket
+
+
+class KeptPorts:
+    """`listen` is the value of `listeners` with the ports that the broker had, or empty."""
+
+    def __init__(self) -> None:
+        self.listen = ""
+        self._sockets: list[socket.socket] = []
+
+    def note(self, given: str, told: str) -> None:
+        """Before the broker ends: the next start gets its ports. `given` is its `listeners`, `told` what it printed."""
+        named = [entry.strip().partition("://") for entry in given.split(",")]
+        ports = dict(address.replace("://", " ").rsplit(":", 1) for address in told.split(","))
+        ports = {name.split(" ")[0]: port for name, port in ports.items()}
+        self.listen = ",".join(
+            f"{name}://{address.rpartition(':')[0]}:{ports[name.upper()]}" for name, _, address in named
+        )
+
+    def hold(self) -> None:
+        """Until the next start no other program gets the ports: a bound socket that does not listen keeps each."""
+        for entry in self.listen.split(","):
+            host, _, port = entry.partition("://")[2].rpartition(":")
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            kept = socket.socket(family, socket.SOCK_STREAM)
+            kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                kept.bind((host.strip("[]"), int(port)))
+            except OSError:
+                kept.close()  # a name that has no address here, or several: the start will say so
+            else:
+                self._sockets.append(kept)
+
+    def forget(self) -> None:
+        """The broker has started, or is stopped for good."""
+        self.listen = ""
+        for kept in self._sockets:
+            kept.close()
+        self._sockets.clear()
