@@ -14,8 +14,7 @@ from base64 import urlsafe_b64decode
 from pathlib import Path
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.internal_topics import INTERNAL_TOPICS
-from kafka_shim.metadata import bootstrap, topics
+from kafka_shim.metadata import bootstrap
 from kafka_shim.metadata.announcements import announce, announcements
 from kafka_shim.metadata.assignments import Assignments
 from kafka_shim.metadata.dynamic_config import DynamicConfig
@@ -32,10 +31,10 @@ from kafka_shim.metadata.partition_logs import PartitionLogs
 from kafka_shim.metadata.producer_id_blocks import PRODUCER_ID_BLOCK, next_block
 from kafka_shim.metadata.registration import departure_records, election_records, registration_records
 from kafka_shim.metadata.replay import Replayer
+from kafka_shim.metadata.replication_control import ReplicationControl
 from kafka_shim.metadata.snapshots import SnapshotGenerator
 from kafka_shim.protocol.record_frames import encode_metadata
 from kafka_shim.protocol.records.config_record import ConfigRecord
-from kafka_shim.protocol.records.remove_topic_record import RemoveTopicRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class MetadataStore:
+class MetadataStore(ReplicationControl):
     """The metadata of the cluster. Owned by the broker. Event-loop thread only.
 
     A start calls, in this order: `Logs.open_dirs`; `start()`, which replays the log; `Logs.start(store.lookup)`;
@@ -303,20 +302,6 @@ class MetadataStore:
         """The offset after the last record of the metadata log."""
         return self._log.next_offset
 
-    def topic(self, name: str) -> Topic:
-        """Return the topic of this name. Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION."""
-        found = self.image.topics.get(name)
-        if found is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topics.UNKNOWN_TOPIC_MESSAGE)
-        return found
-
-    def topic_by_id(self, topic_id: bytes) -> Topic:
-        """Return the topic of this 16-byte id. Raises KafkaError UNKNOWN_TOPIC_ID."""
-        found = self.image.topics_by_id.get(topic_id)
-        if found is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, topics.UNKNOWN_TOPIC_ID_MESSAGE)
-        return found
-
     def topic_config(self, name: str) -> TopicConfig:
         """Return the topic's effective options: its own, else the dynamic broker options, else the static ones.
         Cached."""
@@ -335,127 +320,6 @@ class MetadataStore:
     def feature(self, name: str) -> int:
         """Return the finalised level of a feature (`group.version`, ...), or 0 if it is not finalised."""
         return self.image.features.get(name, 0)
-
-    # --- topics
-
-    def create_topic(
-        self,
-        name: str,
-        partitions: int = -1,
-        replication_factor: int = -1,
-        configs: Mapping[str, str] | None = None,
-        *,
-        assignments: Sequence[tuple[int, list[int]]] = (),
-    ) -> Topic:
-        """Create one topic and its logs. -1 means the broker's default. The caller has checked `configs`. Raises
-        KafkaError TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, and the errors of `topics.decide_replicas`."""
-        topics.check_new_name(self.image, name)
-        replicas = self.decide_replicas(partitions, replication_factor, assignments)
-        return self.create_topics([(name, replicas, configs or {})])[0]
-
-    def decide_replicas(
-        self, partitions: int, replication_factor: int, assignments: Sequence[tuple[int, list[int]]]
-    ) -> list[list[int]]:
-        """Return the replicas of a new topic, with this broker's defaults (see `topics.decide_replicas`). Changes
-        nothing."""
-        defaults = (self.config.num_partitions, self.config.default_replication_factor)
-        return topics.decide_replicas(self.image, partitions, replication_factor, assignments, self.node_id, defaults)
-
-    def create_topics(
-        self, new: Sequence[tuple[str, list[list[int]], Mapping[str, str]]], *, later: bool = False
-    ) -> list[Topic]:
-        """Create topics and their logs; the records are committed in one batch. `new` are (name, replicas of each
-        partition, options), already checked. With `later` the logs are created later, and the caller awaits
-        `logs_settled`."""
-        records: list[Any] = []
-        directory_id = self._partition_logs.placement()
-        for name, replicas, configs in new:
-            topic_id = self._clock.random.uuid()
-            options = [
-                ConfigRecord(resource_type=RESOURCE_TOPIC, resource_name=name, name=option, value=value)
-                for option, value in configs.items()
-            ]
-            partitions = topics.partition_records(topic_id, 0, replicas, self.node_id, directory_id)
-            records += topics.topic_records(name, topic_id, options, partitions)
-        self.commit(records)
-        self._warn_of_idle([record for record in records if isinstance(record, ConfigRecord)])
-        made = [self.image.topics[name] for name, _, _ in new]
-        failures = []
-        for topic in made:
-            failures += self._partition_logs.create(topic, topic.partitions, later=later)
-            for hook in self.on_topic_created:
-                hook(topic)
-        if failures:
-            raise failures[0]
-        return made
-
-    def auto_create_topic(self, name: str, *, quota: Callable[[int], None] | None = None) -> Topic:
-        """Create an unknown topic for a Metadata request if auto-creation is enabled. Internal topics get their own
-        options. The directories are created after this method returns, or at the first use of a partition. `quota` is
-        told the number of partitions before. Raises KafkaError."""
-        topics.check_new_name(self.image, name)
-        partitions, configs = topics.internal_options(self.config, name) if name in INTERNAL_TOPICS else (-1, {})
-        replicas = self.decide_replicas(partitions, 1 if configs else -1, ())
-        if self.policies is not None:
-            self.policies.check_options_of_new_topic(name, configs)
-            self.policies.check_new_topic(name, replicas, configs)
-        if quota is not None:
-            quota(len(replicas))
-        (topic,) = self.create_topics([(name, replicas, configs)], later=True)
-        self._partition_logs.settle_soon()
-        return topic
-
-    def ensure_internal_topic(self, name: str) -> Topic:
-        """Return `__consumer_offsets`, `__transaction_state` or `__share_group_state`. Its first use creates it with
-        Kafka's options (50 partitions by default). The directories are created as those of `auto_create_topic`."""
-        return self.image.topics.get(name) or self.auto_create_topic(name)
-
-    def create_partitions(
-        self,
-        name: str,
-        total: int,
-        *,
-        assignments: Sequence[list[int]] | None = None,
-        validate_only: bool = False,
-        later: bool = False,
-        quota: Callable[[int], None] | None = None,
-    ) -> Topic:
-        """Increase the partitions of a topic to `total`. With `later` the logs are created later, and the caller awaits
-        `logs_settled`. `quota` gets the number of new partitions and may refuse them. Raises the errors of
-        `topics.decide_growth` and of `quota`."""
-        replicas = topics.decide_growth(self.image, name, total, assignments, self.node_id)
-        if quota is not None:
-            quota(len(replicas))
-        topic = self.image.topics[name]
-        if validate_only:
-            return topic
-        first = len(topic.partitions)
-        self.commit(
-            topics.partition_records(topic.topic_id, first, replicas, self.node_id, self._partition_logs.placement())
-        )
-        failures = self._partition_logs.create(topic, topic.partitions[first:], later=later)
-        for hook in self.on_partitions_added:
-            hook(topic, first)
-        if failures:
-            raise failures[0]
-        return topic
-
-    def delete_topic(self, name: str, *, later: bool = False) -> None:
-        """Delete a topic, its options and its logs. The name can be reused when this returns. With `later` the
-        directories are renamed later, and the caller awaits `logs_settled`."""
-        topic = self.topic(name)
-        self.commit([RemoveTopicRecord(topic_id=topic.topic_id)])
-        self._options.forget(name)
-        for partition in topic.partitions:
-            if self.node_id in partition.replicas:
-                self._logs.delete(name, partition.partition, later=later)
-        for hook in self.on_topic_deleted:
-            hook(topic)
-
-    async def logs_settled(self) -> None:
-        """Create and rename the directories of logs that were created or deleted with `later`. Yields to the event loop
-        between slices. Raises KafkaError KAFKA_STORAGE_ERROR if a directory could not be created."""
-        await self._logs.finish_changes()
 
     # --- configurations
 
@@ -477,13 +341,6 @@ class MetadataStore:
                     topic_hook(name, self.topic_config(name))
             for hook in self.on_config_changed:
                 hook(kind, name)
-
-    def _warn_of_idle(self, options: Sequence[ConfigRecord]) -> None:
-        if options:
-            from kafka_shim.metadata.idle_options import idle_options
-
-            for line in idle_options(options):
-                logger.warning("%s", line)
 
     def _broker_options_changed(self) -> None:
         if self._options.apply_broker_options():
