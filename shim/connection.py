@@ -1,9 +1,5 @@
-"""One client connection. It splits bytes into frames, passes the frames to `dispatch` one at a time, and sends the
-responses in request order.
-
-Memory. An idle connection holds no buffer. All connections of a loop share one probe buffer for reads. Only a frame
-that did not arrive whole gets its own buffer, and the rest of the frame is read directly into it. That buffer grows
-with the bytes received, not with the value of the length field.
+"""One client connection. It passes the frames that `frame_receiver` splits off to `dispatch` one at a time, and sends
+the responses in request order.
 
 Flow control. While a request is being handled, the connection handles no other: received bytes are kept and reading
 pauses. The same applies until the last byte of a response is handed to the socket (Kafka mutes the channel). Stored
@@ -14,10 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from struct import Struct
 
 from kafka_shim.errors import DisconnectError
-from kafka_shim.memory_pool import LARGE_BYTES, uncounted
+from kafka_shim.frame_receiver import FrameReceiver
 from kafka_shim.network_send import FULL_SOCKET_BYTES, HAS_SENDFILE, NetworkSend, shows_files
 from kafka_shim.session import Session, plain_host
 from kafka_shim.storage.file_records import read_ahead
@@ -42,77 +37,39 @@ logger = logging.getLogger("kafka_shim.connection")
 # The most that one connection sends per turn of the event loop: about a millisecond of work.
 TURN_BYTES = 2 * 1024 * 1024
 
-_read_length = Struct(">i").unpack_from
 
-
-class Connection(asyncio.BufferedProtocol):
+class Connection(FrameReceiver):
     """The protocol object of one accepted socket. A listener creates it and the transport owns it. Event-loop thread
     only."""
 
     __slots__ = (
-        "_dispatcher",
         "_ends",
-        "_filled_bytes",
-        "_frame",
-        "_frame_bytes",
         "_gone",
-        "_held",
         "_is_abandonable",
-        "_is_paused",
-        "_is_uncounted",
-        "_listener",
-        "_max_frame_bytes",
-        "_memory",
         "_network_send",
-        "_registry",
         "_send_memory",
-        "_task",
-        "_transport",
         "_unsent_seen_bytes",
         "_untaken_bytes",
-        "_write_paused",
-        "is_closing",
         "is_muted",
-        "last_active_ms",
         "session",
     )
 
     session: Session
-    _transport: asyncio.Transport
 
     def __init__(self, dispatcher: Dispatcher, listener: Listener, memory: ReceiveMemory, registry: Registry) -> None:
-        # Constant for the life of the connection.
-        self._dispatcher = dispatcher
-        self._listener = listener
-        self._memory = memory
-        self._registry = registry
-        # Lower until the client has authenticated.
-        self._max_frame_bytes: int = dispatcher.broker.config.socket_request_max_bytes
-        # Receiving: bytes that were received and not handled yet, and the incomplete frame, with its length prefix.
-        self._held: bytes | bytearray | None = None
-        self._frame: memoryview | None = None
-        self._frame_bytes = 0
-        self._filled_bytes = 0
-        # Whether the frame began before authentication: its buffer is none of `memory`.
-        self._is_uncounted = False
-        # Flow control.
-        self._task: asyncio.Task[None] | None = None
+        super().__init__(dispatcher, listener, memory, registry)
         # Whether the waiting request may be cancelled when the client disconnects.
         self._is_abandonable = False
         # Why the connection is closed once the waiting request is answered.
         self._ends: str | None = None
         # Whether the task is none of a request: no request is handled for a throttle time.
         self.is_muted = False
-        # Sending: the response that is read from its files as the client takes it; whether a response is in progress or
-        # the transport has unsent bytes; the number of unsent bytes; their number when the idle timer last looked.
+        # Sending: the response that is read from its files as the client takes it; the number of unsent bytes; their
+        # number when the idle timer last looked.
         self._send_memory = dispatcher.broker.send_memory
         self._network_send: NetworkSend | None = None
-        self._write_paused = False
         self._untaken_bytes = 0
         self._unsent_seen_bytes = 0
-        self._is_paused = False
-        self.is_closing = False
-        self.last_active_ms = 0
         self._gone: asyncio.Future[None] | None = None
 
     # --- life
@@ -206,11 +163,6 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._ends = reason
 
-    def abort(self) -> None:
-        """Close at once. Unsent bytes are lost."""
-        self.is_closing = True
-        self._transport.abort()
-
     def has_taken_some(self) -> bool:
         """Returns whether the client received part of its responses since the last call."""
         unsent_bytes = self._transport.get_write_buffer_size()
@@ -230,118 +182,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def __str__(self) -> str:
         return f"{self.session.peer_host}:{self.session.peer_port} on {self._listener.name}"
-
-    # --- receiving
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        frame = self._frame
-        if frame is not None:
-            return frame[self._filled_bytes : self._frame_bytes]
-        held = self._held
-        if held is not None:
-            # The first 1 to 3 bytes of a length prefix. More bytes are held only while reading is paused.
-            probe = self._memory.probe
-            probe[: len(held)] = held
-            return probe[len(held) :]
-        return self._memory.probe
-
-    def buffer_updated(self, nbytes: int) -> None:
-        self.last_active_ms = self._dispatcher.broker.clock.monotonic_ms()
-        frame = self._frame
-        if frame is not None:
-            self._filled_bytes += nbytes
-            if self._filled_bytes == self._frame_bytes:
-                if self._task is None and not self._write_paused:
-                    self._handle_whole(frame)
-                else:
-                    self._pause()
-            elif self._filled_bytes == len(frame):
-                self._grow(frame)
-            return
-        held = self._held
-        size_bytes = nbytes
-        if held is not None:
-            size_bytes += len(held)
-            self._held = None
-        self._consume(self._memory.probe, size_bytes)
-
-    def _consume(self, data: memoryview, size_bytes: int) -> None:
-        """Handle every complete frame of `data` and keep the rest."""
-        at = 0
-        while size_bytes - at >= 4 and self._task is None and not self._write_paused and not self.is_closing:
-            length = _read_length(data, at)[0]
-            if not 0 <= length <= self._max_frame_bytes:
-                self.close(self._frame_refusal(data, at))
-                return
-            end = at + 4 + length
-            if end > size_bytes:
-                break
-            self._handle(data[at + 4 : end])
-            at = end
-        if at < size_bytes and not self.is_closing:
-            self._keep(data[at:size_bytes])
-
-    def _keep(self, rest: memoryview) -> None:
-        is_login = self._registry.awaits_login(self)
-        must_wait = self._memory.is_full and len(rest) >= 4 and not is_login
-        if self._task is not None or self._write_paused or must_wait:
-            if self._task is None and not self._write_paused:
-                self._memory.waiting[self] = None
-            self._held = bytearray(rest)
-            self._pause()
-        elif len(rest) < 4:
-            self._held = bytes(rest)
-        else:
-            length = _read_length(rest)[0]
-            if not 0 <= length <= self._max_frame_bytes:
-                self.close(self._frame_refusal(rest, 0))
-                return
-            self._frame_bytes = 4 + length
-            if is_login and not self._registry.may_hold(self, self._frame_bytes):
-                self.close("too many connections hold requests before authentication")
-                return
-            self._is_uncounted = is_login
-            self._frame = frame = self._take(min(self._frame_bytes, LARGE_BYTES))
-            self._filled_bytes = len(rest)
-            frame[: len(rest)] = rest
-
-    def foreign(self, start: bytes) -> None:
-        """The client does not begin with TLS where it should."""
-        speaks = foreign_protocol(start) or "Kafka's protocol without TLS"
-        protocol = self._listener.security_protocol
-        self.close(f"the client speaks {speaks}, this listener is {protocol}: set security.protocol={protocol} there")
-
-    def _frame_refusal(self, data: memoryview, at: int) -> str:
-        """Returns why a frame with this beginning is not read. Says so if it is of another protocol."""
-        speaks = foreign_protocol(bytes(data[at : at + 4]))
-        if speaks is not None:
-            return f"the client speaks {speaks}, this listener is {self._listener.security_protocol}"
-        limit = "sasl.server.max.receive.size" if self._registry.awaits_login(self) else "socket.request.max.bytes"
-        return f"frame of {_read_length(data, at)[0]} bytes, {limit} is {self._max_frame_bytes}"
-
-    def _take(self, size_bytes: int) -> memoryview:
-        return uncounted(size_bytes) if self._is_uncounted else self._memory.take(size_bytes)
-
-    def _grow(self, frame: memoryview) -> None:
-        larger = self._take(min(self._frame_bytes, 2 * len(frame)))
-        larger[: self._filled_bytes] = frame[: self._filled_bytes]
-        self._frame = larger
-        if not self._is_uncounted:
-            self._memory.give_back(frame)
-
-    def _handle_whole(self, frame: memoryview) -> None:
-        self._frame = None
-        is_uncounted = self._is_uncounted
-        self._handle(frame[4 : self._frame_bytes])
-        if not is_uncounted:
-            self._memory.give_back(frame)
-
-    def _drop_frame(self) -> None:
-        frame = self._frame
-        if frame is not None:
-            self._frame = None
-            if not self._is_uncounted:
-                self._memory.give_back(frame)
 
     # --- handling
 
@@ -518,26 +358,6 @@ class Connection(asyncio.BufferedProtocol):
 
     # --- flow
 
-    def _pause(self) -> None:
-        if not self._is_paused and not self.is_closing:
-            self._is_paused = True
-            self._transport.pause_reading()
-
-    def proceed(self) -> None:
-        """Handle the bytes that were received while this connection had to wait, then resume reading."""
-        if not self._is_paused or self._task is not None or self._write_paused or self.is_closing:
-            return
-        frame = self._frame
-        if frame is not None and self._filled_bytes == self._frame_bytes:
-            self._handle_whole(frame)
-        held = self._held
-        if held is not None and self._task is None and not self._write_paused:
-            self._held = None
-            self._consume(memoryview(held), len(held))
-        if self._task is None and not self._write_paused and not self.is_closing and self not in self._memory.waiting:
-            self._is_paused = False
-            self._transport.resume_reading()
-
     def pause_writing(self) -> None:
         """The transport has bytes that could not be sent at once. The limit is 0, so one byte is enough."""
         self._write_paused = True
@@ -550,12 +370,3 @@ class Connection(asyncio.BufferedProtocol):
         self._write_paused = self._network_send is not None
         self._send_more()
         self.proceed()
-
-
-def foreign_protocol(start: bytes) -> str | None:
-    """Returns the name of another protocol than Kafka's that begins with these four bytes, or None."""
-    if start[:2] == b"\x16\x03":
-        return "TLS"
-    if start in (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"CONN", b"DELE", b"PRI "):
-        return "HTTP"
-    return None

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.connection import Connection
+    from kafka_shim.frame_receiver import FrameReceiver
     from kafka_shim.quota.rate import Rate
     from kafka_shim.session import Listener
 
@@ -68,7 +69,7 @@ class Registry:
         # Connections per second by listener; None: of all together. Only of those that have a limit.
         self._rates: dict[str | None, Rate] = {}
         # Connections that have not authenticated: when their time is up, and the bytes that they hold.
-        self._logins: dict[Connection, list[float]] = {}
+        self._logins: dict[FrameReceiver, list[float]] = {}
         self._login_bytes = 0.0
         self._login_timer: Any = None
         # From one change of options to the next.
@@ -218,11 +219,11 @@ class Registry:
         if self._login_timer is None:
             self._login_timer = self._broker.clock.every(max(timeout_ms / 4, 10), self._close_late_logins)
 
-    def awaits_login(self, connection: Connection) -> bool:
+    def awaits_login(self, connection: FrameReceiver) -> bool:
         """Whether the connection has not authenticated yet."""
         return connection in self._logins
 
-    def may_hold(self, connection: Connection, size_bytes: int) -> bool:
+    def may_hold(self, connection: FrameReceiver, size_bytes: int) -> bool:
         """Whether a connection may hold this part of a request. Always, once it has authenticated."""
         login = self._logins.get(connection)
         if login is None:

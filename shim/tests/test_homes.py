@@ -141,3 +141,16 @@ def test_internal_topics_are_named_once(name: str):
         if isinstance(node, ast.Constant) and node.value == topic
     ]
     assert holders == ["internal_topics.py"]
+
+
+# Files of more than 400 lines, and why.
+LONG = {
+    "config/generated_rows.py": "Kafka's options, one a line, written by kafka_shim.config.transcribe",
+    "commands/groups.py": "one command of `kafka-shim groups` after the other",
+}
+
+
+def test_a_file_is_about_one_noun_and_fits_into_a_few_screens() -> None:
+    lines = {path.relative_to(SHIM).as_posix(): len(path.read_text().splitlines()) for path in modules()}
+    long = {name: count for name, count in lines.items() if count > 400}
+    assert {name: count for name, count in long.items() if name not in LONG} == {}, "split it by noun"

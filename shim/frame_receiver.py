@@ -1,0 +1,227 @@
+"""Splits the bytes of a client into frames.
+
+Memory. An idle connection holds no buffer. All connections of a loop share one probe buffer for reads. Only a frame
+that did not arrive whole gets its own buffer, and the rest of the frame is read directly into it. That buffer grows
+with the bytes received, not with the value of the length field.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from struct import Struct
+
+from kafka_shim.memory_pool import LARGE_BYTES, uncounted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.dispatch import Dispatcher
+    from kafka_shim.memory_pool import ReceiveMemory
+    from kafka_shim.registry import Registry
+    from kafka_shim.session import Listener
+
+_read_length = Struct(">i").unpack_from
+
+
+class FrameReceiver(asyncio.BufferedProtocol):
+    """The base of `Connection`: receives, and pauses while a request is being handled or a response is not sent.
+    Event-loop thread only."""
+
+    __slots__ = (
+        "_dispatcher",
+        "_filled_bytes",
+        "_frame",
+        "_frame_bytes",
+        "_held",
+        "_is_paused",
+        "_is_uncounted",
+        "_listener",
+        "_max_frame_bytes",
+        "_memory",
+        "_registry",
+        "_task",
+        "_transport",
+        "_write_paused",
+        "is_closing",
+        "last_active_ms",
+    )
+
+    _transport: asyncio.Transport
+
+    def __init__(self, dispatcher: Dispatcher, listener: Listener, memory: ReceiveMemory, registry: Registry) -> None:
+        # Constant for the life of the connection.
+        self._dispatcher = dispatcher
+        self._listener = listener
+        self._memory = memory
+        self._registry = registry
+        # Lower until the client has authenticated.
+        self._max_frame_bytes: int = dispatcher.broker.config.socket_request_max_bytes
+        # Bytes that were received and not handled yet, and the incomplete frame, with its length prefix.
+        self._held: bytes | bytearray | None = None
+        self._frame: memoryview | None = None
+        self._frame_bytes = 0
+        self._filled_bytes = 0
+        # Whether the frame began before authentication: its buffer is none of `memory`.
+        self._is_uncounted = False
+        # Flow control: the request that is waiting, and whether a response is in progress or the transport has unsent
+        # bytes.
+        self._task: asyncio.Task[None] | None = None
+        self._write_paused = False
+        self._is_paused = False
+        self.is_closing = False
+        self.last_active_ms = 0
+
+    def _handle(self, frame: memoryview) -> None:
+        """Handle the frame of one request, without its length prefix."""
+        raise NotImplementedError
+
+    def close(self, reason: str | None = None) -> None:
+        """Close without a response."""
+        raise NotImplementedError
+
+    def abort(self) -> None:
+        """Close at once. Unsent bytes are lost."""
+        self.is_closing = True
+        self._transport.abort()
+
+    # --- receiving
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        frame = self._frame
+        if frame is not None:
+            return frame[self._filled_bytes : self._frame_bytes]
+        held = self._held
+        if held is not None:
+            # The first 1 to 3 bytes of a length prefix. More bytes are held only while reading is paused.
+            probe = self._memory.probe
+            probe[: len(held)] = held
+            return probe[len(held) :]
+        return self._memory.probe
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.last_active_ms = self._dispatcher.broker.clock.monotonic_ms()
+        frame = self._frame
+        if frame is not None:
+            self._filled_bytes += nbytes
+            if self._filled_bytes == self._frame_bytes:
+                if self._task is None and not self._write_paused:
+                    self._handle_whole(frame)
+                else:
+                    self._pause()
+            elif self._filled_bytes == len(frame):
+                self._grow(frame)
+            return
+        held = self._held
+        size_bytes = nbytes
+        if held is not None:
+            size_bytes += len(held)
+            self._held = None
+        self._consume(self._memory.probe, size_bytes)
+
+    def _consume(self, data: memoryview, size_bytes: int) -> None:
+        """Handle every complete frame of `data` and keep the rest."""
+        at = 0
+        while size_bytes - at >= 4 and self._task is None and not self._write_paused and not self.is_closing:
+            length = _read_length(data, at)[0]
+            if not 0 <= length <= self._max_frame_bytes:
+                self.close(self._frame_refusal(data, at))
+                return
+            end = at + 4 + length
+            if end > size_bytes:
+                break
+            self._handle(data[at + 4 : end])
+            at = end
+        if at < size_bytes and not self.is_closing:
+            self._keep(data[at:size_bytes])
+
+    def _keep(self, rest: memoryview) -> None:
+        is_login = self._registry.awaits_login(self)
+        must_wait = self._memory.is_full and len(rest) >= 4 and not is_login
+        if self._task is not None or self._write_paused or must_wait:
+            if self._task is None and not self._write_paused:
+                self._memory.waiting[self] = None
+            self._held = bytearray(rest)
+            self._pause()
+        elif len(rest) < 4:
+            self._held = bytes(rest)
+        else:
+            length = _read_length(rest)[0]
+            if not 0 <= length <= self._max_frame_bytes:
+                self.close(self._frame_refusal(rest, 0))
+                return
+            self._frame_bytes = 4 + length
+            if is_login and not self._registry.may_hold(self, self._frame_bytes):
+                self.close("too many connections hold requests before authentication")
+                return
+            self._is_uncounted = is_login
+            self._frame = frame = self._take(min(self._frame_bytes, LARGE_BYTES))
+            self._filled_bytes = len(rest)
+            frame[: len(rest)] = rest
+
+    def foreign(self, start: bytes) -> None:
+        """The client does not begin with TLS where it should."""
+        speaks = foreign_protocol(start) or "Kafka's protocol without TLS"
+        protocol = self._listener.security_protocol
+        self.close(f"the client speaks {speaks}, this listener is {protocol}: set security.protocol={protocol} there")
+
+    def _frame_refusal(self, data: memoryview, at: int) -> str:
+        """Returns why a frame with this beginning is not read. Says so if it is of another protocol."""
+        speaks = foreign_protocol(bytes(data[at : at + 4]))
+        if speaks is not None:
+            return f"the client speaks {speaks}, this listener is {self._listener.security_protocol}"
+        limit = "sasl.server.max.receive.size" if self._registry.awaits_login(self) else "socket.request.max.bytes"
+        return f"frame of {_read_length(data, at)[0]} bytes, {limit} is {self._max_frame_bytes}"
+
+    def _take(self, size_bytes: int) -> memoryview:
+        return uncounted(size_bytes) if self._is_uncounted else self._memory.take(size_bytes)
+
+    def _grow(self, frame: memoryview) -> None:
+        larger = self._take(min(self._frame_bytes, 2 * len(frame)))
+        larger[: self._filled_bytes] = frame[: self._filled_bytes]
+        self._frame = larger
+        if not self._is_uncounted:
+            self._memory.give_back(frame)
+
+    def _handle_whole(self, frame: memoryview) -> None:
+        self._frame = None
+        is_uncounted = self._is_uncounted
+        self._handle(frame[4 : self._frame_bytes])
+        if not is_uncounted:
+            self._memory.give_back(frame)
+
+    def _drop_frame(self) -> None:
+        frame = self._frame
+        if frame is not None:
+            self._frame = None
+            if not self._is_uncounted:
+                self._memory.give_back(frame)
+
+    # --- flow
+
+    def _pause(self) -> None:
+        if not self._is_paused and not self.is_closing:
+            self._is_paused = True
+            self._transport.pause_reading()
+
+    def proceed(self) -> None:
+        """Handle the bytes that were received while this connection had to wait, then resume reading."""
+        if not self._is_paused or self._task is not None or self._write_paused or self.is_closing:
+            return
+        frame = self._frame
+        if frame is not None and self._filled_bytes == self._frame_bytes:
+            self._handle_whole(frame)
+        held = self._held
+        if held is not None and self._task is None and not self._write_paused:
+            self._held = None
+            self._consume(memoryview(held), len(held))
+        if self._task is None and not self._write_paused and not self.is_closing and self not in self._memory.waiting:
+            self._is_paused = False
+            self._transport.resume_reading()
+
+
+def foreign_protocol(start: bytes) -> str | None:
+    """Returns the name of another protocol than Kafka's that begins with these four bytes, or None."""
+    if start[:2] == b"\x16\x03":
+        return "TLS"
+    if start in (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"CONN", b"DELE", b"PRI "):
+        return "HTTP"
+    return None
