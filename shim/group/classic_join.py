@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from kafka_shim.config import BrokerConfig
     from kafka_shim.group.classic import ClassicGroup
     from kafka_shim.group.classic_member import Protocols
-    from kafka_shim.group.client import Client
-    from kafka_shim.group.decision import Token
-    from kafka_shim.group.metadata_image import CoordinatorMetadataImage
+    from kafka_shim.group.request_context import JoinContext
     from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
 
 # How long a member may wait for the response to its first join. Clients that gave up must not stay members for ever.
@@ -36,21 +34,11 @@ MAX_PENDING_JOINS = 10_000
 MAX_METADATA_BYTES = 64 << 20
 
 
-def join(
-    group: ClassicGroup,
-    is_new_group: bool,
-    request: JoinGroupRequest,
-    version: int,
-    client: Client,
-    token: Token,
-    image: CoordinatorMetadataImage,
-    now_ms: int,
-) -> Decision:
+def join(group: ClassicGroup, is_new_group: bool, context: JoinContext) -> Decision:
     """Handle one JoinGroup. `is_new_group`: the group was created for it, and is recorded even if nothing else is."""
-    decision = Decision()
+    request, decision, token = context.request, context.decision, context.token
     decision.replayed = False
-    config = image.config
-    if not _accepts(group, request.member_id, config.group_max_size):
+    if not _accepts(group, request.member_id, context.image.config.group_max_size):
         group.remove(request.member_id)
         decision.reply(token, _refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
     elif not _has_room(group, request):
@@ -60,9 +48,9 @@ def join(
     elif not group.supports(request.protocol_type, protocols_of(request.protocols)):
         decision.reply(token, _refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
     elif request.member_id == "":
-        _join_as_new(group, request, version, client, token, image, decision, now_ms)
+        _join_as_new(group, context)
     else:
-        _join_as_known(group, request, client, token, config, decision, now_ms)
+        _join_as_known(group, context)
     if is_new_group and not decision.records:
         decision.records.append(group.empty_record())
     return decision
@@ -88,47 +76,34 @@ def _refusal(code: ErrorCode, member_id: str) -> JoinGroupResponse:
     return JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=None)
 
 
-def _join_as_new(
-    group: ClassicGroup,
-    request: JoinGroupRequest,
-    version: int,
-    client: Client,
-    token: Token,
-    image: CoordinatorMetadataImage,
-    decision: Decision,
-    now_ms: int,
-) -> None:
+def _join_as_new(group: ClassicGroup, context: JoinContext) -> None:
+    request, decision = context.request, context.decision
     instance_id = request.group_instance_id
-    new_id = f"{client.client_id if instance_id is None else instance_id}-{image.random.java_uuid_text()}"
+    new_id = (
+        f"{context.client.client_id if instance_id is None else instance_id}-{context.image.random.java_uuid_text()}"
+    )
     if instance_id is not None:
         old_id = group.static_members.get(instance_id)
         if old_id is not None:
-            _rejoin_static(group, request, version, client, token, old_id, new_id, decision, now_ms)
+            _rejoin_static(group, old_id, new_id, context)
             return
-    elif version >= 4:
+    elif context.version >= 4:
         while len(group.pending_joins) >= MAX_PENDING_JOINS:
             oldest = next(iter(group.pending_joins))
             group.remove(oldest)
             decision.cancel(group.group_id, SESSION, oldest)
         group.pending_joins[new_id] = None
         decision.schedule(group.group_id, SESSION, new_id, request.session_timeout_ms)
-        decision.reply(token, _refusal(ErrorCode.MEMBER_ID_REQUIRED, new_id))
+        decision.reply(context.token, _refusal(ErrorCode.MEMBER_ID_REQUIRED, new_id))
         return
-    _add(group, request, client, token, new_id, image.config, decision, now_ms)
+    _add(group, new_id, context)
 
 
-def _join_as_known(
-    group: ClassicGroup,
-    request: JoinGroupRequest,
-    client: Client,
-    token: Token,
-    config: BrokerConfig,
-    decision: Decision,
-    now_ms: int,
-) -> None:
+def _join_as_known(group: ClassicGroup, context: JoinContext) -> None:
+    request, decision, token = context.request, context.decision, context.token
     member_id = request.member_id
     if member_id in group.pending_joins and request.group_instance_id is None:
-        _add(group, request, client, token, member_id, config, decision, now_ms)
+        _add(group, member_id, context)
         return
     try:
         member = group.check_member(member_id, request.group_instance_id)
@@ -144,47 +119,33 @@ def _join_as_known(
     if group.state is State.EMPTY:
         decision.reply(token, _refusal(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
     elif must_rebalance:
-        _update(group, member, request, protocols, token, decision)
-        rebalance_or_complete(group, config, decision, now_ms)
+        _update(group, member, protocols, context)
+        rebalance_or_complete(group, context.image.config, decision, context.now_ms)
     else:
         # The member missed the response to this generation's join, or repeats its request.
         with_members = group.state is State.COMPLETING and group.leader_id == member_id
         decision.reply(token, joined(group, member_id, with_members))
 
 
-def _update(
-    group: ClassicGroup,
-    member: ClassicMember,
-    request: JoinGroupRequest,
-    protocols: Protocols,
-    token: Token,
-    decision: Decision,
-) -> None:
+def _update(group: ClassicGroup, member: ClassicMember, protocols: Protocols, context: JoinContext) -> None:
+    request = context.request
     if member.protocols != protocols:
         group.change_protocols(member, protocols)
     member.rebalance_timeout_ms = request.rebalance_timeout_ms
     member.session_timeout_ms = request.session_timeout_ms
-    if member.awaiting_join is not None and member.awaiting_join is not token:
+    if member.awaiting_join is not None and member.awaiting_join is not context.token:
         # The same member joins again while its first request still waits, because its connection broke. Nobody reads
         # the first response.
-        decision.reply(member.awaiting_join, _refusal(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id))
-    group.await_join(member, token)
+        context.decision.reply(member.awaiting_join, _refusal(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id))
+    group.await_join(member, context.token)
 
 
-def _add(
-    group: ClassicGroup,
-    request: JoinGroupRequest,
-    client: Client,
-    token: Token,
-    member_id: str,
-    config: BrokerConfig,
-    decision: Decision,
-    now_ms: int,
-) -> None:
+def _add(group: ClassicGroup, member_id: str, context: JoinContext) -> None:
+    request = context.request
     member = ClassicMember(
         member_id,
         request.group_instance_id,
-        client,
+        context.client,
         request.rebalance_timeout_ms,
         request.session_timeout_ms,
         protocols_of(request.protocols),
@@ -193,30 +154,21 @@ def _add(
     if group.state is State.PREPARING and group.previous_state is State.EMPTY:
         group.new_member_added = True
     group.add(member, request.protocol_type)
-    group.await_join(member, token)
-    decision.schedule(group.group_id, SESSION, member_id, NEW_MEMBER_JOIN_TIMEOUT_MS)
-    rebalance_or_complete(group, config, decision, now_ms)
+    group.await_join(member, context.token)
+    context.decision.schedule(group.group_id, SESSION, member_id, NEW_MEMBER_JOIN_TIMEOUT_MS)
+    rebalance_or_complete(group, context.image.config, context.decision, context.now_ms)
 
 
-def _rejoin_static(
-    group: ClassicGroup,
-    request: JoinGroupRequest,
-    version: int,
-    client: Client,
-    token: Token,
-    old_id: str,
-    new_id: str,
-    decision: Decision,
-    now_ms: int,
-) -> None:
+def _rejoin_static(group: ClassicGroup, old_id: str, new_id: str, context: JoinContext) -> None:
     """Handle a static member without a member id: it restarted. In a stable group with the same protocol no rebalance
     starts."""
+    request, decision, token, now_ms = context.request, context.decision, context.token, context.now_ms
     old = group.members[old_id]
     was_leader = group.leader_id
     member = ClassicMember(
         new_id,
         old.instance_id,
-        client,
+        context.client,
         request.rebalance_timeout_ms,
         request.session_timeout_ms,
         protocols_of(request.protocols),
@@ -229,7 +181,7 @@ def _rejoin_static(
     group.replace_static(old, member)
     if group.state is State.STABLE:
         if group.select_protocol() == group.protocol:
-            _answer_same_generation(group, member, version, token, was_leader, decision)
+            _answer_same_generation(group, member, was_leader, context)
             # The new member id takes effect only with the record of the generation.
             group.replace_static(member, old)
             decision.changes.append(lambda: group.replace_static(old, member))
@@ -245,16 +197,11 @@ def _rejoin_static(
 
 
 def _answer_same_generation(
-    group: ClassicGroup,
-    member: ClassicMember,
-    version: int,
-    token: Token,
-    was_leader: str | None,
-    decision: Decision,
+    group: ClassicGroup, member: ClassicMember, was_leader: str | None, context: JoinContext
 ) -> None:
-    decision.records.append(group.record({each.member_id: each.assignment for each in group.members.values()}))
+    context.decision.records.append(group.record({each.member_id: each.assignment for each in group.members.values()}))
     response = joined(group, member.member_id, False)
-    if version >= 9:
+    if context.version >= 9:
         # KIP-814: the leader gets SkipAssignment, because the current assignment stands.
         is_leader = group.leader_id == member.member_id
         response = joined(group, member.member_id, is_leader)
@@ -263,7 +210,7 @@ def _answer_same_generation(
         # An older client gets the previous leader's id. Otherwise it would take itself for the leader and compute a new
         # assignment.
         response.leader = was_leader or ""
-    decision.reply(token, response)
+    context.decision.reply(context.token, response)
 
 
 # --- the join phase

@@ -12,13 +12,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from kafka_shim.group.client import Client
     from kafka_shim.group.decision import Token
     from kafka_shim.group.kind import Group
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
+    from kafka_shim.group.request_context import JoinContext
     from kafka_shim.protocol.messages.describe_groups_response import DescribedGroup
     from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
-    from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
     from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest
     from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest
     from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
@@ -75,19 +74,10 @@ class ClassicKind(GroupKind):
 
     # --- requests of members
 
-    def join(
-        self,
-        group: ClassicGroup,
-        request: JoinGroupRequest,
-        version: int,
-        client: Client,
-        token: Token,
-        image: CoordinatorMetadataImage,
-        now_ms: int,
-    ) -> Decision:
+    def join(self, group: ClassicGroup, context: JoinContext) -> Decision:
         from kafka_shim.group import classic_join
 
-        return classic_join.join(group, False, request, version, client, token, image, now_ms)
+        return classic_join.join(group, False, context)
 
     def sync(
         self, group: ClassicGroup, request: SyncGroupRequest, token: Token, image: CoordinatorMetadataImage, now_ms: int

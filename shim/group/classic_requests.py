@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.group.client import Client
     from kafka_shim.group.groups import Groups
-    from kafka_shim.group.purgatory import DelayedResponse
+    from kafka_shim.group.request_context import JoinContext
     from kafka_shim.group.runtime import CoordinatorRuntime
     from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
     from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
@@ -36,6 +36,7 @@ class ClassicRequests:
     ) -> Outcome[JoinGroupResponse] | Coroutine[Any, Any, Outcome[JoinGroupResponse]]:
         """JoinGroup. Waits as long as the rebalance does."""
         from kafka_shim.group.purgatory import DelayedResponse
+        from kafka_shim.group.request_context import JoinContext
         from kafka_shim.group.requests import check_join, join_failure
 
         runtime = self._runtime
@@ -49,32 +50,25 @@ class ClassicRequests:
         now_ms = runtime.clock.now_ms()
         try:
             groups = runtime.groups_of(request.group_id)
-            decision = self._decide_join(groups, request, version, client, delayed, now_ms)
+            context = JoinContext(request, version, delayed, client, runtime.image, now_ms)
+            decision = self._decide_join(groups, context)
             runtime.decide(request.group_id, decision, now_ms)
         except KafkaError as error:
             delayed.fail(error.code)
         return runtime.answer(delayed)
 
-    def _decide_join(
-        self,
-        groups: Groups,
-        request: JoinGroupRequest,
-        version: int,
-        client: Client,
-        delayed: DelayedResponse,
-        now_ms: int,
-    ) -> Decision:
+    def _decide_join(self, groups: Groups, context: JoinContext) -> Decision:
         from kafka_shim.group import classic_join
         from kafka_shim.group.classic import ClassicGroup
         from kafka_shim.group.kinds import KINDS
         from kafka_shim.group.requests import join_failure
 
-        image = self._runtime.image
+        request = context.request
         group = groups.by_id.get(request.group_id)
         stale = Decision()
         if group is not None and not isinstance(group, ClassicGroup):
             if not (group.is_empty and KINDS[group.TYPE].gives_way):
-                return KINDS[group.TYPE].join(group, request, version, client, delayed, image, now_ms)
+                return KINDS[group.TYPE].join(group, context)
             # The tombstones of an empty group of another kind precede the records of the new group.
             stale = KINDS[group.TYPE].delete(group)
             group = None
@@ -84,10 +78,10 @@ class ClassicRequests:
                 decision = Decision()
                 refusal = join_failure(ErrorCode.UNKNOWN_MEMBER_ID)
                 refusal.member_id = request.member_id
-                decision.reply(delayed, refusal)
+                decision.reply(context.token, refusal)
                 return decision
-            group = ClassicGroup(request.group_id, now_ms)
-        decision = classic_join.join(group, is_new, request, version, client, delayed, image, now_ms)
+            group = ClassicGroup(request.group_id, context.now_ms)
+        decision = classic_join.join(group, is_new, context)
         if is_new:
             decision.records[:0] = stale.records
             decision.timers[:0] = stale.timers

@@ -23,31 +23,21 @@ from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.group.client import Client
     from kafka_shim.group.consumer import ConsumerGroup
     from kafka_shim.group.consumer_member import Partitions
-    from kafka_shim.group.decision import Token
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
+    from kafka_shim.group.request_context import JoinContext
     from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
-    from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
     from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
     from kafka_shim.protocol.messages.sync_group_request import SyncGroupRequest
 
 
-def join(
-    group: ConsumerGroup,
-    request: JoinGroupRequest,
-    version: int,
-    client: Client,
-    token: Token,
-    image: CoordinatorMetadataImage,
-    now_ms: int,
-) -> Decision:
+def join(group: ConsumerGroup, context: JoinContext) -> Decision:
     """Handle one JoinGroup. Raises the error of the response."""
+    request, image, decision, client = context.request, context.image, context.decision, context.client
     config = image.config
     if config.group_consumer_migration_policy.lower() == "disabled":
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "group migration is disabled")
-    decision = Decision()
     is_unknown = request.member_id == ""
     member_id = request.member_id or image.random.uuid_text()
     if len(group.members) >= config.group_consumer_max_size and member_id not in group.members:
@@ -55,9 +45,9 @@ def join(
     protocols = protocols_of(request.protocols)
     if not protocols or not group.supports_classic(request.protocol_type, [name for name, _ in protocols]):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    if is_unknown and request.group_instance_id is None and version >= 4:
+    if is_unknown and request.group_instance_id is None and context.version >= 4:
         response = JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id, protocol_name=None)
-        decision.reply(token, response)
+        decision.reply(context.token, response)
         return decision
     try:
         subscription = consumer_protocol.read_subscription(protocols[0][1])
@@ -83,24 +73,22 @@ def join(
     if updated != member or member_id not in group.members:
         decision.records.append(updated.metadata_record(group.group_id))
     changed = updated.subscribed_topics != member.subscribed_topics
-    changed = update_regex(group, member, updated, client, image, decision, now_ms) != UNCHANGED or changed
-    epoch, is_homogeneous = bump_epoch(group, member, updated, changed, image, decision, now_ms)
+    changed = update_regex(group, member, updated, context) != UNCHANGED or changed
+    epoch, is_homogeneous = bump_epoch(group, member, updated, changed, context)
     if goes_back:
         is_stale = group.assignment_epoch < epoch
         if not is_stale:
-            target = group.target_of(updated)
-            updated = step(group, updated, group.assignment_epoch, target, changed, owned, image, decision)
-        downgrade(group, (), updated, is_stale, image, decision, now_ms)
+            target = (group.assignment_epoch, group.target_of(updated))
+            updated = step(group, updated, target, changed, owned, context)
+        downgrade(group, (), updated, is_stale, image, decision, context.now_ms)
     else:
-        target_epoch, target = update_target(
-            group, epoch, member, updated, is_homogeneous, image, decision.records, now_ms
-        )
-        updated = step(group, updated, target_epoch, target, changed, owned, image, decision)
+        target = update_target(group, epoch, member, updated, is_homogeneous, context)
+        updated = step(group, updated, target, changed, owned, context)
         decision.cancel(group.group_id, JOIN, member_id)
         decision.schedule(group.group_id, SESSION, member_id, request.session_timeout_ms)
         decision.schedule(group.group_id, SYNC, member_id, request.rebalance_timeout_ms)
     decision.reply(
-        token,
+        context.token,
         JoinGroupResponse(
             member_id=member_id,
             generation_id=updated.member_epoch,

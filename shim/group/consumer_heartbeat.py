@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kafka_shim.group.consumer import ConsumerGroup
     from kafka_shim.group.consumer_member import Epochs, Partitions
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
+    from kafka_shim.group.request_context import RequestContext
     from kafka_shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 
 
@@ -61,15 +62,9 @@ def _refuse_blank(value: str | None, name: str) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} can't be empty.")
 
 
-def heartbeat(
-    group: ConsumerGroup,
-    request: ConsumerGroupHeartbeatRequest,
-    client: Client,
-    image: CoordinatorMetadataImage,
-    decision: Decision,
-    now_ms: int,
-) -> None:
-    """Handle a heartbeat that does not leave. `decision` may hold the records that created the group for it."""
+def heartbeat(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> None:
+    """Handle a heartbeat that does not leave. The decision may hold the records that created the group for it."""
+    image, decision = context.image, context.decision
     group_id = group.group_id
     joins = request.member_epoch == 0
     member_id = request.member_id
@@ -86,22 +81,16 @@ def heartbeat(
         check_epoch(member, request.member_epoch, owned)
     else:
         member = _static_member(group, member_id, request, owned, decision)
-    updated = _updated(member, request, client)
+    updated = _updated(member, request, context.client)
     topics_changed = updated.subscribed_topics != member.subscribed_topics
     if updated != member or member_id not in group.members:
         decision.records.append(updated.metadata_record(group_id))
-    regex_status = update_regex(group, member, updated, client, image, decision, now_ms)
-    updated = _move(
-        group,
-        member,
-        updated,
-        topics_changed or regex_status == CHANGED_AND_RESOLVED,
-        topics_changed or regex_status != UNCHANGED,
-        owned,
-        image,
-        decision,
-        now_ms,
-    )
+    regex_status = update_regex(group, member, updated, context)
+    # The group epoch and the target, and the member's next step.
+    must_bump = topics_changed or regex_status == CHANGED_AND_RESOLVED
+    epoch, is_homogeneous = bump_epoch(group, member, updated, must_bump, context)
+    target = update_target(group, epoch, member, updated, is_homogeneous, context)
+    updated = step(group, updated, target, topics_changed or regex_status != UNCHANGED, owned, context)
     decision.schedule(group_id, SESSION, member_id, image.session_timeout_ms(group_id))
     response = ConsumerGroupHeartbeatResponse(
         member_id=member_id,
@@ -222,63 +211,44 @@ def _updated(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, cli
     )
 
 
-def _move(
-    group: ConsumerGroup,
-    member: ConsumerMember,
-    updated: ConsumerMember,
-    bump: bool,
-    subscription_changed: bool,
-    owned: Partitions | None,
-    image: CoordinatorMetadataImage,
-    decision: Decision,
-    now_ms: int,
-) -> ConsumerMember:
-    """Update the group epoch and the target, and take the member's next step."""
-    epoch, is_homogeneous = bump_epoch(group, member, updated, bump, image, decision, now_ms)
-    target_epoch, target = update_target(group, epoch, member, updated, is_homogeneous, image, decision.records, now_ms)
-    return step(group, updated, target_epoch, target, subscription_changed, owned, image, decision)
-
-
 def bump_epoch(
     group: ConsumerGroup,
     member: ConsumerMember,
     updated: ConsumerMember,
     bump: bool,
-    image: CoordinatorMetadataImage,
-    decision: Decision,
-    now_ms: int,
+    context: RequestContext,
 ) -> tuple[int, bool]:
     """Returns (group epoch, whether all members subscribe to the same topics) after this request. Checks the topics if
     that is due."""
-    if not bump and not group.needs_refresh(now_ms):
+    if not bump and not group.needs_refresh(context.now_ms):
         if group.assignment_epoch >= group.group_epoch:
             return group.group_epoch, True  # no target will be computed, so the second value is not used
         return group.group_epoch, Subscriptions(group).is_homogeneous
     subscriptions = Subscriptions(group, group.replaced_by(member, updated), (updated,))
-    epoch, deadline_ms = refresh_epoch(group, bump, subscriptions, image, decision.records, now_ms)
-    group_id = group.group_id
-    decision.refreshes.append((group_id, deadline_ms, epoch))
+    epoch, deadline_ms = refresh_epoch(group, bump, subscriptions, context)
+    context.decision.refreshes.append((group.group_id, deadline_ms, epoch))
     return epoch, subscriptions.is_homogeneous
 
 
 def step(
     group: ConsumerGroup,
     member: ConsumerMember,
-    target_epoch: int,
-    target: Partitions,
+    target: tuple[int, Partitions],
     subscription_changed: bool,
     owned: Partitions | None,
-    image: CoordinatorMetadataImage,
-    decision: Decision,
+    context: RequestContext,
 ) -> ConsumerMember:
-    """Move the member one step towards its target, and start or stop the timer of its revocation."""
+    """Move the member one step towards its target (epoch, partitions), and start or stop the timer of its
+    revocation."""
+    decision = context.decision
+    target_epoch, partitions = target
     if not subscription_changed and member.is_reconciled_to(target_epoch):
         return member
     moved = reconcile(
         member,
         target_epoch,
-        target,
-        image.topic_ids(group.topics_of(member)),
+        partitions,
+        context.image.topic_ids(group.topics_of(member)),
         subscription_changed,
         owned,
         group.owner_epoch,

@@ -13,13 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from kafka_shim.group.client import Client
     from kafka_shim.group.decision import Token
     from kafka_shim.group.kind import Check, Group
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
+    from kafka_shim.group.request_context import JoinContext
     from kafka_shim.protocol.messages.consumer_group_describe_response import DescribedGroup
     from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
-    from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
     from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest
     from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest
     from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
@@ -79,19 +78,10 @@ class ConsumerKind(GroupKind):
 
     # --- requests of classic members
 
-    def join(
-        self,
-        group: ConsumerGroup,
-        request: JoinGroupRequest,
-        version: int,
-        client: Client,
-        token: Token,
-        image: CoordinatorMetadataImage,
-        now_ms: int,
-    ) -> Decision:
+    def join(self, group: ConsumerGroup, context: JoinContext) -> Decision:
         from kafka_shim.group import consumer_classic
 
-        return consumer_classic.join(group, request, version, client, token, image, now_ms)
+        return consumer_classic.join(group, context)
 
     def sync(
         self,

@@ -22,9 +22,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
 
-    from kafka_shim.group.client import Client
     from kafka_shim.group.consumer_member import ConsumerMember
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
+    from kafka_shim.group.request_context import RequestContext
     from kafka_shim.metadata.image import Image
     from kafka_shim.patterns import Pattern
 
@@ -47,17 +47,10 @@ def compile_regex(regex: str) -> Pattern:
     return compile_pattern(regex, "SubscribedTopicRegex")
 
 
-def update_regex(
-    group: ConsumerGroup,
-    old: ConsumerMember,
-    new: ConsumerMember,
-    client: Client,
-    image: CoordinatorMetadataImage,
-    decision: Decision,
-    now_ms: int,
-) -> int:
+def update_regex(group: ConsumerGroup, old: ConsumerMember, new: ConsumerMember, context: RequestContext) -> int:
     """Handle a possible change of a member's expression: add the tombstone of an expression without members, and
     request a resolution if one is due. Returns UNCHANGED, CHANGED or CHANGED_AND_RESOLVED."""
+    image, decision, now_ms = context.image, context.decision, context.now_ms
     counts = group.regexes
     status = UNCHANGED
     is_due = False
@@ -87,7 +80,7 @@ def update_regex(
         or now_ms > last_refresh_ms + image.config.group_consumer_regex_refresh_interval_ms
     )
     if is_due and wanted:
-        decision.describers.append((group.group_id, client.may_describe))
+        decision.describers.append((group.group_id, context.client.may_describe))
         decision.schedule_if_absent(group.group_id, REGEX, "", 0)
     return status
 

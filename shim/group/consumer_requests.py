@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.decision import Decision
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.group.client import Client
     from kafka_shim.group.consumer import ConsumerGroup
+    from kafka_shim.group.decision import Decision
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.runtime import CoordinatorRuntime
     from kafka_shim.outcome import Outcome
@@ -28,6 +28,7 @@ class ConsumerRequests:
         """ConsumerGroupHeartbeat. Raises the error of the response."""
         from kafka_shim.group import consumer_heartbeat
         from kafka_shim.group.consumer import ConsumerGroup
+        from kafka_shim.group.request_context import RequestContext
 
         runtime = self._runtime
         consumer_heartbeat.check_request(request, version, runtime.config.group_consumer_assignors)
@@ -40,9 +41,10 @@ class ConsumerRequests:
                 raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
             decision = consumer_heartbeat.leave(group, request, runtime.image, now_ms)
         else:
-            decision = Decision()
+            context = RequestContext(client, runtime.image, now_ms)
+            decision = context.decision
             group = self._find(groups, group_id, request.member_epoch == 0, decision)
-            consumer_heartbeat.heartbeat(group, request, client, runtime.image, decision, now_ms)
+            consumer_heartbeat.heartbeat(group, request, context)
         return runtime.decide(group_id, decision, now_ms)
 
     def _find(self, groups: Groups, group_id: str, create: bool, decision: Decision) -> ConsumerGroup:

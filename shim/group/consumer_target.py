@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kafka_shim.group.consumer import ConsumerGroup
     from kafka_shim.group.consumer_member import ConsumerMember, Partitions
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
-    from kafka_shim.group.records import Record
+    from kafka_shim.group.request_context import RequestContext
 
 # Topic changes request a refresh. A periodic refresh without a change is only a safety net.
 REFRESH_INTERVAL_MS = 0x7FFFFFFF
@@ -69,23 +69,19 @@ class Subscriptions:
 
 
 def refresh_epoch(
-    group: ConsumerGroup,
-    bump: bool,
-    subscriptions: Subscriptions,
-    image: CoordinatorMetadataImage,
-    records: list[Record],
-    now_ms: int,
+    group: ConsumerGroup, bump: bool, subscriptions: Subscriptions, context: RequestContext
 ) -> tuple[int, int]:
     """Returns the (epoch, time of the next refresh) after this request. The epoch is bumped if `bump` is set or the
     topics changed."""
-    metadata_hash = image.metadata_hash(subscriptions.topics)
+    records = context.decision.records
+    metadata_hash = context.image.metadata_hash(subscriptions.topics)
     epoch = group.group_epoch
     if bump or metadata_hash != group.metadata_hash:
         epoch += 1
         records.append(group.epoch_record(epoch, metadata_hash))
     if group.has_partition_metadata_record:
         records.append(group.partition_metadata_tombstone())
-    return epoch, now_ms + REFRESH_INTERVAL_MS
+    return epoch, context.now_ms + REFRESH_INTERVAL_MS
 
 
 def update_target(
@@ -94,12 +90,11 @@ def update_target(
     old: ConsumerMember | None,
     new: ConsumerMember,
     is_homogeneous: bool,
-    image: CoordinatorMetadataImage,
-    records: list[Record],
-    now_ms: int,
+    context: RequestContext,
 ) -> tuple[int, Partitions]:
     """Returns the (epoch, partitions) of `new`'s target. The target is computed if the group epoch was bumped, else the
     existing one is returned."""
+    image, records, now_ms = context.image, context.decision.records, context.now_ms
     interval_ms = image.assignment_interval_ms(group.group_id)
     is_too_early = group.assignment_ms > 0 and interval_ms > 0 and now_ms < group.assignment_ms + interval_ms
     if group.assignment_epoch >= epoch or is_too_early:

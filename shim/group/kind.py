@@ -10,12 +10,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, NoReturn, Protocol
 
-    from kafka_shim.group.client import Client
     from kafka_shim.group.decision import Token
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.group.records import Record
+    from kafka_shim.group.request_context import JoinContext
     from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
-    from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
     from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest
     from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest
     from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
@@ -101,16 +100,7 @@ class GroupKind:
 
     # --- requests of classic members
 
-    def join(
-        self,
-        group: Any,
-        request: JoinGroupRequest,
-        version: int,
-        client: Client,
-        token: Token,
-        image: CoordinatorMetadataImage,
-        now_ms: int,
-    ) -> Decision:
+    def join(self, group: Any, context: JoinContext) -> Decision:
         """JoinGroup for a group that has members."""
         self._refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, group)
 
