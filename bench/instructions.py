@@ -2,7 +2,8 @@
 
 Counted by callgrind, so the figures hardly depend on the machine or on what else it does. The broker runs twice under
 valgrind for each kind, with FEW and with MANY requests; the difference is divided by the requests between. ``--python``
-counts a broker of another environment with the same requests, for a comparison of two versions.
+counts a broker of another environment with the same requests, for a comparison of two versions. The table is that of
+docs/performance.md.
 """
 
 from __future__ import annotations
@@ -162,7 +163,7 @@ def instructions(python: str, kind: str) -> float:
     """Instructions a request."""
     counts: list[int] = []
     for number in (FEW, MANY):
-        with counted(python, counts) as address, Connection(address, timeout_s=120) as client:
+        with counted(python, counts) as address, Connection(address, timeout_s=900) as client:
             workload = Workload(client)
             for _ in range(number):
                 KINDS[kind](workload)
@@ -174,8 +175,9 @@ def main() -> None:
     parser.add_argument("--python", default=sys.executable, help="the interpreter of the broker's environment")
     parser.add_argument("kinds", nargs="*", default=list(KINDS), help=f"of: {', '.join(KINDS)}")
     given = parser.parse_args()
+    print("| one request | instructions |\n| --- | ---: |")
     for kind in given.kinds:
-        print(f"{kind:24} {instructions(given.python, kind):12,.0f} instructions a request", flush=True)
+        print(f"| {kind} | {instructions(given.python, kind):,.0f} |", flush=True)
 
 
 if __name__ == "__main__":
