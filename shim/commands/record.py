@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+from pathlib import Path
 
 import click
 
 from kafka_shim.commands.options import config_option, given_security
 from kafka_shim.wire_client import WireClientError, parse_address
-from kafka_shim.wiretap.capture import CaptureError, CaptureWriter, Entry, read_capture
+from kafka_shim.wiretap.capture import MAGIC, CaptureError, CaptureWriter, Entry, Kind, read_capture
 from kafka_shim.wiretap.recorder import Dial, Recorder, dial_plain
 from kafka_shim.wiretap.replay import Outcome, Replayer
 
@@ -52,13 +53,19 @@ def tell(outcome: Outcome) -> int:
 @click.option(
     "--twin", metavar="HOST:PORT", help="a second broker that gets the same requests; its answers are compared"
 )
+@click.option("--overwrite", is_flag=True, help="the capture may exist, and is lost")
 @config_option
 @click.argument("capture", type=click.Path(dir_okay=False))
-def record(listen: str, upstream: str, twin: str | None, capture: str) -> int:
+def record(listen: str, upstream: str, twin: str | None, overwrite: bool, capture: str) -> int:
+    if Path(capture).exists() and not overwrite:
+        raise click.ClickException(f"{capture} exists: name another file, or give --overwrite")
     where, to, second = address(listen), address(upstream), address(twin) if twin else None
     try:
         return asyncio.run(_record(where, to, second, capture, dialler()))
     except OSError as error:
+        kept = Path(capture)
+        if kept.is_file() and kept.stat().st_size == len(MAGIC):
+            kept.unlink()  # nothing was recorded
         raise click.ClickException(error.strerror or str(error)) from None
 
 
@@ -86,6 +93,11 @@ async def _record(
         click.echo(f"recording {recorder.bootstrap} to {path}")
         await ends.wait()
         await recorder.stop()
+    counts = writer.counts
+    click.echo(
+        f"{counts[Kind.OPENED]} connections, {counts[Kind.REQUEST]} requests, {counts[Kind.RESPONSE]} answers, "
+        f"{writer.frame_bytes:,} bytes are in {path}"
+    )
     if replaying is None:
         return 0
     entries.put_nowait(None)

@@ -49,11 +49,16 @@ class CaptureWriter:
         self._file: BinaryIO = Path(path).open("wb")  # noqa: SIM115 - `close` closes it
         self._file.write(MAGIC)
         self._began_ns = time.monotonic_ns()
+        # How many entries of each kind were written, and the bytes of their frames.
+        self.counts = dict.fromkeys(Kind, 0)
+        self.frame_bytes = 0
 
     def write(self, kind: Kind, connection: int, frame: bytes = b"") -> Entry:
         """Appends an entry with the current time and returns it."""
         entry = Entry(kind, connection, (time.monotonic_ns() - self._began_ns) // 1000, frame)
         self._file.write(ENTRY.pack(kind, connection, entry.time_us, len(frame)) + frame)
+        self.counts[kind] += 1
+        self.frame_bytes += len(frame)
         return entry
 
     def close(self) -> None:

@@ -15,6 +15,7 @@ from kafka_shim.cli import main
 from kafka_shim.client_security import read_client_security
 from kafka_shim.tests.wiretap.test_replay import converse, new_producer_id
 from kafka_shim.wire_client import Connection
+from kafka_shim.wiretap.capture import MAGIC, Kind, read_capture
 
 
 def recorded(upstream: str, path: Path, *options: str) -> tuple[int, str]:
@@ -34,8 +35,26 @@ def capture(tmp_path: Path) -> Path:
     """What the command keeps."""
     path = tmp_path / "capture"
     with Broker() as broker:
-        assert recorded(broker.bootstrap_servers, path) == (0, "")
+        status, told = recorded(broker.bootstrap_servers, path)
+    assert status == 0
+    summary = re.fullmatch(r"(\d+) connections, (\d+) requests, (\d+) answers, [\d,]+ bytes are in .*\n", told)
+    assert summary is not None, told
+    entries = [entry.kind for entry in read_capture(path)]
+    counted = [entries.count(kind) for kind in (Kind.OPENED, Kind.REQUEST, Kind.RESPONSE)]
+    assert [int(text) for text in summary.groups()] == counted
+    assert counted[1] > 0
     return path
+
+
+def test_a_capture_is_not_overwritten_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "capture"
+    path.write_bytes(b"precious")
+    with Broker() as broker:
+        assert main(["record", "--upstream", broker.bootstrap_servers, str(path)]) == 1
+        assert "exists: name another file, or give --overwrite" in capsys.readouterr().err
+        assert path.read_bytes() == b"precious"
+        assert recorded(broker.bootstrap_servers, path, "--overwrite")[0] == 0
+    assert path.read_bytes().startswith(MAGIC)
 
 
 def test_a_twin_is_compared_when_the_recording_ends(tmp_path: Path) -> None:
@@ -107,7 +126,7 @@ def test_a_listener_with_tls_or_sasl_is_recorded_and_replayed(
         return str(file)
 
     with Broker(tls=tls, sasl=sasl, users=users) as broker:
-        assert recorded(broker.bootstrap_servers, path, "--command-config", config_of(broker)) == (0, "")
+        assert recorded(broker.bootstrap_servers, path, "--command-config", config_of(broker))[0] == 0
     with Broker(tls=tls, sasl=sasl, users=users) as other:
         with Connection(other.bootstrap_servers, security=read_client_security(config_of(other))) as client:
             new_producer_id(client)
