@@ -92,7 +92,7 @@ def build_wheel(sdist: Path, python: Path, machine: str, out: Path) -> Path:
         if native and header.is_dir():
             Path(folder, "debian", f"{machine}-linux-gnu").mkdir(parents=True)
             Path(folder, "debian", f"{machine}-linux-gnu", header.name).symlink_to(header)
-            environment["CFLAGS"] = f"-I{folder}/debian"
+            environment["CFLAGS"] = f"-DNDEBUG -I{folder}/debian"
         pip = [sys.executable, "-m", "pip", "--python", python, "wheel", "--no-deps", "--no-cache-dir", "--wheel-dir"]
         run(*pip, folder, sdist, environment=environment)
         raw = next(Path(folder).glob("*.whl"))
