@@ -155,7 +155,7 @@ class _History:
             elif operation.kind == ACKNOWLEDGE:
                 acknowledgements.append(operation)
             elif operation.kind == CLOSE:
-                self.closed[operation.member] = operation.begin_ms
+                self.closed.setdefault(operation.member, operation.begin_ms)
         for operation in acknowledgements:
             self._add_acknowledgement(operation)
 
