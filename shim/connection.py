@@ -293,7 +293,7 @@ class Connection(FrameReceiver):
                 cold = send.cold_range(left_bytes)
                 if cold is not None and self._read_ahead(*cold):
                     return
-                if (socket_fd := self._sendfile_fd()) < 0:
+                if send.must_copy or (socket_fd := self._sendfile_fd()) < 0:
                     buffers = send.take(memory.chunk_bytes)
                 elif not (buffers := send.take_buffers()):
                     if sent_bytes := send.send_file(socket_fd, left_bytes):

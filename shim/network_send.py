@@ -8,6 +8,7 @@ has the figures. On a connection without TLS the kernel sends the file's pages i
 
 from __future__ import annotations
 
+import errno
 import os
 
 from kafka_shim.storage.file_records import FileRecords
@@ -25,6 +26,8 @@ SEND_LIMIT_BYTES = 32 * 1024 * 1024
 FULL_SOCKET_BYTES = 16 * 1024
 
 HAS_SENDFILE = hasattr(os, "sendfile")
+# A file system whose files the kernel cannot send: some of 9p and FUSE. Java then copies too (FileChannel.transferTo).
+UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 class SendMemory:
@@ -46,7 +49,7 @@ class SendMemory:
 class NetworkSend:
     """The part of one response that was not passed to its transport yet: buffers and parts of files."""
 
-    __slots__ = ("_next", "_parts", "_start", "_warm_bytes")
+    __slots__ = ("_next", "_parts", "_start", "_warm_bytes", "must_copy")
 
     def __init__(self, parts: list[Any]) -> None:
         self._parts = parts
@@ -55,6 +58,8 @@ class NetworkSend:
         self._start = 0
         # How many bytes behind `_start` were read ahead: they are sent without another look.
         self._warm_bytes = 0
+        # Whether the file system of the parts has no sendfile.
+        self.must_copy = False
 
     @property
     def is_done(self) -> bool:
@@ -110,9 +115,15 @@ class NetworkSend:
 
     def send_file(self, socket_fd: int, limit_bytes: int) -> int:
         """Send at most `limit_bytes` of the next part, which is of a file, with sendfile. Returns how many bytes the
-        socket took, 0 if it is full. Raises OSError."""
+        socket took, 0 if it is full or if the rest must be copied. Raises OSError."""
         part = self._parts[self._next]
-        sent_bytes: int = part.send(socket_fd, self._start, min(part.size_bytes - self._start, limit_bytes))
+        try:
+            sent_bytes: int = part.send(socket_fd, self._start, min(part.size_bytes - self._start, limit_bytes))
+        except OSError as error:
+            if error.errno not in UNSUPPORTED:
+                raise
+            self.must_copy = True
+            return 0
         self._start += sent_bytes
         self._warm_bytes = max(self._warm_bytes - sent_bytes, 0)
         if self._start == part.size_bytes:

@@ -277,6 +277,24 @@ def test_stored_bytes_pass_the_broker_by_unless_they_are_encrypted(loop_factory,
     assert sum(copied) <= len(records)
 
 
+def test_stored_bytes_are_copied_where_the_file_system_has_no_sendfile(looped, client, monkeypatch, caplog):
+    records = fill(client, 2)
+    tries = []
+
+    def refuse(socket_fd: int, fd: int, position: int, size_bytes: int) -> int:
+        tries.append(position)
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    monkeypatch.setattr(os, "sendfile", refuse)
+    with reader(looped) as sock:
+        for _ in range(2):
+            sock.sendall(whole_fetch(2))
+            assert_whole(read_frame(sock), records, 2)
+    assert len(tries) == 2  # one for each response
+    assert "cannot be read" not in caplog.text
+    until(looped, lambda: looped.state.send_memory.used_bytes == 0)
+
+
 def test_a_client_that_leaves_gives_everything_back(looped, client):
     fill(client)
     segments = looped.call(lambda: [log.active for log in looped.state.logs.all() if log.topic == "big"])
