@@ -30,6 +30,8 @@ LONGEST_REQUEST_S = 20.0
 MOST_REQUESTS = 8
 HIGHEST_PORT = 65535
 LARGEST_BODY_BYTES = 1 << 16
+# Of a Content-Length. Python converts no number of thousands of digits.
+MOST_DIGITS = 19
 LOOPBACK = "127.0.0.1"
 TEXT = "text/plain; charset=utf-8"
 
@@ -202,7 +204,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not (length.isascii() and length.isdecimal()) or "Transfer-Encoding" in self.headers:
             self._send(Response(411, b"a request tells its length in Content-Length\n"))
             return
-        if int(length) > LARGEST_BODY_BYTES:
+        if len(length) > MOST_DIGITS or int(length) > LARGEST_BODY_BYTES:
             self._send(Response(413, f"a request has at most {LARGEST_BODY_BYTES} bytes\n".encode()))
             return
         body = self.rfile.read(int(length))

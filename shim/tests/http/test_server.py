@@ -84,6 +84,8 @@ def test_over_tls_plain_http_is_closed(secure: tuple[HttpServer, ssl.SSLContext]
         ("Content-Length: 70000", 413),
         ("Content-Length: x", 411),
         ("Content-Length: -1", 411),
+        ("Content-Length: 65537", 413),
+        ("Content-Length: " + "9" * 5000, 413),
         ("Transfer-Encoding: chunked", 411),
         ("Content-Length: 2", 200),
     ],
