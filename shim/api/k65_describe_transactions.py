@@ -4,12 +4,13 @@ Returns state, timeout, start and partitions of transactional ids (KIP-664; B19)
 TRANSACTIONAL_ID_NOT_FOUND, an empty one INVALID_REQUEST.
 
 If a request has the tagged field `EXPLAIN_TAG`, the response has the history of each id, unknown ones too, in a tagged
-field of the same number, as lines of UTF-8 (ADR 0012). Kafka's clients never send it, and Kafka ignores it.
+field of the same number, as lines of UTF-8 (ADR 0012), without topics that the client may not describe. Kafka's clients
+never send it, and Kafka ignores it.
 """
 
 from __future__ import annotations
 
-from kafka_shim.authorization import authorized, require
+from kafka_shim.authorization import authorized, require, topics_described_by
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 from kafka_shim.protocol.messages.describe_transactions_response import (
@@ -36,10 +37,14 @@ def handle(context: Context, request: DescribeTransactionsRequest) -> DescribeTr
     transactions = context.broker.transactions
     states = [_describe(context, transactions, name) for name in request.transactional_ids]
     if request.unknown_tags and EXPLAIN_TAG in request.unknown_tags:
+        may_describe = topics_described_by(context)
+        explained = set[str]()  # an id that is asked for a thousand times has one history
         for found in states:
-            if found.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+            name = found.transactional_id
+            if found.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED or name in explained:
                 continue
-            lines = transactions.explanations.lines(found.transactional_id)
+            explained.add(name)
+            lines = transactions.explanations.lines(name, may_describe, context.broker.metadata.image.topics)
             found.unknown_tags = {EXPLAIN_TAG: "\n".join(lines).encode()}
     return DescribeTransactionsResponse(transaction_states=states)
 

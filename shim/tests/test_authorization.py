@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kafka_shim.api import APIS, TABLE, ThrottleClass
+from kafka_shim.api.k65_describe_transactions import EXPLAIN_TAG
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol import messages
 from kafka_shim.security.acl import AclOperation, ResourceType
@@ -761,3 +762,24 @@ def test_each_api_has_kafkas_throttle():
         "create_partitions": ThrottleClass.CONTROLLER_MUTATION,
         "write_txn_markers": ThrottleClass.EXEMPT,
     }
+
+
+def test_the_history_of_a_transaction_names_no_topic_that_the_client_may_not_describe(
+    broker, prepared: Connection
+) -> None:
+    def told(recorder: Recorder | None) -> list[str]:
+        broker.state.authorizer = recorder
+        try:
+            request = new("describe_transactions_request.DescribeTransactionsRequest", transactional_ids=[ID, ID])
+            request.unknown_tags = {EXPLAIN_TAG: b""}
+            states = prepared.request(request, 0).transaction_states
+        finally:
+            broker.state.authorizer = None
+        return [bytes((state.unknown_tags or {}).get(EXPLAIN_TAG, b"")).decode() for state in states]
+
+    whole, again = told(None)
+    assert f"[{TOPIC}-0]" in whole
+    assert again == ""  # once, however often it is asked for
+    hidden, _ = told(Recorder(lambda operation, kind: kind is ResourceType.TOPIC))
+    assert "-> Ongoing" in hidden
+    assert f"{TOPIC}-0" not in hidden

@@ -6,12 +6,15 @@ The history stores values and formats text only on request, because every commit
 from __future__ import annotations
 
 import logging
+import re
 from collections import deque
 
 from kafka_shim.txn.transaction import ONGOING, STATE_NAMES, Transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Container
+
     from kafka_shim.errors import KafkaError
 
 logger = logging.getLogger("kafka_shim.txn")
@@ -22,6 +25,10 @@ SHOWN_TRANSITIONS = 3
 SHOWN_PARTITIONS = 100
 # A reason may quote client input.
 REASON_CHARACTERS = 500
+HIDDEN = "(names topics that you may not describe)"
+# What a topic may be called, and that with a partition.
+_find_words = re.compile(r"[A-Za-z0-9._-]+").findall
+_match_partition = re.compile(r"(.+)-[0-9]+").fullmatch
 
 
 class Refusal:
@@ -109,26 +116,61 @@ class Explanations:
         """Drop the history: the transactional id expired or was deleted with its topic."""
         self._events.pop(transactional_id, None)
 
-    def lines(self, transactional_id: str) -> list[str]:
+    def lines(
+        self,
+        transactional_id: str,
+        may_describe: Callable[[str], bool] | None = None,
+        existing: Container[str] = frozenset(),
+    ) -> list[str]:
         """Returns the history, oldest first, one event per line. Each line begins with its time in ms since the Unix
-        epoch."""
-        return [_line(event) for event in self._events.get(transactional_id, ())]
+        epoch. `may_describe` says of a topic whether the reader may know of it (None: of any): partitions of others are
+        left out, and a text that names one is hidden. `existing`: the names of all topics."""
+        events = self._events.get(transactional_id, ())
+        if may_describe is None:
+            return [_line(event, lambda topic: True, lambda text: text) for event in events]
+        known: dict[str, bool] = {}
+
+        def is_seen(topic: str) -> bool:
+            seen = known.get(topic)
+            if seen is None:
+                seen = known[topic] = may_describe(topic)
+            return seen
+
+        def shown(text: str) -> str:
+            return text if all(is_seen(name) for name in _topics_in(text, existing)) else HIDDEN
+
+        return [_line(event, is_seen, shown) for event in events]
+
+
+def _topics_in(text: str, existing: Container[str]) -> set[str]:
+    """Returns what may be a topic's name: words that topics are called by, and words that look like a partition, whose
+    topic may be deleted or never have been."""
+    names = set()
+    for found in _find_words(text):
+        for word in {found, found.rstrip(".")}:
+            partition = _match_partition(word)
+            if partition is not None:
+                names.add(partition[1])
+            if word in existing:
+                names.add(word)
+    return names
 
 
 def _is_ongoing(event: Event) -> bool:
     return isinstance(event, Transaction) and event.state is ONGOING
 
 
-def _line(event: Event) -> str:
+def _line(event: Event, is_seen: Callable[[str], bool], show: Callable[[str], str]) -> str:
     if isinstance(event, Transaction):
-        shown = sorted(event.partitions)[:SHOWN_PARTITIONS]
+        seen = sorted(each for each in event.partitions if is_seen(each[0]))
+        shown = seen[:SHOWN_PARTITIONS]
         partitions = ", ".join(f"{topic}-{partition}" for topic, partition in shown)
-        if len(shown) < len(event.partitions):
-            partitions += f" and {len(event.partitions) - len(shown)} more"
+        if len(shown) < len(seen):
+            partitions += f" and {len(seen) - len(shown)} more"
         return (
             f"{event.last_update_ms} -> {STATE_NAMES[event.state]} producer id {event.producer_id} "
             f"epoch {event.producer_epoch} version {event.client_version}" + (f" [{partitions}]" if partitions else "")
         )
     if isinstance(event, Refusal):
-        return f"{event.now_ms} {event.api} refused with {event.code}: {event.reason}"
-    return f"{event.now_ms} {event.text}"
+        return f"{event.now_ms} {event.api} refused with {event.code}: {show(event.reason)}"
+    return f"{event.now_ms} {show(event.text)}"

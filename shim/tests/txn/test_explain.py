@@ -35,6 +35,32 @@ def test_an_idempotent_producer_s_refusal_goes_to_the_log(caplog: pytest.LogCapt
     assert explanations.lines("") == []
 
 
+def test_topics_that_the_reader_may_not_describe_are_not_named() -> None:
+    explanations = Explanations()
+    both = frozenset({("mine", 0), ("secret", 1)})
+    explanations.moved(Transaction("app", 7, 7, -1, 0, -1, 1000, ONGOING, both, 10, 11, 2))
+    for reason in (
+        "mine-0: producer 7: sequence 9, expected 3",
+        "1 of 2 partitions are refused, the first is secret-1",
+        "1 of 2 partitions do not exist, the first is deleted-3.",
+        "the topic secret is full.",
+        "epoch 7, current is 0",
+    ):
+        explanations.refused("Produce", "app", KafkaError(ErrorCode.INVALID_REQUEST, reason), 5)
+    explanations.noted("app", 5, "marker for secret-1 refused")
+    lines = explanations.lines("app", lambda topic: topic == "mine", {"mine", "secret"})
+    assert lines[0].endswith("[mine-0]")
+    assert [line.partition("INVALID_REQUEST: ")[2] for line in lines[1:6]] == [
+        "mine-0: producer 7: sequence 9, expected 3",
+        explain.HIDDEN,
+        explain.HIDDEN,
+        explain.HIDDEN,
+        "epoch 7, current is 0",
+    ]
+    assert lines[6] == f"5 {explain.HIDDEN}"
+    assert "secret" in "".join(explanations.lines("app"))
+
+
 def test_a_growing_transaction_is_one_event() -> None:
     explanations = Explanations()
     for count in range(1, 200):
