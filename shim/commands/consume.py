@@ -189,9 +189,11 @@ class Reader:
         out = sys.stdout.buffer
         for got in found:
             each = got.topic, got.partition
-            position = got.next_offset
+            end = ends.get(each, got.next_offset)
+            # What has come since the end was asked for is not printed, and must not be committed.
+            position = min(got.next_offset, end)
             for record in got.records:
-                if is_data(record) and record.offset < ends.get(each, record.offset + 1):
+                if is_data(record) and record.offset < end:
                     if self._left == 0:
                         position = record.offset
                         break

@@ -13,6 +13,7 @@ import pytest
 from kafka_shim.cli import main
 from kafka_shim.client.reading import read_all
 from kafka_shim.client.writing import Producer
+from kafka_shim.commands.consume import Reader
 from kafka_shim.commands.times import read_duration, read_when, shown_duration, shown_time
 from kafka_shim.commands.top import as_json, compare
 from kafka_shim.wire_client import WireClientError
@@ -184,6 +185,24 @@ def test_a_group_goes_on_where_it_was(run, monkeypatch, kafka_shim_factory):
     assert run("consume", "t", "--group", "g")[1] == ""
     status, out, _ = run("groups", "describe", "g", "--state", "--json")
     assert (status, json.loads(out)[0]["state"], json.loads(out)[0]["members"]) == (0, "Empty", 0)
+
+
+def test_a_group_commits_only_what_was_printed(run, monkeypatch, kafka_shim_factory):
+    broker = kafka_shim_factory(num_partitions=1)
+    monkeypatch.setenv("KAFKA_SHIM_BOOTSTRAP", broker.bootstrap_servers)
+    broker.produce("t", "a")
+    ends_of = Reader._ends
+
+    def then_more_comes(self, parts):
+        found = ends_of(self, parts)
+        if found:
+            broker.produce("t", "b")
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Reader, "_ends", then_more_comes)
+        assert run("consume", "t", "--group", "g")[:2] == (0, "a\n")
+    assert run("consume", "t", "--group", "g")[:2] == (0, "b\n")
 
 
 # --- cluster and top
