@@ -11,11 +11,12 @@ from kafka_shim.client.groups import list_groups, share_offsets
 from kafka_shim.client.offsets import committed_offsets
 from kafka_shim.client.reading import EARLIEST, LATEST, list_offsets
 from kafka_shim.client.requests import NAMES, make
+from kafka_shim.errors import ErrorCode
 from kafka_shim.wire_client import RequestError, check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from typing import Any
 
     from kafka_shim.client.cluster import Cluster, TopicPartition
     from kafka_shim.client.groups import Listed
@@ -199,7 +200,14 @@ def open_transactions(cluster: Cluster) -> list[OpenTransaction]:
 
 def _describe(cluster: Cluster, name: str) -> OpenTransaction | None:
     request = make("DescribeTransactions", transactional_ids=[name])
-    (one,) = cluster.coordinator(name, TRANSACTION).request(request).transaction_states
+
+    def ask() -> Any:
+        (one,) = cluster.coordinator(name, TRANSACTION).request(request).transaction_states
+        if one.error_code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+            check(one.error_code, subject=name)
+        return one
+
+    one = cluster.patiently(ask)
     if one.error_code or one.transaction_start_time_ms < 0:
         return None  # it has ended meanwhile
     return OpenTransaction(
@@ -210,11 +218,3 @@ def _describe(cluster: Cluster, name: str) -> OpenTransaction | None:
         one.transaction_timeout_ms,
         [(topic.topic, partition) for topic in one.topics for partition in topic.partitions],
     )
-
-
-def held_back(cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
-    """Returns (last stable offset, end) of each partition whose readers of committed records wait for a transaction."""
-    parts = list(partitions)
-    stable = list_offsets(cluster, dict.fromkeys(parts, LATEST), read_committed=True)
-    ends = list_offsets(cluster, dict.fromkeys(parts, LATEST))
-    return {each: (stable[each], ends[each]) for each in parts if stable[each] < ends[each]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_shim.client.requests import make
-from kafka_shim.console.cluster import name_of
+from kafka_shim.console.cluster import is_denied, name_of
 from kafka_shim.wire_client import RequestError, check
 
 TYPE_CHECKING = False
@@ -54,8 +54,10 @@ def _disks(cluster: Cluster, node: int) -> list[dict[str, Any]]:
     try:
         answer = cluster.ask(make("DescribeLogDirs", topics=[]), node=node)
         check(answer.error_code)
-    except RequestError:
-        return []
+    except RequestError as error:
+        if is_denied(error):
+            return []
+        raise
     return [
         {
             "path": one.log_dir,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from kafka_shim.client.requests import make
 from kafka_shim.console.cluster import COMMITTED, LATEST, TRANSACTION, name_of
-from kafka_shim.wire_client import RequestError, check
+from kafka_shim.wire_client import check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -193,10 +193,7 @@ def _names_of_open(cluster: Cluster) -> dict[int, str]:
     """Return producer id -> transactional id of the transactions that coordinators know."""
     found = {}
     for node in cluster.nodes():
-        try:
-            answer = cluster.ask(make("ListTransactions"), node=node)
-            check(answer.error_code)
-        except RequestError:
-            continue
+        answer = cluster.ask(make("ListTransactions"), node=node)
+        check(answer.error_code)
         found.update({one.producer_id: one.transactional_id for one in answer.transaction_states})
     return found
