@@ -7,13 +7,12 @@ from __future__ import annotations
 from kafka_shim.cext.messages import encode
 from kafka_shim.cext.records import build
 from kafka_shim.client.requests import NAMES, make, struct
-from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.records.consumer_protocol_subscription import ConsumerProtocolSubscription, TopicPartition
 from kafka_shim.wire_client import Connection, check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from kafka_shim.protocol.message import Message
@@ -80,11 +79,6 @@ def create_topic(client: Connection, name: str, partitions: int = 1, config: Map
     topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "configs": options}
     answer = client.request(make("CreateTopics", topics=[topic], timeout_ms=60_000), 5)
     check(answer.topics[0].error_code, answer.topics[0].error_message, name)
-
-
-def error_names(codes: Iterable[int]) -> list[str]:
-    """Returns Kafka's names of error codes."""
-    return [ErrorCode(code).name for code in codes]
 
 
 def subscription(*topics: str, owned: dict[str, list[int]] | None = None, version: int = 1) -> bytes:

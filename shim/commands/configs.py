@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import click
 
+from kafka_shim.client.config_sources import SOURCES
 from kafka_shim.commands.options import bootstrap_option, connected, json_option, parse_pairs, show_rows
 from kafka_shim.wire_client import check
 
@@ -20,18 +21,6 @@ SINGULAR = {
     "broker-loggers": "broker-logger",
     "client-metrics": "client-metric",
     "groups": "group",
-}
-# Config sources on the wire (DescribeConfigsResponse.ConfigSource) and the names that Kafka's admin client prints.
-SOURCES = {
-    0: "UNKNOWN",
-    1: "DYNAMIC_TOPIC_CONFIG",
-    2: "DYNAMIC_BROKER_CONFIG",
-    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
-    4: "STATIC_BROKER_CONFIG",
-    5: "DEFAULT_CONFIG",
-    6: "DYNAMIC_BROKER_LOGGER_CONFIG",
-    7: "DYNAMIC_CLIENT_METRICS_CONFIG",
-    8: "DYNAMIC_GROUP_CONFIG",
 }
 # The source of a config that is set on the resource itself.
 OWN_SOURCE = {"topics": 1, "brokers": 2, "broker-loggers": 6, "client-metrics": 7, "groups": 8}

@@ -107,11 +107,6 @@ class ClassicGroup:
         return self.state is State.EMPTY
 
     @property
-    def is_simple(self) -> bool:
-        """Whether the group has only offsets that were committed without membership."""
-        return self.protocol_type is None and self.is_empty and not self.pending_joins
-
-    @property
     def can_rebalance(self) -> bool:
         return self.state in ALLOWED_FROM[State.PREPARING]
 

@@ -27,7 +27,6 @@ OFFSET_VERSION = 4
 # With an explicit retention time (OffsetCommit v2-4) the value contains an expiry time, which only version 1 has.
 EXPIRING_OFFSET_VERSION = 1
 
-LEGACY_OFFSET_COMMIT = 0
 OFFSET_COMMIT = 1
 GROUP_METADATA = 2
 

@@ -10,8 +10,6 @@ TYPE_CHECKING = False  # spelled out: importing typing costs start-up time
 if TYPE_CHECKING:
     from typing import Any
 
-NO_LEADER = -1
-
 # Types of ConfigResource on the wire and in ConfigRecord (org.apache.kafka.common.config.ConfigResource.Type).
 RESOURCE_TOPIC = 2
 RESOURCE_BROKER = 4

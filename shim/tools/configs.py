@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 
+from kafka_shim.client.config_sources import SOURCES
 from kafka_shim.client.groups import list_groups
 from kafka_shim.client.requests import make
 from kafka_shim.tools.options import FLAG, VALUE, Options, UsageError, connect
@@ -49,17 +50,6 @@ OPTIONS = Options(
         **dict.fromkeys(("alter", "describe", "entity-default", "force", "all", *DEFAULTS), FLAG),
     },
 )
-SOURCES = {
-    0: "UNKNOWN",
-    1: "DYNAMIC_TOPIC_CONFIG",
-    2: "DYNAMIC_BROKER_CONFIG",
-    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
-    4: "STATIC_BROKER_CONFIG",
-    5: "DEFAULT_CONFIG",
-    6: "DYNAMIC_BROKER_LOGGER_CONFIG",
-    7: "DYNAMIC_CLIENT_METRICS_CONFIG",
-    8: "DYNAMIC_GROUP_CONFIG",
-}
 SET, DELETE = 0, 1
 
 
