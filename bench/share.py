@@ -45,6 +45,8 @@ SETTINGS = {
 }
 # A heartbeat that is told to wait is sent again until all members have what is theirs.
 MOST_BEATS = 200
+# What a broker learns from its controller is there by then.
+PATIENCE_S = 60.0
 
 
 def fill(client: Connection, records: int) -> None:
@@ -54,7 +56,8 @@ def fill(client: Connection, records: int) -> None:
         now_ms = time.time_ns() // 1_000_000
         batch = bytes(build([(None, value, now_ms, ())] * RECORDS_PER_BATCH))
         # Kafka's broker learns of a topic some time after its controller's answer.
-        while (code := _written(client, number % PARTITIONS, batch)) in _NOT_YET:
+        deadline_s = time.monotonic() + PATIENCE_S
+        while (code := _written(client, number % PARTITIONS, batch)) in _NOT_YET and time.monotonic() < deadline_s:
             time.sleep(0.02)
         assert code is ErrorCode.NONE, code
 
@@ -71,10 +74,12 @@ def set_options(client: Connection, group: str, options: dict[str, str]) -> None
     (told,) = client.request(make("IncrementalAlterConfigs", resources=[row]), 1).responses
     assert not told.error_code, told
     asked = {"resource_type": GROUP_RESOURCE, "resource_name": group, "configuration_keys": list(options)}
+    deadline_s = time.monotonic() + PATIENCE_S
     while True:
         (result,) = client.request(make("DescribeConfigs", resources=[asked]), 4).results
         if {one.name: one.value for one in result.configs} == options:
             return
+        assert time.monotonic() < deadline_s, f"{group} has not the options {options} after {PATIENCE_S} s"
         time.sleep(0.02)
 
 

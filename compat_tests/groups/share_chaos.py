@@ -101,6 +101,7 @@ class ShareChaos:
         self.is_over.set()
         for thread in threads:
             thread.join(60)
+            assert not thread.is_alive(), "a member or the producer has not ended within 60 s"
         if self.errors:
             raise self.errors[0]
         self._drain()
