@@ -138,7 +138,11 @@ class _Server(ThreadingHTTPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         if self._free.acquire(blocking=False):
             self._ends[request] = time.monotonic() + LONGEST_REQUEST_S
-            super().process_request(request, client_address)
+            try:
+                super().process_request(request, client_address)
+            except BaseException:  # no thread: the place must not stay taken
+                self._let_go(request)
+                raise
         else:
             self.shutdown_request(request)
 
@@ -146,8 +150,11 @@ class _Server(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._ends.pop(request, None)
-            self._free.release()
+            self._let_go(request)
+
+    def _let_go(self, request: Any) -> None:
+        self._ends.pop(request, None)
+        self._free.release()
 
     def watch_instead(self, before: socket.socket, after: socket.socket) -> None:
         """A request's socket is another one from now on."""

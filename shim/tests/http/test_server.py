@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import socket
 import ssl
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -94,6 +95,21 @@ def test_bodies_are_bounded(plain: HttpServer, head: str, status: int) -> None:
     with socket.create_connection(("127.0.0.1", plain.port), timeout=60) as client:
         client.sendall(f"POST / HTTP/1.1\r\n{head}\r\n\r\nhi".encode())
         assert client.recv(100).startswith(f"HTTP/1.0 {status}".encode())
+
+
+def test_a_request_without_a_thread_keeps_no_place(plain: HttpServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_thread(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_thread)
+        for _ in range(module.MOST_REQUESTS):
+            with socket.create_connection(("127.0.0.1", plain.port), timeout=60) as client:
+                assert client.recv(1) == b""
+    connection = http.client.HTTPConnection("127.0.0.1", plain.port, timeout=60)
+    connection.request("GET", "/")
+    assert connection.getresponse().status == 200
+    connection.close()
 
 
 def test_addresses() -> None:
