@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     TopicPartition = tuple[str, int]
 
-EARLIEST, LATEST = -2, -1
-GROUP, TRANSACTION = 0, 1
 UNCOMMITTED, COMMITTED = 0, 1
 CLIENT_ID = "kafka-shim-console"
 TIMEOUT_S = 10.0

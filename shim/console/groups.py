@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from kafka_shim.client import groups as client_groups
+from kafka_shim.client.cluster import GROUP
 from kafka_shim.client.offsets import committed_offsets
+from kafka_shim.client.reading import LATEST
 from kafka_shim.client.requests import make
-from kafka_shim.console.cluster import GROUP, LATEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import heapq
 import time
 
-from kafka_shim.console.cluster import COMMITTED, EARLIEST, LATEST
+from kafka_shim.client.reading import EARLIEST, LATEST
+from kafka_shim.console.cluster import COMMITTED
 from kafka_shim.console.decode import pretty_json, shown
 from kafka_shim.console.internal_records import texts_of
 from kafka_shim.console.parameters import BadRequestError, Query, whole

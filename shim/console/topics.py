@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kafka_shim.console.cluster import COMMITTED, EARLIEST, LATEST, is_denied, name_of
+from kafka_shim.client.reading import EARLIEST, LATEST
+from kafka_shim.console.cluster import COMMITTED, is_denied, name_of
 from kafka_shim.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
 from kafka_shim.uuids import uuid_text
 from kafka_shim.wire_client import RequestError, check

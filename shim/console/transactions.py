@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from kafka_shim.client.cluster import TRANSACTION
+from kafka_shim.client.reading import LATEST
 from kafka_shim.client.requests import make
-from kafka_shim.console.cluster import COMMITTED, LATEST, TRANSACTION, name_of
+from kafka_shim.console.cluster import COMMITTED, name_of
 from kafka_shim.wire_client import check
 
 TYPE_CHECKING = False
