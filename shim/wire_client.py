@@ -96,7 +96,7 @@ class Connection:
         try:
             self._socket = socket.create_connection((host, port), timeout=timeout_s)
         except OSError as err:
-            raise WireClientError(f"cannot connect to {host}:{port}: {err}") from err
+            raise WireClientError(f"cannot connect to {host}:{port}: {err.strerror or err}") from err
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if security is not None:
             try:
@@ -151,7 +151,7 @@ class Connection:
         try:
             self._socket.sendall(data)
         except OSError as err:
-            raise WireClientError(f"the connection broke: {err}") from err
+            raise WireClientError(f"the connection broke: {err.strerror or err}") from err
 
     def receive_frame(self) -> bytes:
         """Returns the next response frame without its four-byte length."""
@@ -166,7 +166,7 @@ class Connection:
             try:
                 data = self._socket.recv(max(65536, count - len(buffer)))
             except OSError as err:
-                raise WireClientError(f"the connection broke: {err}") from err
+                raise WireClientError(f"the connection broke: {err.strerror or err}") from err
             if not data:
                 raise WireClientError("the broker closed the connection")
             buffer += data

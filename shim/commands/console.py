@@ -24,6 +24,8 @@ MOST_REQUESTS = 32
     "bootstrap",
     default=DEFAULT_BOOTSTRAP,
     show_default=True,
+    envvar="KAFKA_SHIM_BOOTSTRAP",
+    show_envvar=True,
     metavar="HOST:PORT",
     help="a broker, of Apache Kafka too",
 )
@@ -31,6 +33,8 @@ MOST_REQUESTS = 32
 @click.option(
     "--command-config",
     metavar="FILE",
+    envvar="KAFKA_SHIM_COMMAND_CONFIG",
+    show_envvar=True,
     help="properties of a Kafka client; with SASL and without sasl.jaas.config everybody logs in on the page",
 )
 @click.option(
@@ -80,9 +84,13 @@ def group(
         schemas = Schemas(schema_registry, files)
         console = Console(Sessions(bootstrap, properties), hosts=hosts, schemas=schemas, metrics_url=metrics_url)
         tls = None if tls_certificate is None else _tls(tls_certificate, tls_key)
-        server = HttpServer(parse_address(http), console.handle, most_requests=MOST_REQUESTS, tls=tls)
+        address = parse_address(http)
     except (ConfigError, SchemaError, ValueError, OSError) as error:
         raise click.ClickException(str(error)) from None
+    try:
+        server = HttpServer(address, console.handle, most_requests=MOST_REQUESTS, tls=tls)
+    except OSError as error:
+        raise click.ClickException(f"{error.strerror} (--http HOST:PORT names another)") from None
     asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: asked.set())

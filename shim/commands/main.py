@@ -4,6 +4,7 @@ defines `group`.
 
 from __future__ import annotations
 
+import errno
 import sys
 from importlib import import_module
 
@@ -67,5 +68,10 @@ def run(words: Sequence[str]) -> int:
         error.show(sys.stderr)
         return error.exit_code
     except click.Abort:
+        return 1
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        click.echo(f"error: cannot write the output: {error.strerror}", err=True)
         return 1
     return answer if isinstance(answer, int) else 0

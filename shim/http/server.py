@@ -77,7 +77,8 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 class HttpServer:
-    """Serves from `start` to `stop`. `handle` is called in threads. Port 0 takes a free one. Raises OSError."""
+    """Serves from `start` to `stop`. `handle` is called in threads. Port 0 takes a free one. Raises OSError, whose
+    message names the address."""
 
     def __init__(
         self,
@@ -128,7 +129,12 @@ class _Server(ThreadingHTTPServer):
     ) -> None:
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
-        super().__init__(address, _Handler)
+        try:
+            super().__init__(address, _Handler)
+        except OSError as err:
+            host = f"[{address[0]}]" if ":" in address[0] else address[0]
+            scheme = "http" if tls is None else "https"
+            raise OSError(err.errno, f"cannot listen on {scheme}://{host}:{address[1]}: {err.strerror}") from err
         self.handle_one = handle
         self.tls = tls
         self._free = threading.BoundedSemaphore(most_requests)

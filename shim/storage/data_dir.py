@@ -3,6 +3,7 @@ MetaProperties)."""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import logging
@@ -61,7 +62,10 @@ class DataDir:
     def lock(self) -> None:
         """Create the directory if it is missing, and lock it. Raises OSError if it cannot be used, StorageError if
         another broker holds the lock."""
-        os.makedirs(self.path, exist_ok=True)
+        try:
+            os.makedirs(self.path, exist_ok=True)
+        except FileExistsError:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self.path) from None
         self._lock_fd = os.open(f"{self.path}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         stat = os.fstat(self._lock_fd)
         self._lock_key = (stat.st_dev, stat.st_ino)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 import time
 import urllib.request
@@ -72,3 +73,23 @@ def test_a_mistake_in_what_is_served_is_told(
 ) -> None:
     assert main(["console", "--http", ":0", *words]) == status
     assert said in capsys.readouterr().err
+
+
+def test_an_address_in_use_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert main(["console", "--http", address]) == 1
+    assert capsys.readouterr().err == (
+        f"Error: cannot listen on http://{address}: Address already in use (--http HOST:PORT names another)\n"
+    )
+
+
+def test_the_environment_names_the_broker_and_the_properties(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KAFKA_SHIM_BOOTSTRAP", "elsewhere")
+    monkeypatch.setenv("KAFKA_SHIM_COMMAND_CONFIG", "/missing.properties")
+    assert main(["console", "--http", ":0"]) == 1
+    assert "/missing.properties" in capsys.readouterr().err
+    assert main(["console", "--help"]) == 0
+    assert "KAFKA_SHIM_BOOTSTRAP" in capsys.readouterr().out

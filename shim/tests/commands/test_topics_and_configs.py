@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import contextlib
+import sys
+from pathlib import Path
+
 import pytest
 
 from kafka_shim.cli import main
@@ -103,7 +107,17 @@ def test_mistakes_in_the_words_are_status_two(run, words):
 
 def test_nobody_there_is_told(capsys):
     assert main(["topics", "list", "--bootstrap-server", "127.0.0.1:1"]) == 1
-    assert "cannot connect to 127.0.0.1:1" in capsys.readouterr().err
+    assert capsys.readouterr().err == (
+        "error: cannot connect to 127.0.0.1:1: Connection refused"
+        " (is it running? name another with --bootstrap-server or KAFKA_SHIM_BOOTSTRAP)\n"
+    )
+
+
+def test_an_output_on_a_full_disk_is_told_in_one_line(broker, monkeypatch, capsys):
+    with contextlib.suppress(OSError), Path("/dev/full").open("w") as full:  # closing it cannot write the output either
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main(["topics", "list", "--json", "--bootstrap-server", broker.bootstrap_servers]) == 1
+    assert capsys.readouterr().err == "error: cannot write the output: No space left on device\n"
 
 
 def test_what_was_given_at_the_start_and_what_does_not_exist(run):

@@ -110,7 +110,7 @@ def test_start_goes_on_without_a_directory_that_cannot_be_used(
     logs, config = make_logs(good, bad)
     start(logs, config)
     assert logs.failed_dirs == [str(bad)]
-    assert f"the data directory {bad} cannot be used: File exists; going on without it" in caplog.text
+    assert f"the data directory {bad} cannot be used: Not a directory; going on without it" in caplog.text
     for partition in range(2):
         put(logs.create("t", TOPIC_ID, partition, config), b"x")
     logs.stop()
