@@ -189,7 +189,7 @@ def compat_trees(name: str, *folders: str) -> list[Step]:
 
 def clients() -> list[Step]:
     """Real clients and tools on the shim, and the same conversations held with Apache Kafka."""
-    return compat_trees("clients", "clients", "admin")
+    return compat_trees("clients", "clients", "admin", "console")
 
 
 def groups() -> list[Step]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -164,3 +165,13 @@ def test_the_check_finds_each_kind() -> None:
         "parametrised over nothing",
         "any exception would do: pytest.raises(Exception)",
     ]
+
+
+def test_each_folder_of_tests_is_in_a_layer() -> None:
+    suite = runpy.run_path(str(ROOT / "scripts" / "suite.py"))
+    layers = (suite["clients"], suite["groups"], suite["compat"])
+    run = {argument for layer in layers for step in layer() for argument in step.command}
+    folders = {path.parent for path in (ROOT / "compat_tests" / "tests").glob("*/**/test_*.py")}
+    missing = [path for path in folders if not any(str(path.relative_to(ROOT)).startswith(tree) for tree in run)]
+    assert len(folders) > 8
+    assert missing == []
