@@ -37,6 +37,7 @@ static uint32_t run_table(uint32_t state, const uint8_t *p, size_t n) {
 }
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#include <cpuid.h>
 #include <immintrin.h>
 
 /* The functions compile for the CPU that has the instructions, the rest for any: which of them runs is chosen at start. For
@@ -233,13 +234,30 @@ AVX512 static uint32_t run_avx512(uint32_t state, const uint8_t *p, size_t n) {
 }
 #endif
 
+#define BIT(word, n) (((word) >> (n)) & 1)
+
+/* The CPU is asked itself: __builtin_cpu_supports needs a runtime library that fills in what it reads, and Zig's does not. */
+static int has_pclmul(void) {
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && BIT(c, 1) /* PCLMULQDQ */ && BIT(c, 20) /* SSE4.2 */;
+}
+
+#ifdef HAVE_AVX512
+static int has_avx512(void) {
+    unsigned a, b, c, d, low, high;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !BIT(c, 27) /* OSXSAVE: xgetbv is there */) return 0;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    /* The system saves the registers of SSE and AVX (1, 2), and the masks and halves of AVX-512 (5, 6, 7). */
+    if ((low & 0xE6) != 0xE6 || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+    return BIT(b, 16) /* F */ && BIT(b, 17) /* DQ */ && BIT(b, 31) /* VL */ && BIT(c, 10) /* VPCLMULQDQ */;
+}
+#endif
+
 static int add_native(int count) {
     fill_folds();
-    __builtin_cpu_init();
-    if (!__builtin_cpu_supports("sse4.2") || !__builtin_cpu_supports("pclmul")) return count;
+    if (!has_pclmul()) return count;
 #ifdef HAVE_AVX512
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("vpclmulqdq")) {
+    if (has_avx512()) {
         kshim_crc32c_implementations[count].name = "avx512";
         kshim_crc32c_implementations[count++].run = run_avx512;
     }

@@ -1,7 +1,11 @@
 """Every implementation against the others, a table in Python, and the PyPI package."""
 
+import platform
 import random
+import re
+import sys
 import threading
+from pathlib import Path
 
 import crc32c as pypi
 import pytest
@@ -27,6 +31,18 @@ def test_check_value_of_the_catalogue():
 
 def test_table_is_always_there_and_last():
     assert IMPLEMENTATIONS[-1] == "table"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or sys.platform != "linux", reason="Linux tells what an x86 has")
+def test_what_the_cpu_has_is_used_whichever_compiler_built_it():
+    """Zig's __builtin_cpu_supports says no to everything."""
+    flags = set(re.findall(r"\w+", Path("/proc/cpuinfo").read_text().partition("flags")[2].partition("\n")[0]))
+    expected = ["table"]
+    if {"sse4_2", "pclmulqdq"} <= flags:
+        expected.insert(0, "pclmul")
+        if {"avx512f", "avx512vl", "avx512dq", "vpclmulqdq"} <= flags:
+            expected.insert(0, "avx512")
+    assert list(IMPLEMENTATIONS) == expected
 
 
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
