@@ -314,6 +314,8 @@ class ScenarioClient:
             return value
         if isinstance(value, int):
             return self._number(value, field)
+        if field == "client_host" and str(value).startswith("/"):
+            return "/an address"  # a broker in a container sees that of its network
         if isinstance(value, str):
             for known, name in self._names.items():
                 if isinstance(known, str) and known in value:
