@@ -20,7 +20,7 @@ from kafka_shim.waiters import pause
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
     from ssl import SSLObject
     from typing import Any
 
@@ -142,7 +142,11 @@ class Connection(FrameReceiver):
             self._gone.set_result(None)
 
     def eof_received(self) -> bool:
-        return False
+        # As from Kafka, a client that sends nothing more gets the rest of a response under way.
+        if self._network_send is None:
+            return False
+        self.is_closing = True
+        return True
 
     def close(self, reason: str | None = None) -> None:
         """Close without a response. Logs the reason, if one is given, once."""
@@ -300,12 +304,11 @@ class Connection(FrameReceiver):
                         left_bytes -= sent_bytes
                         continue
                     buffers = send.take(FULL_SOCKET_BYTES)
-            except ConnectionError:
-                self.abort()
-                return
             except OSError as error:
-                logger.warning("closing %s: an answer under way cannot be read: %s", self, error)
-                self.abort()
+                if not isinstance(error, ConnectionError):
+                    logger.warning("closing %s: an answer under way cannot be read: %s", self, error)
+                self.is_closing = True
+                self._end_soon(self._transport.abort)
                 return
             handed_bytes = sum(map(len, buffers))
             left_bytes -= handed_bytes
@@ -320,7 +323,13 @@ class Connection(FrameReceiver):
             self._network_send = None
             self._write_paused = self._untaken_bytes > 0
             if self.is_closing:
-                self._transport.close()
+                self._end_soon(self._transport.close)
+
+    @staticmethod
+    def _end_soon(end: Callable[[], None]) -> None:
+        """End the transport on a later turn of the loop: asyncio's loses the connection twice if it is ended while it
+        calls `resume_writing`."""
+        asyncio.get_running_loop().call_soon(end)
 
     def _sendfile_fd(self) -> int:
         """Returns the descriptor of the socket, or -1 if stored bytes must go through the transport: because of TLS, or

@@ -267,7 +267,7 @@ class Broker(EmbeddedClient):
     @property
     def data_dir(self) -> Path:
         """The (first) data directory. With data in memory it is removed at the stop."""
-        path = Path(self._word(4).removeprefix("data="))
+        path = Path(self._word(4).partition("data=")[2])
         return path if self._given_dirs is None else Path(self._given_dirs[0]).absolute()
 
     def _word(self, at: int) -> str:

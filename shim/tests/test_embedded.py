@@ -47,6 +47,11 @@ def test_it_serves_and_leaves_no_thread_file_or_directory_behind(loop_factory):
     assert open_files() <= files
 
 
+def test_the_data_directory_is_told_also_where_metrics_are_served():
+    with Broker(kafka_shim_http_listener="127.0.0.1:0") as broker:
+        assert broker.data_dir.is_dir()
+
+
 def test_several_brokers_live_beside_each_other():
     with Broker() as one, Broker() as two, Connection(one.bootstrap_servers) as first:
         make_topic(first, "only-here")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import os
@@ -293,6 +294,38 @@ def test_stored_bytes_are_copied_where_the_file_system_has_no_sendfile(looped, c
     assert len(tries) == 2  # one for each response
     assert "cannot be read" not in caplog.text
     until(looped, lambda: looped.state.send_memory.used_bytes == 0)
+
+
+def test_a_client_that_sends_nothing_more_gets_the_rest_of_its_response(looped, client):
+    records = fill(client)
+    with reader(looped) as sock:
+        sock.sendall(whole_fetch())
+        until(looped, lambda: fetches(looped) == 1)
+        sock.shutdown(socket.SHUT_WR)
+        connections = looped._server._registry.connections
+        until(looped, lambda: any(one.is_closing or one._transport.is_closing() for one in connections))
+        assert_whole(read_frame(sock), records)
+        assert sock.recv(1) == b""
+    until(looped, lambda: looped.state.metrics.connections_closed == 1)
+
+
+def test_a_client_found_gone_by_sendfile_is_lost_once(looped, client, monkeypatch, caplog):
+    fill(client)
+    with reader(looped) as sock:
+        sock.sendall(whole_fetch())
+        until(looped, lambda: fetches(looped) == 1)
+
+        def refuse(records, socket_fd, start, size_bytes):
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+        monkeypatch.setattr(network_send.FileRecords, "send", refuse)
+        with contextlib.suppress(ConnectionResetError):
+            while sock.recv(1 << 20):
+                pass
+    until(looped, lambda: looped.state.metrics.connections_closed == 1)
+    looped.call(asyncio.sleep, 0)  # what the loop has left to do
+    assert caplog.text == ""
+    assert looped.call(lambda: looped.state.send_memory.used_bytes) == 0
 
 
 def test_a_client_that_leaves_gives_everything_back(looped, client):
