@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 
     from kafka_shim.context import Context
 
+    # All options of the resources of one request by type and name: a request of a few bytes may name the same resource
+    # thousands of times, and the options of a broker take milliseconds.
+    Known = dict[tuple[int, str], list[DescribeConfigsResourceResult]]
+
 KEY, MIN, MAX = 32, 1, 4
 REQUEST, RESPONSE = DescribeConfigsRequest, DescribeConfigsResponse
 
@@ -45,7 +49,8 @@ _TYPES = (RESOURCE_TOPIC, RESOURCE_BROKER, RESOURCE_BROKER_LOGGER, RESOURCE_CLIE
 def handle(context: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     if any(resource.resource_type not in _TYPES for resource in request.resources):
         raise KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED_REQUEST)
-    results = [_describe(context, request, one) for one in request.resources]
+    known: Known = {}
+    results = [_describe(context, request, one, known) for one in request.resources]
     # Kafka lists unauthorised resources last.
     return DescribeConfigsResponse(results=sorted(results, key=_is_denied))
 
@@ -64,23 +69,33 @@ def _authorize(context: Context, kind: int, name: str) -> None:
 
 
 def _describe(
-    context: Context, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+    context: Context, request: DescribeConfigsRequest, resource: DescribeConfigsResource, known: Known
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
     wanted = set(resource.configuration_keys or ())
     try:
         _authorize(context, resource.resource_type, resource.resource_name)
-        result.configs = [
-            _entry(entry, request)
-            for entry in _entries(context, resource.resource_type, resource.resource_name)
-            if not wanted or entry.name in wanted
-        ]
+        configs = _all(context, request, resource, known)
+        result.configs = [one for one in configs if one.name in wanted] if wanted else configs
     except KafkaError as err:
         result.error_code = err.code
         # Kafka sends no message for a topic that does not exist.
         result.error_message = "" if err.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else err.message
         result.configs = []
     return result
+
+
+def _all(
+    context: Context, request: DescribeConfigsRequest, resource: DescribeConfigsResource, known: Known
+) -> list[DescribeConfigsResourceResult]:
+    kind, name = resource.resource_type, resource.resource_name
+    if kind in (RESOURCE_BROKER, RESOURCE_BROKER_LOGGER) and name:
+        _check_node(context, name, " or empty string," if kind == RESOURCE_BROKER else "")
+        name = str(context.node_id)  # "01" is the same broker
+    configs = known.get((kind, name))
+    if configs is None:
+        configs = known[kind, name] = [_entry(entry, request) for entry in _entries(context, kind, name)]
+    return configs
 
 
 def _entries(context: Context, kind: int, name: str) -> Iterable[Entry]:
@@ -92,12 +107,10 @@ def _entries(context: Context, kind: int, name: str) -> Iterable[Entry]:
     if kind == RESOURCE_BROKER:
         if not name:
             return config_entries.cluster_entries(metadata)
-        _check_node(context, name, " or empty string,")
         return config_entries.broker_entries(metadata)
     if kind == RESOURCE_BROKER_LOGGER:
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
-        _check_node(context, name, "")
         return _logger_entries()
     if kind == RESOURCE_CLIENT_METRICS:
         if not name:

@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 
 from kafka_shim.errors import ErrorCode
+from kafka_shim.metadata import config_entries
+from kafka_shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kafka_shim.tests.api.admin import (
     BROKER,
     GROUP,
@@ -88,3 +90,18 @@ def test_options_that_stand_in_for_each_other_are_synonyms(client):
     (entry,) = describe(client, BROKER, "1", ["log.roll.ms"]).configs
     found = [(one.name, one.value, one.source) for one in entry.synonyms]
     assert found == [("log.roll.ms", "3600000", 2), ("log.roll.hours", "168", 5)]
+
+
+def test_a_resource_that_is_named_often_is_read_once(client, monkeypatch):
+    """A broker's options take milliseconds: a request of 20 KB would keep the others waiting for seconds."""
+    read = []
+    entries_of = config_entries.broker_entries
+    monkeypatch.setattr(config_entries, "broker_entries", lambda metadata: read.append(1) or entries_of(metadata))
+    resources = [DescribeConfigsResource(resource_type=BROKER, resource_name=name) for name in ("1", "01", "1")]
+    resources[2].configuration_keys = ["num.partitions"]
+    first, second, third = client.request(DescribeConfigsRequest(resources=resources), 4).results
+    assert len(read) == 1
+    assert [first.resource_name, second.resource_name] == ["1", "01"]
+    assert len(first.configs) >= 330
+    assert [one.name for one in first.configs] == [one.name for one in second.configs]
+    assert [one.name for one in third.configs] == ["num.partitions"]
