@@ -93,6 +93,7 @@ class Connection:
         self._next_id = 0
         self._ranges: dict[int, tuple[int, int]] | None = None
         self._buffer = bytearray()
+        self._was_answered = False
         try:
             self._socket = socket.create_connection((host, port), timeout=timeout_s)
         except OSError as err:
@@ -168,7 +169,9 @@ class Connection:
             except OSError as err:
                 raise WireClientError(f"the connection broke: {err.strerror or err}") from err
             if not data:
-                raise WireClientError("the broker closed the connection")
+                when = "" if self._was_answered else " before its first answer"
+                raise WireClientError(f"the broker closed the connection{when}")
+            self._was_answered = True
             buffer += data
         taken = bytes(buffer[:count])
         del buffer[:count]

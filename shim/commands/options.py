@@ -153,8 +153,10 @@ def _advice(err: WireClientError, security: object) -> str:
         return " (the user needs an ACL: kafka-shim acls add)" if denied else _WHAT_TO_DO.get(err.code.name, "")
     if "cannot connect" in str(err):
         return " (is it running? name another with --bootstrap-server or KAFKA_SHIM_BOOTSTRAP)"
-    if security is None and "closed the connection" in str(err):
+    if security is None and "closed the connection before its first answer" in str(err):
         return " (if the listener has TLS or SASL, give the client's properties with --command-config FILE)"
+    if "closed the connection" in str(err) or "the connection broke" in str(err):
+        return " (the broker's log says whether it has stopped)"
     return ""
 
 

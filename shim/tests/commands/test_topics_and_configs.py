@@ -1,12 +1,18 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import sys
+import threading
 from pathlib import Path
 
+import click
 import pytest
 
 from kafka_shim.cli import main
+from kafka_shim.commands.options import connected
+from kafka_shim.embedded import Broker
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 
 
 @pytest.fixture
@@ -111,6 +117,24 @@ def test_nobody_there_is_told(capsys):
         "error: cannot connect to 127.0.0.1:1: Connection refused"
         " (is it running? name another with --bootstrap-server or KAFKA_SHIM_BOOTSTRAP)\n"
     )
+
+
+def test_a_connection_that_ends_is_told_with_what_may_help(capsys):
+    def accept_and_close(server):
+        with server.accept()[0] as accepted:
+            accepted.recv(65536)  # a close with unread bytes would be a reset
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        closer = threading.Thread(target=accept_and_close, args=[silent])
+        closer.start()
+        assert main(["topics", "list", "--bootstrap-server", f"127.0.0.1:{silent.getsockname()[1]}"]) == 1
+        closer.join()
+    assert "closed the connection before its first answer (if the listener has TLS or SASL" in capsys.readouterr().err
+    with Broker() as own, pytest.raises(click.exceptions.Exit), connected(own.bootstrap_servers) as connection:
+        connection.request(MetadataRequest())
+        own.stop()
+        connection.request(MetadataRequest())
+    assert capsys.readouterr().err.endswith(" (the broker's log says whether it has stopped)\n")
 
 
 def test_an_output_on_a_full_disk_is_told_in_one_line(broker, monkeypatch, capsys):
