@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import urllib.request
+from http.client import HTTPException
 
 from kafka_shim.wire_client import WireClientError
 
@@ -18,14 +19,16 @@ _SAMPLE = re.compile(r"(?m)^(kafka_[a-z0-9_]+|process_[a-z_]+)(?:\{[^\n]*\})? (-
 
 
 def read(url: str, bearer_token: str = "") -> dict[str, Any]:
-    """Return the sums by name. Raises WireClientError if nobody answers at `url`."""
+    """Return the sums by name. Raises WireClientError if nobody answers at `url`, or with too much."""
     headers = {"Authorization": f"Bearer {bearer_token}"} if bearer_token else {}
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=PATIENCE_S) as answer:
-            text = answer.read(LARGEST_ANSWER_BYTES).decode(errors="replace")
-    except (OSError, ValueError) as error:
+            told = answer.read(LARGEST_ANSWER_BYTES + 1)
+    except (OSError, ValueError, HTTPException) as error:
         raise WireClientError(f"no metrics at {url}: {error}") from None
-    return {"sums": sums_of(text)}
+    if len(told) > LARGEST_ANSWER_BYTES:
+        raise WireClientError(f"the metrics at {url} have more than {LARGEST_ANSWER_BYTES >> 20} MB")
+    return {"sums": sums_of(told.decode(errors="replace"))}
 
 
 def sums_of(text: str) -> dict[str, float]:

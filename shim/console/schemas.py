@@ -10,6 +10,7 @@ import json
 import threading
 import time
 import urllib.request
+from http.client import HTTPException
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
@@ -104,7 +105,7 @@ class Schemas:
             return "avro", avro_reader(json.loads(text))
         except urllib.error.HTTPError as error:
             raise ValueError(f"the registry has no schema {number}: {error.code}") from None
-        except OSError as error:
+        except (OSError, HTTPException) as error:
             message = f"no schema registry at {self._registry}: {error}"
             self._refused[-1] = time.monotonic() + PAUSE_S, message
             raise ValueError(message) from None

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from email.message import Message
 from typing import Any
 from urllib.parse import urlencode
@@ -35,3 +39,20 @@ def get(console: Console, resource: str, status: int = 200, **parameters: object
     told = json.loads(answer.body)
     assert answer.status == status, told
     return told
+
+
+@contextmanager
+def stranger(told: bytes) -> Iterator[str]:
+    """The http:// address of a server that tells its one client this, whatever it is asked."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def speak() -> None:
+            client, _ = server.accept()
+            with client:
+                client.recv(1024)
+                client.sendall(told)
+
+        thread = threading.Thread(target=speak, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        thread.join(60)

@@ -9,11 +9,12 @@ import pytest
 from kafka_shim.client.cluster import Cluster
 from kafka_shim.client.offsets import commit_offsets
 from kafka_shim.client.requests import make
+from kafka_shim.console import metrics
 from kafka_shim.console.app import Console
 from kafka_shim.console.metrics import sums_of
 from kafka_shim.embedded import Broker
 from kafka_shim.tests.api.test_fetch_committed import Producer
-from kafka_shim.tests.console.asking import console_of, get
+from kafka_shim.tests.console.asking import console_of, get, stranger
 from kafka_shim.tests.produced import batch, make_topic, produce
 from kafka_shim.wire_client import Connection
 
@@ -157,3 +158,17 @@ def test_metrics_are_summed_over_their_labels() -> None:
         console.close()
     assert get(console, "metrics", 502)["error"].startswith("no metrics at")
     assert sums_of('kafka_a{x="1"} 1\nkafka_a{x="}"} 2.5\nkafka_b_bucket 3\nother 4\nkafka_c NaN\n') == {"kafka_a": 3.5}
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [(b"220 ready\r\n", "no metrics at"), (b"HTTP/1.0 200 OK\r\n\r\nkafka_a 1\n", "have more than")],
+)
+def test_what_is_no_answer_with_metrics_is_told(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, told: bytes, said: str
+) -> None:
+    monkeypatch.setattr(metrics, "LARGEST_ANSWER_BYTES", 5)
+    with stranger(told) as address:
+        console = console_of(broker, metrics_url=address)
+        assert said in get(console, "metrics", 502)["error"]
+        console.close()

@@ -19,7 +19,7 @@ from kafka_shim.console import schemas
 from kafka_shim.console.schemas import SchemaError, Schemas, avro_reader
 from kafka_shim.embedded import Broker
 from kafka_shim.http.server import HttpServer, Request, Response
-from kafka_shim.tests.console.asking import console_of, get
+from kafka_shim.tests.console.asking import console_of, get, stranger
 from kafka_shim.tests.produced import make_topic, produce
 from kafka_shim.wire_client import Connection
 
@@ -100,6 +100,14 @@ def test_a_registry_that_is_gone_is_asked_once(registry: Registry) -> None:
             decode(framed(number, b"x"))
     registry.server = HttpServer(("127.0.0.1", 0), registry.answer)
     registry.server.start()
+
+
+def test_what_is_no_registry_is_told() -> None:
+    with stranger(b"220 ready\r\n") as address:
+        decode = Schemas(address).decoder("t", is_key=True)
+        assert decode is not None
+        with pytest.raises(ValueError, match="no schema registry at"):
+            decode(framed(1, b"x"))
 
 
 def test_payloads_that_do_not_fit_are_told(tmp_path: Path) -> None:
