@@ -24,7 +24,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 SCRIPT = "</pre><script>document.title='broken out'</script><img src=x onerror=\"document.title='broken out'\">"
 # What a reader does, and what is measured then: files of the page's own origin, as its policy wants.
 ACTS = {
-    "open": "document.querySelector('.records tbody tr').click();",
+    "open": "const row = document.querySelector('.records tbody tr'); if (row) { clearInterval(again); row.click(); }",
     "measure": "document.title = document.documentElement.scrollWidth <= innerWidth ? 'fits' : 'too wide';",
 }
 
@@ -51,8 +51,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         console = Console(Sessions(broker.bootstrap_servers, {}))
         body, kind = console._pages["main.js"]
         acts = "".join(f"if (location.search.includes('{name}')) {{ {act} }}" for name, act in ACTS.items())
-        # When the page has asked for everything.
-        console._pages["main.js"] = body + f"\nsetTimeout(() => {{ {acts} }}, 3000);".encode(), kind
+        # Again and again: the page draws what it has asked for when it comes.
+        console._pages["main.js"] = body + f"\nconst again = setInterval(() => {{ {acts} }}, 200);".encode(), kind
         server = HttpServer(("127.0.0.1", 0), console.handle, most_requests=32)
         server.start()
         yield Page(server.address, tmp_path_factory.mktemp("console"))
@@ -69,7 +69,7 @@ class Page:
         """The page's elements as they are when it has asked for everything; virtual time passes at once."""
         assert CHROMIUM is not None, "chromium is not installed"
         line = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder / 'profile'}"]
-        line += ["--virtual-time-budget=8000", *options, f"{self.address}/?{act}#/{place}"]
+        line += ["--virtual-time-budget=30000", *options, f"{self.address}/?{act}#/{place}"]
         return subprocess.run(line, capture_output=True, text=True, timeout=90, check=True).stdout
 
     def elements(self, place: str, *options: str, act: str = "") -> str:
