@@ -146,13 +146,14 @@ class ShareChaos:
             member.close()
 
     def _drain(self) -> None:
-        """Take what is left, until nothing came for longer than a lock lasts."""
+        """Take what is left, until nothing came for longer than a lock lasts. Partitions of members that vanished come
+        when the group has given them up."""
         member = ShareChaosMember(self, random.Random(0))
         member.choices = (ACCEPT,)
         try:
             quiet_since_s = time.monotonic()
             while time.monotonic() < quiet_since_s + 3 * LOCK_MS / 1000:
-                if member.turn():
+                if member.turn() or len(member.assigned) < PARTITIONS:
                     quiet_since_s = time.monotonic()
         finally:
             member.close()
