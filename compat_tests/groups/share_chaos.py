@@ -98,13 +98,22 @@ class ShareChaos:
                 self.target.restart(kill=True)
                 self.life += 1
             self.kills += 1
-        self.is_over.set()
-        for thread in threads:
-            thread.join(60)
-            assert not thread.is_alive(), "a member or the producer has not ended within 60 s"
-        if self.errors:
-            raise self.errors[0]
-        self._drain()
+        last = ShareChaosMember(self, random.Random(0))
+        last.choices = (ACCEPT,)
+        try:
+            # With the last session of a group its share partitions are forgotten, as in Kafka, and with them deliveries
+            # of partitions that a member left out of its session before it vanished.
+            while not last.session_epoch and not self.errors:
+                last.turn()
+            self.is_over.set()
+            for thread in threads:
+                thread.join(60)
+                assert not thread.is_alive(), "a member or the producer has not ended within 60 s"
+            if self.errors:
+                raise self.errors[0]
+            self._drain(last)
+        finally:
+            last.close()
         return self.history
 
     def _guard(self, work: Callable[[random.Random], None], dice: random.Random) -> None:
@@ -145,18 +154,13 @@ class ShareChaos:
         finally:
             member.close()
 
-    def _drain(self) -> None:
+    def _drain(self, member: ShareChaosMember) -> None:
         """Take what is left, until nothing came for longer than a lock lasts. Partitions of members that vanished come
         when the group has given them up."""
-        member = ShareChaosMember(self, random.Random(0))
-        member.choices = (ACCEPT,)
-        try:
-            quiet_since_s = time.monotonic()
-            while time.monotonic() < quiet_since_s + 3 * LOCK_MS / 1000:
-                if member.turn() or len(member.assigned) < PARTITIONS:
-                    quiet_since_s = time.monotonic()
-        finally:
-            member.close()
+        quiet_since_s = time.monotonic()
+        while time.monotonic() < quiet_since_s + 3 * LOCK_MS / 1000:
+            if member.turn() or len(member.assigned) < PARTITIONS:
+                quiet_since_s = time.monotonic()
 
 
 class ShareChaosMember:
@@ -187,7 +191,7 @@ class ShareChaosMember:
         elif way < 0.7 and self.read:
             # Vanish with a fetch under way, whose answer nobody reads.
             with _Recorded(self.chaos, FETCH, self.life, member=self.name) as operation:
-                operation.acquired = {_key(number): [] for number in self.read}
+                operation.acquired = {_key(number): [] for number in self.read | self.assigned}
                 self.connection.send(self._fetch_request([]), 2)
 
     def turn(self) -> bool:
@@ -291,8 +295,8 @@ class ShareChaosMember:
             acks = []
         recorded = _Recorded(self.chaos, FETCH, self.life, member=self.name)
         with _Acknowledgements(self, acks) as told, recorded as operation:
-            wanted = set(self.assigned)
-            operation.acquired = {_key(number): [] for number in wanted}
+            wanted = self.assigned | {partition for (partition, _, _), _ in acks}
+            operation.acquired = {_key(number): [] for number in wanted | self.read}
             message = self._fetch_request(acks)
             answer = self.connection.request(message, 2)
             if answer.error_code:  # what it acquired, or carried out, nobody knows
