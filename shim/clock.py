@@ -177,10 +177,10 @@ class VirtualClock(Clock):
         self._timers: list[tuple[float, int, _VirtualTimer]] = []
         self._numbers = 0
         self._heard_until_ms: float = -1
-        # What the loop has to run before the next instant: timers without a delay, of this loop; new tasks.
+        # What must run before the next instant: timers without a delay, of this loop; new tasks and work of threads.
         self._loop: asyncio.AbstractEventLoop | None = None
         self._soon = 0
-        self._has_new_tasks = False
+        self._has_new_work = False
         # What tasks wait for while all of them do.
         self._awaited: list[asyncio.Future[Any]] = []
         self._is_advancing = False
@@ -269,7 +269,7 @@ class VirtualClock(Clock):
             self._is_advancing = False
 
     def _make_task(self, loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
-        self._has_new_tasks = True
+        self._has_new_work = True
         return asyncio.Task(work, loop=loop, **options)
 
     def _fire_next(self, target_ms: float) -> bool:
@@ -300,11 +300,9 @@ class VirtualClock(Clock):
         if callback is not None:
             callback(*args)
 
-    # --- rest
-
     def _is_stirred(self) -> bool:
         """Returns whether a timer created work: a task, a later turn of the loop, or work for a thread."""
-        if self._soon or self._work or self._has_new_tasks:
+        if self._soon or self._work or self._has_new_work:
             return True
         for future in self._awaited:  # noqa: SIM110 a generator costs more than what it asks, at every timer
             if future.done():
@@ -326,13 +324,14 @@ class VirtualClock(Clock):
             awaited = list(_awaited(task for task in asyncio.all_tasks(loop) if task is not current))
             if all(future is not None and not future.done() for future in awaited):
                 self._awaited = awaited  # type: ignore[assignment]
-                self._has_new_tasks = False
+                self._has_new_work = False
                 return
         raise RuntimeError(f"no clock can wait for what never rests: {asyncio.all_tasks(loop)}")
 
     def begin_work(self) -> None:
         with self._lock:
             self._work += 1
+            self._has_new_work = True  # also if it ends before the clock looks: what it gave the loop is still to come
 
     def end_work(self) -> None:
         with self._lock:

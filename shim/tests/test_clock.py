@@ -220,6 +220,32 @@ def test_advancing_waits_for_work_in_threads_before_the_next_instant(loop_factor
     assert seen == [(10, 10), (20, 20), (30, 30)]
 
 
+def test_what_a_thread_gave_the_loop_is_not_missed_if_the_thread_has_ended(loop_factory):
+    """The thread's work begins and ends within a timer, before the clock looks."""
+    clock = VirtualClock(start_ms=0)
+    seen = []
+
+    async def main():
+        loop = asyncio.get_running_loop()
+
+        def work():
+            loop.call_soon_threadsafe(clock.call_later, 500, lambda: seen.append(clock.now_ms()))
+            clock.end_work()
+
+        def hand_off():
+            clock.begin_work()
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+
+        clock.call_later(1000, hand_off)
+        await clock.advance_and_settle(2500)
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(main())
+    assert seen == [1500]
+
+
 def test_a_thread_that_pauses_lets_the_clock_go_on_and_ends_at_its_instant(loop_factory):
     clock = VirtualClock(start_ms=0)
     seen = []
@@ -234,7 +260,7 @@ def test_a_thread_that_pauses_lets_the_clock_go_on_and_ends_at_its_instant(loop_
                 seen.append(clock.now_ms())
             clock.end_work()
 
-        thread = threading.Thread(target=work)
+        thread = threading.Thread(target=work, daemon=True)  # a failure below leaves it waiting
         thread.start()
         await clock.advance_and_settle(2500)
         assert seen == [1000, 2000]
