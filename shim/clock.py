@@ -315,11 +315,12 @@ class VirtualClock(Clock):
         current = asyncio.current_task()
         await asyncio.sleep(0)
         for _ in range(MOST_TURNS):
+            had_work = self._work > 0  # what its threads gave the loop at their end runs within the next turn
             await asyncio.sleep(0)
             if self._work:
                 await self._idleness(loop)
                 continue
-            if self._soon and self._loop is loop:
+            if had_work or (self._soon and self._loop is loop):
                 continue
             awaited = list(_awaited(task for task in asyncio.all_tasks(loop) if task is not current))
             if all(future is not None and not future.done() for future in awaited):

@@ -189,10 +189,11 @@ def test_an_answer_that_cannot_be_read_costs_its_connection_alone(looped, client
         sock.sendall(whole_fetch())
         until(looped, lambda: fetches(looped) == 1)
 
-        def refuse(records, start, size_bytes):
+        def refuse(records, *arguments):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
         monkeypatch.setattr(network_send.FileRecords, "read", refuse)
+        monkeypatch.setattr(network_send.FileRecords, "send", refuse)
         with contextlib.suppress(ConnectionResetError):
             while sock.recv(1 << 20):
                 pass
