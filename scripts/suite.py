@@ -2,7 +2,7 @@
 
 ``suite.py test`` runs every layer of ``make test``: three lanes take the layers in turn, because much of a layer with
 brokers and clients is waiting (KAFKA_SHIM_LANES sets another number), and tests that measure time run alone at the end.
-``suite.py quick`` is for development: lint, the unit tests and one matrix of clients in under 3 minutes. ``suite.py
+``suite.py quick`` is for development: lint, the unit tests and one matrix of clients in a few minutes. ``suite.py
 soak`` runs the long forms. ``suite.py lint unit`` runs these layers one after the other. Arguments after ``--`` go to
 pytest. A failed layer does not stop the others; the exit status says whether all passed. JUnit files and the layers'
 output are in ``build/reports``; ``summary.txt`` there contains the closing line.
