@@ -4,43 +4,19 @@ from __future__ import annotations
 
 from kafka_shim.client.requests import make
 from kafka_shim.errors import ErrorCode
+from kafka_shim.security.acl import AclOperation, PatternType, PermissionType, ResourceType
+from kafka_shim.security.sasl.scram import NAME_OF
 from kafka_shim.wire_client import check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from enum import IntEnum
     from typing import Any
 
     from kafka_shim.console.cluster import Cluster
     from kafka_shim.console.parameters import Query
 
 MOST_ROWS = 1000
-ANY = 1
-# Kafka: ResourceType, PatternType, AclOperation, AclPermissionType, ScramMechanism
-RESOURCES = {2: "topic", 3: "group", 4: "cluster", 5: "transactional id", 6: "delegation token", 7: "user"}
-PATTERNS = {3: "literal", 4: "prefixed"}
-OPERATIONS = dict(
-    enumerate(
-        (
-            "ALL",
-            "READ",
-            "WRITE",
-            "CREATE",
-            "DELETE",
-            "ALTER",
-            "DESCRIBE",
-            "CLUSTER_ACTION",
-            "DESCRIBE_CONFIGS",
-            "ALTER_CONFIGS",
-            "IDEMPOTENT_WRITE",
-            "CREATE_TOKENS",
-            "DESCRIBE_TOKENS",
-            "TWO_PHASE_COMMIT",
-        ),
-        start=2,
-    )
-)
-PERMISSIONS = {2: "DENY", 3: "ALLOW"}
-MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 def acls(cluster: Cluster, query: Query) -> dict[str, Any]:
@@ -48,13 +24,13 @@ def acls(cluster: Cluster, query: Query) -> dict[str, Any]:
     wanted = query.text("filter", "").lower()
     request = make(
         "DescribeAcls",
-        resource_type_filter=ANY,
+        resource_type_filter=ResourceType.ANY,
         resource_name_filter=None,
-        pattern_type_filter=ANY,
+        pattern_type_filter=PatternType.ANY,
         principal_filter=None,
         host_filter=None,
-        operation=ANY,
-        permission_type=ANY,
+        operation=AclOperation.ANY,
+        permission_type=PermissionType.ANY,
     )
     answer = cluster.ask(request)
     if answer.error_code == ErrorCode.SECURITY_DISABLED:
@@ -63,11 +39,11 @@ def acls(cluster: Cluster, query: Query) -> dict[str, Any]:
     rows = [
         {
             "principal": one.principal,
-            "permission": PERMISSIONS.get(one.permission_type, str(one.permission_type)),
-            "operation": OPERATIONS.get(one.operation, str(one.operation)),
-            "kind": RESOURCES.get(resource.resource_type, str(resource.resource_type)),
+            "permission": _name(PermissionType, one.permission_type),
+            "operation": _name(AclOperation, one.operation),
+            "kind": _name(ResourceType, resource.resource_type).lower().replace("_", " "),
             "resource": resource.resource_name,
-            "pattern": PATTERNS.get(resource.pattern_type, str(resource.pattern_type)),
+            "pattern": _name(PatternType, resource.pattern_type).lower(),
             "host": one.host,
         }
         for resource in answer.resources
@@ -76,6 +52,14 @@ def acls(cluster: Cluster, query: Query) -> dict[str, Any]:
     rows = [row for row in rows if wanted in f"{row['principal']} {row['resource']} {row['operation']}".lower()]
     rows.sort(key=lambda row: tuple(row.values()))
     return {"acls": rows[:MOST_ROWS], "count": len(rows), "note": ""}
+
+
+def _name(kind: type[IntEnum], value: int) -> str:
+    """The name of a number of Kafka's; the number itself if a newer broker sent it."""
+    try:
+        return kind(value).name
+    except ValueError:
+        return str(value)
 
 
 def users(cluster: Cluster, query: Query) -> dict[str, Any]:
@@ -87,7 +71,7 @@ def users(cluster: Cluster, query: Query) -> dict[str, Any]:
         {
             "name": one.user,
             "credentials": [
-                f"{MECHANISMS.get(each.mechanism, each.mechanism)}, {each.iterations} iterations"
+                f"{NAME_OF.get(each.mechanism, each.mechanism)}, {each.iterations} iterations"
                 for each in one.credential_infos
             ],
         }
