@@ -17,6 +17,7 @@ from __future__ import annotations
 from kafka_shim.authorization import may_on_any, may_on_cluster, require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome
+from kafka_shim.own_tags import RESOLVE_TAG
 from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kafka_shim.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from kafka_shim.security.acl import AclOperation, ResourceType
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 22, 0, 5
 REQUEST, RESPONSE = InitProducerIdRequest, InitProducerIdResponse
-
-# Far from the tags that Kafka assigns, which count from 0.
-RESOLVE_TAG = 20022
 
 
 def handle(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from kafka_shim.authorization import authorized, require, topics_described_by
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.own_tags import EXPLAIN_TAG
 from kafka_shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 from kafka_shim.protocol.messages.describe_transactions_response import (
     DescribeTransactionsResponse,
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 65, 0, 0
 REQUEST, RESPONSE = DescribeTransactionsRequest, DescribeTransactionsResponse
-
-# Far from the tags that Kafka assigns, which count from 0.
-EXPLAIN_TAG = 20065
 
 
 def handle(context: Context, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:

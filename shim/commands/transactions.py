@@ -11,6 +11,7 @@ import click
 
 from kafka_shim.commands.options import bootstrap_option, connected, json_option, look_up_coordinators, show_rows
 from kafka_shim.errors import ErrorCode
+from kafka_shim.own_tags import EXPLAIN_TAG, RESOLVE_TAG
 from kafka_shim.wire_client import Connection, RequestError, check
 
 TYPE_CHECKING = False
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 TRANSACTION = 1
-# The same values as in shim/api/k22_init_producer_id.py and k65_describe_transactions.py.
-RESOLVE_TAG = 20022
-EXPLAIN_TAG = 20065
 # How long force-terminate waits for its abort to complete.
 TERMINATE_TRIES, TERMINATE_PAUSE_S = 50, 0.1
 

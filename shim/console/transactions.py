@@ -7,6 +7,7 @@ from kafka_shim.client.cluster import TRANSACTION
 from kafka_shim.client.reading import LATEST
 from kafka_shim.client.requests import make
 from kafka_shim.console.cluster import COMMITTED, name_of
+from kafka_shim.own_tags import EXPLAIN_TAG
 from kafka_shim.wire_client import check
 
 TYPE_CHECKING = False
@@ -20,8 +21,6 @@ ROWS, MOST_ROWS = 50, 200
 MOST_PARTITIONS, MOST_PRODUCERS = 500, 1000
 # The partitions that `held` asks for at most, and those whose producers it asks for.
 MOST_ASKED, MOST_HELD = 20_000, 100
-# The same value as in shim/api/k65_describe_transactions.py: what this project's broker tells beyond Kafka's.
-EXPLAIN_TAG = 20065
 
 
 def listed(cluster: Cluster, query: Query) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kafka_shim.api import APIS, TABLE, ThrottleClass
-from kafka_shim.api.k65_describe_transactions import EXPLAIN_TAG
 from kafka_shim.errors import ErrorCode
+from kafka_shim.own_tags import EXPLAIN_TAG
 from kafka_shim.protocol import messages
 from kafka_shim.security.acl import AclOperation, ResourceType
 from kafka_shim.tests.produced import batch, fetch_request, make_topic, produce_request
