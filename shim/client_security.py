@@ -13,7 +13,7 @@ import hmac
 import ssl
 
 from kafka_shim.client_tokens import token_source
-from kafka_shim.config import BrokerConfig, ConfigError, ListenerOptions, read_properties
+from kafka_shim.config import BrokerConfig, ConfigError, ListenerOptions, read_properties, resolve
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kafka_shim.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
@@ -39,10 +39,11 @@ HANDSHAKE_VERSION, AUTHENTICATE_VERSION = 1, 2
 
 
 def read_client_security(path: str) -> ClientSecurity:
-    """Return what the properties file of a client says. Raises ConfigError, with the file's name."""
+    """Return what the properties file of a client says, with the values that its `config.providers` have. Raises
+    ConfigError, with the file's name."""
     properties = read_properties(path)
     try:
-        return ClientSecurity(properties)
+        return ClientSecurity(resolve(properties))
     except ConfigError as err:
         raise ConfigError(f"{path}: {err}") from None
 

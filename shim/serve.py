@@ -114,8 +114,10 @@ def configure(
         config.shown_secrets = tuple(
             name
             for name in on_command_line
-            # A login module without options says nothing that is secret.
-            if is_password(name) and (not name.endswith("sasl.jaas.config") or "=" in given[name])
+            # A login module without options says nothing that is secret, nor does a reference to where a secret is.
+            if is_password(name)
+            and (not name.endswith("sasl.jaas.config") or "=" in given[name])
+            and config.given[name] == given[name]
         )
     if listen is not None:
         config.listeners = listen if "://" in listen else f"PLAINTEXT://{listen}"

@@ -9,6 +9,8 @@ effect) are loaded when one of their names is first used, so that they do not sl
 | `defaults.py`, `broker.py`, `topic.py` | the attributes and Kafka's defaults; `BrokerConfig`; `TopicConfig` |
 | `table.py` | `Option` and the four tables of options |
 | `generated_rows.py`, `docs.py` | facts, transcribed from Kafka's jars; documentation, this project's own |
+| `properties.py` | Java properties files |
+| `providers.py` | `config.providers`: values that are kept in other files, or in the environment |
 | `parse.py` | from texts (server.properties, `-o key=value`, AlterConfigs) to a `BrokerConfig` |
 | `listener.py` | the options of one listener, with and without its prefix |
 | `dynamic.py` | which of the options that AlterConfigs stored for brokers are in force |
@@ -25,6 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.config.dynamic import (
         dynamic_option,
+        in_force,
         is_foreign_class,
         is_listener_security,
         is_password,
@@ -33,7 +36,9 @@ if TYPE_CHECKING:
         usable,
     )
     from kafka_shim.config.listener import ListenerOptions, base_name
-    from kafka_shim.config.parse import check_cleaner_memory, check_cordoned, read_properties
+    from kafka_shim.config.parse import check_cleaner_memory, check_cordoned
+    from kafka_shim.config.properties import read_properties
+    from kafka_shim.config.providers import has_reference, is_of_providers, resolve
     from kafka_shim.config.table import (
         AUTHORIZER_OPTIONS,
         BROKER_OPTIONS,
@@ -78,14 +83,18 @@ __all__ = [
     "check_cordoned",
     "check_topic_options",
     "dynamic_option",
+    "has_reference",
+    "in_force",
     "is_foreign_class",
     "is_listener_security",
+    "is_of_providers",
     "is_password",
     "is_per_broker",
     "is_secret",
     "nearest",
     "read_properties",
     "refusal",
+    "resolve",
     "usable",
 ]
 
@@ -95,9 +104,10 @@ def __getattr__(name: str) -> object:
     neither."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from kafka_shim.config import dynamic, listener, parse, table
+    from kafka_shim.config import dynamic, listener, parse, properties, providers, table
 
-    owner = next(module for module in (table, parse, dynamic, listener) if hasattr(module, name))
+    modules = (table, parse, dynamic, listener, properties, providers)
+    owner = next(module for module in modules if hasattr(module, name))
     found: object = getattr(owner, name)
     globals()[name] = found
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 # By Kafka's name. A broker option that is the default of a topic option has the text of the topic option.
 DOCS = {
     # --- identity, listeners, connections
+    "config.providers": "Names of places of values, to which ${NAME:PATH:KEY} refers; see docs/operating.md.",
     "node.id": "The id of this broker in metadata, and of its data directory for ever.",
     "broker.rack": "A name that Metadata gives to clients as this broker's rack.",
     "listeners": "Addresses to bind, NAME://HOST:PORT each; no host binds all interfaces, port 0 takes a free one.",

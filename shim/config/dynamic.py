@@ -6,6 +6,7 @@ the broker's own checks). A broker ignores these with a warning (Kafka: DynamicB
 
 from __future__ import annotations
 
+from kafka_shim.config import providers
 from kafka_shim.config.defaults import ConfigError
 from kafka_shim.config.listener import base_name
 from kafka_shim.config.table import BROKER_OPTIONS, CLUSTER_WIDE, PER_BROKER, QUOTA_OPTIONS, READ_ONLY
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 # Options that name a class, which is loaded when a listener's options change.
 CLASS_OPTIONS = ("metric.reporters", "principal.builder.class", "sasl.server.callback.handler.class")
 KAFKAS_OWN = "org.apache.kafka."
+_FOREIGN_CLASS = "a class is loaded only if the options of the start name it"
 
 
 def dynamic_option(name: str) -> Option | None:
@@ -82,18 +84,33 @@ def usable(
     stored: Mapping[str, str], given: Mapping[str, str], *, is_default: bool
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return (the stored options that take effect, option -> reason for each ignored one). `given` has the options of
-    the start; `is_default` means that the stored ones are for all brokers."""
+    the start; `is_default` means that the stored ones are for all brokers. References to values that are kept elsewhere
+    stay in them."""
     taken: dict[str, str] = {}
     ignored: dict[str, str] = {}
+    try:
+        values = providers.resolve(stored)
+    except ConfigError:
+        values = dict(stored)  # `in_force` says why, when all options are known
     for name, text in stored.items():
-        reason = _reason_to_ignore(name, text, is_default)
-        if is_foreign_class(name, text, given):
-            reason = "a class is loaded only if the options of the start name it"
+        reason = _reason_to_ignore(name, values[name], is_default)
+        if is_foreign_class(name, values[name], given):
+            reason = _FOREIGN_CLASS
         if reason:
             ignored[name] = reason
         else:
             taken[name] = text
     return taken, ignored
+
+
+def in_force(stored: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """Return `stored` (all options that `usable` took) with the values that are kept elsewhere. Raises ConfigError if
+    one cannot be had: then none of the options takes effect (DynamicBrokerConfig.updateCurrentConfig)."""
+    values = providers.resolve(stored, {**given, **stored})
+    foreign = [name for name, text in values.items() if is_foreign_class(name, text, given)]
+    if foreign:
+        raise ConfigError(f"{', '.join(foreign)}: {_FOREIGN_CLASS}")
+    return values
 
 
 def _reason_to_ignore(name: str, text: str, is_default: bool) -> str:

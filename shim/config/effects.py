@@ -225,7 +225,6 @@ CLIENT_METRICS_IDLE: dict[str, tuple[str, ...]] = {}
 
 # Broker options that stop the start, unless they have their default: name -> what is missing.
 REFUSED: dict[str, str] = {
-    "config.providers": "providers of values are not implemented, the references to them would be taken as they are",
     "transaction.two.phase.commit.enable": "two-phase commit (KIP-939) is not implemented",
 }
 

@@ -1,9 +1,8 @@
-"""Parses texts into a `BrokerConfig`: server.properties files, `-o key=value`, and options stored by AlterConfigs."""
+"""Parses texts into a `BrokerConfig`: those of a start, and options stored by AlterConfigs."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from kafka_shim.config import providers
 from kafka_shim.config.defaults import BrokerDefaults, ConfigError
 from kafka_shim.config.listener import base_name
 from kafka_shim.config.table import (
@@ -26,66 +25,14 @@ if TYPE_CHECKING:
 _FOREIGN_PREFIXES = ("listener.name.", "metrics.", "confluent.", "rlmm.config.", "rsm.config.")
 
 
-def read_properties(path: str) -> dict[str, str]:
-    """Read a Java properties file: comments start with `#` or `!`, the separator is `=`, `:` or a blank, and `\\` at
-    the end continues a line. Raises ConfigError for a file that cannot be read."""
-    found: dict[str, str] = {}
-    logical = ""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as err:
-        raise ConfigError(f"cannot read {path}: {err.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"cannot read {path}: it is not a text in UTF-8") from None
-    for raw in [*text.splitlines(), ""]:
-        line = raw.lstrip()
-        if not logical and (not line or line[0] in "#!"):
-            continue
-        backslashes = len(line) - len(line.rstrip("\\"))
-        if backslashes % 2:
-            logical += line[:-1]
-            continue
-        logical += line
-        key, value = _split(logical)
-        if key:
-            found[key] = value
-        logical = ""
-    return found
-
-
-def _split(line: str) -> tuple[str, str]:
-    at = 0
-    while at < len(line) and line[at] not in "=: \t":
-        at += 2 if line[at] == "\\" else 1
-    key, rest = line[:at], line[at:].lstrip()
-    if rest[:1] in ("=", ":"):
-        rest = rest[1:].lstrip()
-    return _unescape(key), _unescape(rest).rstrip()
-
-
-def _unescape(text: str) -> str:
-    if "\\" not in text:
-        return text
-    out, at = [], 0
-    while at < len(text):
-        letter = text[at]
-        if letter == "\\" and at + 1 < len(text):
-            at += 1
-            letter = text[at]
-            if letter == "u" and at + 4 < len(text):
-                letter, at = chr(int(text[at + 1 : at + 5], 16)), at + 4
-            else:
-                letter = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(letter, letter)
-        out.append(letter)
-        at += 1
-    return "".join(out)
-
-
 def parse_broker(config: BrokerConfig, options: Mapping[str, str], from_file: Container[str] = ()) -> None:
     """Set what `options` say. Raises ConfigError; `BrokerConfig.parse` says when."""
     values: dict[str, Any] = {}
     idle: list[str] = []
+    options = providers.resolve(options)
     for name, text in options.items():
+        if providers.is_of_providers(name):
+            continue
         known = base_name(name)
         option = BROKER_OPTIONS.get(known)
         if option is None:

@@ -18,6 +18,7 @@ from kafka_shim.config import (
     is_foreign_class,
     is_listener_security,
     is_per_broker,
+    resolve,
 )
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.config_entries import effective_topic_value, static_broker_value
@@ -64,9 +65,18 @@ def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_defa
             "These security configs can be dynamically updated only per-listener using the listener prefix: "
             f"{_set(secure)}"
         )
+    others = metadata.broker_options if is_default else metadata.cluster_options
+    given = metadata.config.given
+    try:
+        # A typed value is taken from the providers that are stored beside it, as by Kafka; texts from all providers.
+        typed = resolve(options)
+        proposed = {**typed, **others} if is_default else {**others, **typed}
+        proposed = resolve(proposed, {**given, **proposed})
+    except ConfigError as err:
+        raise bad_request(str(err)) from err
     rows = {name: row for name in options if (row := dynamic_option(name)) is not None}
     try:
-        values: dict[str, Any] = {name: row.parse(options[name]) for name, row in rows.items()}
+        values: dict[str, Any] = {name: row.parse(typed[name]) for name, row in rows.items()}
     except ConfigError as err:
         raise bad_request(str(err)) from err
     own = [name for name in options if is_per_broker(name)]
@@ -74,10 +84,10 @@ def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_defa
         raise bad_request(
             f"Cannot update these configs at default cluster level, broker id must be specified: {_set(own)}"
         )
-    unimplemented = [name for name, text in options.items() if _needs_security(name, text)]
+    unimplemented = [name for name in options if _needs_security(name, proposed[name])]
     if unimplemented:
         raise bad_request(f"These configs are not implemented: {_set(unimplemented)}")
-    foreign = [name for name, text in options.items() if is_foreign_class(name, text, metadata.config.given)]
+    foreign = [name for name in options if is_foreign_class(name, proposed[name], given)]
     if foreign:
         raise bad_request(f"A class is loaded only if the options that the broker starts with name it: {_set(foreign)}")
     if "cordoned.log.dirs" in values:
@@ -85,12 +95,10 @@ def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_defa
     bound = [name for name in options if name in ("listeners", "listener.security.protocol.map")]
     if bound:
         raise bad_request(f"These configs cannot be changed while this broker runs: {_set(bound)}")
-    others = metadata.broker_options if is_default else metadata.cluster_options
-    proposed = {**options, **others} if is_default else {**others, **options}
     try:
         for check in metadata.check_broker_options:
             check(proposed)
-        check_thread_counts(metadata.config.given, metadata.config.dynamic, proposed)
+        check_thread_counts(given, metadata.config.dynamic, proposed)
     except ConfigError as err:
         raise bad_request(str(err)) from err
 

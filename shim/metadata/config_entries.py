@@ -229,16 +229,17 @@ def effective_topic_entries(metadata: MetadataStore, overrides: Mapping[str, str
         elif option.is_internal:
             continue
         else:
-            found = _first_set(option, places)
+            found = _first_set(metadata.config, option, places)
         entries.append(Entry(name, found.value, [found], option))
     return entries
 
 
-def _first_set(option: Option, places: Iterable[tuple[Mapping[str, str], int]]) -> Synonym:
+def _first_set(config: BrokerConfig, option: Option, places: Iterable[tuple[Mapping[str, str], int]]) -> Synonym:
     for options, source in places:
         for broker_name, factor in SYNONYMS.get(option.name, ()):
             if broker_name in options:
-                text = options[broker_name]
+                # The first that is stored is the one in force, with the value that a reference stands for.
+                text = config.dynamic.get(broker_name, options[broker_name])
                 return Synonym(option.name, str(int(text) * factor) if factor > 1 else text, source)
     return Synonym(option.name, option.default, FROM_DEFAULT)
 

@@ -60,6 +60,14 @@ class DynamicConfig:
         self.cluster_options = self._usable(cluster, "all brokers", is_default=True)
         self.broker_options = self._usable(own, "this broker", is_default=False)
         dynamic = {**self.cluster_options, **self.broker_options}
+        if any("${" in text for text in dynamic.values()):
+            from kafka_shim.config import in_force
+
+            try:
+                dynamic = in_force(dynamic, self._config.given)
+            except ConfigError as err:
+                logger.warning("the stored options of brokers are not applied: %s", err)
+                return False
         if dynamic == self._config.dynamic:
             return False
         self._config.apply_dynamic(dynamic)

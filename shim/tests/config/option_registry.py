@@ -21,6 +21,7 @@ from kafka_shim.config import (
     Option,
     TopicConfig,
     parse,
+    providers,
     refusal,
 )
 from kafka_shim.metadata.image import RESOURCE_GROUP, Image
@@ -132,5 +133,7 @@ def _take_from_brokers(name: str) -> None:
     def apply(config: BrokerConfig, values: dict[str, Any]) -> None:
         really(config, {option: value for option, value in values.items() if option != name})
 
+    if name == providers.OPTION:
+        providers.resolve = lambda options, providers_from=None: dict(options)
     BrokerConfig.__setattr__ = put  # type: ignore[method-assign]
     parse._apply = apply

@@ -132,7 +132,6 @@ def test_an_unknown_option_of_a_file_is_ignored_with_a_warning_and_one_of_the_co
     [
         ("remote.log.storage.system.enable", "true"),
         ("transaction.two.phase.commit.enable", "true"),
-        ("config.providers", "file"),
     ],
 )
 def test_a_promise_that_is_not_built_stops_the_start(name, text):

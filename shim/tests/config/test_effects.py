@@ -42,6 +42,8 @@ READ_AS = {
     # `parse.py` sets these attributes of the configuration.
     "broker.id": "node_id",
     "log.dir": "log_dirs",
+    # Replaces the texts of other options before anybody reads them.
+    "config.providers": "given",
     # config_checks.py reads f"group.{option}", to compare a session's timeout with its interval.
     "group.share.heartbeat.interval.ms": "group.",
     "group.share.session.timeout.ms": "group.",

@@ -1,0 +1,72 @@
+"""Java properties files, as java.util.Properties reads them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from kafka_shim.config.defaults import ConfigError
+
+_BLANKS = " \t\f"
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+def read_properties(path: str) -> dict[str, str]:
+    """Read a Java properties file; values end before the blanks at the end of their line. Raises ConfigError for a file
+    that cannot be read."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as err:
+        raise ConfigError(f"cannot read {path}: {err.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"cannot read {path}: it is not a text in UTF-8") from None
+    return {key: value.rstrip() for key, value in parse_properties(text).items()}
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Parse a Java properties file: comments start with `#` or `!`, the separator is `=`, `:` or a blank, and `\\` at
+    the end continues a line."""
+    found: dict[str, str] = {}
+    logical = ""
+    for raw in [*_LINE_END.split(text), ""]:
+        line = raw.lstrip(_BLANKS)
+        if not logical and (not line or line[0] in "#!"):
+            continue
+        backslashes = len(line) - len(line.rstrip("\\"))
+        if backslashes % 2:
+            logical += line[:-1]
+            continue
+        logical += line
+        key, value = _split(logical)
+        if key:
+            found[key] = value
+        logical = ""
+    return found
+
+
+def _split(line: str) -> tuple[str, str]:
+    at = 0
+    while at < len(line) and line[at] not in "=:" + _BLANKS:
+        at += 2 if line[at] == "\\" else 1
+    key, rest = line[:at], line[at:].lstrip(_BLANKS)
+    if rest[:1] in ("=", ":"):
+        rest = rest[1:].lstrip(_BLANKS)
+    return _unescape(key), _unescape(rest)
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    out, at = [], 0
+    while at < len(text):
+        letter = text[at]
+        if letter == "\\" and at + 1 < len(text):
+            at += 1
+            letter = text[at]
+            if letter == "u" and at + 4 < len(text):
+                letter, at = chr(int(text[at + 1 : at + 5], 16)), at + 4
+            else:
+                letter = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(letter, letter)
+        out.append(letter)
+        at += 1
+    return "".join(out)
