@@ -13,12 +13,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 
 from kafka_shim.clock import RealClock, VirtualClock
 from kafka_shim.config import BrokerConfig
 from kafka_shim.embedded_client import EmbeddedClient, class_name, option_name, text_of
-from kafka_shim.embedded_control import ClockControl, OnLoop
+from kafka_shim.embedded_control import ClockControl, OnLoop, call_on
 from kafka_shim.embedded_ports import KeptPorts
 from kafka_shim.faults import Faults
 from kafka_shim.memory_dir import make, remove, remove_at_end
@@ -26,7 +27,7 @@ from kafka_shim.memory_dir import make, remove, remove_at_end
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
     from typing import Any
 
@@ -114,7 +115,7 @@ class Broker(EmbeddedClient):
 
     def start(self) -> Broker:
         """Start the broker and return once it accepts connections. Raises what the start raises: StorageError, OSError;
-        RuntimeError with the last words of a process."""
+        TimeoutError if it takes over 30 s; RuntimeError with the last words of a process."""
         if self._ready:
             raise RuntimeError("this broker is running")
         is_new = self._data_dir is None
@@ -137,7 +138,8 @@ class Broker(EmbeddedClient):
 
     def stop(self) -> None:
         """Stop the broker cleanly. Does nothing if it is stopped. It may be started again; with data in memory it is
-        then empty, and its port is another one. `restart` keeps both."""
+        then empty, and its port is another one. `restart` keeps both. Raises TimeoutError if it takes over 30 s, after
+        which it may be called again; so do `restart` and `reset`."""
         self._end()
         self._forget()
 
@@ -189,8 +191,14 @@ class Broker(EmbeddedClient):
         if self._process is not None:
             self._process.stop()
         elif self._loop is not None and self._asked is not None and self._thread is not None:
-            self._loop.call_soon_threadsafe(self._asked.set)
+            with suppress(RuntimeError):  # its loop is closed: an earlier stop gave up waiting for it
+                self._loop.call_soon_threadsafe(self._asked.set)
             self._thread.join(STOP_SECONDS)
+            if self._thread.is_alive():
+                raise TimeoutError(
+                    f"the broker still runs {STOP_SECONDS:g} s after it was told to stop, with its data in "
+                    f"{self._data_dir}: call stop() again to wait for it"
+                )
         self._server = self._loop = self._asked = self._thread = self._process = None
         self._ready = ""
 
@@ -302,15 +310,7 @@ class Broker(EmbeddedClient):
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run `function(*arguments)` on the broker's thread. Returns or raises what it returns or raises. A coroutine
         is awaited there."""
-        if self._loop is None:
-            return function(*arguments)
-
-        async def run() -> Any:
-            outcome = function(*arguments)
-            return await outcome if asyncio.iscoroutine(outcome) else outcome
-
-        coroutine: Coroutine[Any, Any, Any] = run()
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(START_SECONDS)
+        return function(*arguments) if self._loop is None else call_on(self._loop, function, *arguments)
 
     # --- in a thread
 
@@ -333,7 +333,9 @@ class Broker(EmbeddedClient):
         self._thread.start()
         try:
             started.result(START_SECONDS)
-        except BaseException:
+        except BaseException as error:
+            if started.cancel():  # it still starts, and stops when it has
+                raise TimeoutError(f"the broker did not start within {START_SECONDS:g} s") from error
             self._thread.join(STOP_SECONDS)
             raise
 
@@ -364,6 +366,9 @@ class Broker(EmbeddedClient):
         except BaseException:
             await server.stop()
             raise
+        if not started.set_running_or_notify_cancel():  # the caller has given up
+            await server.stop()
+            return
         self._ready = server.ready_line
         started.set_result(None)
         await asked.wait()

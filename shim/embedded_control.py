@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from kafka_shim.clock import VirtualClock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
     from typing import Any
 
     from kafka_shim.clock import Clock
     from kafka_shim.embedded import Broker
 
+CALL_SECONDS = 30.0
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -41,6 +45,24 @@ class ClockControl:
         if delay_ms < 0:
             raise ValueError(f"{duration!r}: a clock does not go back")
         self._broker.call(lambda: clock.advance_and_settle(delay_ms, clients_alive=not silent))
+
+
+def call_on(loop: asyncio.AbstractEventLoop, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Run `function(*arguments)` on the thread of `loop`. Returns or raises what it returns or raises. A coroutine is
+    awaited there. Raises TimeoutError if the thread is held up for 30 s."""
+
+    async def run() -> Any:
+        outcome = function(*arguments)
+        return await outcome if asyncio.iscoroutine(outcome) else outcome
+
+    coroutine: Coroutine[Any, Any, Any] = run()
+    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    try:
+        return future.result(CALL_SECONDS)
+    except TimeoutError as error:
+        if future.done():
+            raise  # its own
+        raise TimeoutError(f"the broker's thread did not answer within {CALL_SECONDS:g} s") from error
 
 
 class OnLoop:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from kafka_shim.embedded_security import EmbeddedSecurity
 
 STOP_SECONDS = 30.0
+# How long a child may take to end that closed its output without being ready.
+END_SECONDS = 10.0
 # Lines of the child's stderr that are kept for the message of a failed start.
 KEPT_LINES = 50
 
@@ -72,9 +74,14 @@ class BrokerProcess:
                     child.stdin.flush()
             self.ready = child.stdout.readline().rstrip("\n")
         if not self.ready.startswith("ready "):
-            status = child.wait(STOP_SECONDS)
+            try:
+                how = f"ended with status {child.wait(END_SECONDS)}"
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+                how = f"closed its output before it was ready, and was killed {END_SECONDS:g} s later"
             self._close()
-            raise RuntimeError(f"the broker's process ended with status {status}: {self._last_words()}")
+            raise RuntimeError(f"the broker's process {how}: {self._last_words()}")
 
     def _listen(self) -> None:
         stderr = self.popen.stderr

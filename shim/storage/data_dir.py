@@ -180,15 +180,6 @@ class DataDir:
         content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()
         checkpoint.replace_file(f"{self.path}/{CLEAN_SHUTDOWN}", content, sync=True)
 
-    def last_broker_epoch(self) -> int:
-        """Return the broker epoch in the clean-shutdown file, or -1. Call it before `read_state`, which removes the
-        file."""
-        try:
-            with open(f"{self.path}/{CLEAN_SHUTDOWN}", encoding="utf-8") as file:
-                return int(json.load(file)["brokerEpoch"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return -1
-
     # --- partitions
 
     def scan(self) -> tuple[list[Partition], list[str]]:

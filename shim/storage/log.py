@@ -232,10 +232,6 @@ class PartitionLog(LocalLog):
 
     # --- transactions
 
-    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether the producer has an open transaction here at this epoch. If so, verification is not needed."""
-        return self.producers.is_open(producer_id, producer_epoch)
-
     def start_verification(
         self, producer_id: int, base_sequence: int, producer_epoch: int, supports_epoch_bump: bool
     ) -> Verification | None:

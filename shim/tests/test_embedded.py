@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kafka_shim import Broker
+from kafka_shim import Broker, embedded, embedded_control, embedded_process
 from kafka_shim.client.groups import list_groups
 from kafka_shim.client.offsets import commit_offsets
 from kafka_shim.client.requests import make
@@ -149,6 +149,76 @@ def test_a_broker_in_a_process_is_killed_and_recovers(tmp_path: Path):
 def test_a_process_that_cannot_start_says_so():
     with pytest.raises(RuntimeError, match="status 1"):
         Broker(process=True, listen="no.such.host.invalid:0").start()
+
+
+def test_a_process_that_closes_its_output_before_it_is_ready_is_ended_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    child = tmp_path / "python"
+    child.write_text("#!/bin/sh\necho 'out of order' >&2\nexec >&-\nexec sleep 600 2>&-\n")
+    child.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(child))
+    monkeypatch.setattr(embedded_process, "END_SECONDS", 0.2)
+    expected = r"closed its output before it was ready, and was killed 0\.2 s later: out of order"
+    with pytest.raises(RuntimeError, match=expected):
+        Broker(process=True).start()
+    assert not [one for one in psutil.Process().children() if one.name() == "sleep"]
+
+
+def test_a_stop_that_takes_too_long_is_told_and_can_be_waited_for(monkeypatch: pytest.MonkeyPatch):
+    """The directory must not be removed, nor a second broker started on it, while the first still writes."""
+    monkeypatch.setattr(embedded, "STOP_SECONDS", 0.2)
+    going_on = threading.Event()
+
+    def wait(**facts: object) -> None:
+        assert going_on.wait(60)
+
+    broker = Broker().start()
+    with Connection(broker.bootstrap_servers) as client:
+        make_topic(client, "t")
+        produce(client, "t", 0, batch(b"a"))
+    directory = broker.data_dir
+    broker.faults.arm("log.before_fsync", wait)
+    monkeypatch.setattr(embedded_control, "CALL_SECONDS", 0.2)
+    told = r"still runs 0\.2 s after it was told to stop"
+    for end, message in (
+        (broker.stop, told),
+        (broker.stop, told),
+        (broker.restart, "answer"),
+        (broker.reset, "answer"),
+    ):
+        with pytest.raises(TimeoutError, match=message):
+            end()
+        assert directory.is_dir()
+    going_on.set()
+    monkeypatch.setattr(embedded, "STOP_SECONDS", 60)
+    broker.stop()
+    assert not directory.exists()
+
+
+def test_a_start_that_takes_too_long_is_told_and_leaves_no_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    reached, going_on = threading.Event(), threading.Event()
+
+    def wait(**facts: object) -> None:
+        reached.set()
+        assert going_on.wait(60)
+
+    broker = Broker(data_dir=tmp_path)
+    with broker:
+        pass
+    monkeypatch.setattr(embedded, "START_SECONDS", 0.2)
+    broker._faults.arm("log.before_write", wait)  # the record that registers the broker
+    with pytest.raises(TimeoutError, match=r"did not start within 0\.2 s"):
+        broker.start()
+    assert reached.wait(60)
+    (late,) = [thread for thread in threading.enumerate() if thread.name == "kafka-shim"]
+    going_on.set()
+    late.join(60)
+    assert not late.is_alive()
+    monkeypatch.setattr(embedded, "START_SECONDS", 60)
+    broker._faults.disarm()
+    with broker, Connection(broker.bootstrap_servers) as client:
+        assert metadata(client).topics == []
 
 
 def test_what_makes_no_sense_is_refused():

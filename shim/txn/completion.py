@@ -266,6 +266,9 @@ class Completion:
             else:
                 self._finish_marking(slot, prepared)
 
+        # One retry an id: `resolve`, or an id made anew, may come while the timer of an earlier failure still runs.
+        if (earlier := self._retries.pop(name, None)) is not None:
+            earlier.cancel()
         self._retries[name] = self._clock.call_later(MARKER_RETRY_MS, retry)
 
     def resume(self, slot: Slot, prepared: Transaction) -> None:

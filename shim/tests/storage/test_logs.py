@@ -375,7 +375,6 @@ def test_clean_stop_leaves_kafkas_files(make_disk: Callable[..., Disk]) -> None:
     assert (disk.path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 2\n"
     assert (disk.path / "replication-offset-checkpoint").read_text() == "0\n1\nt 0 2\n"
     assert (disk.path / "log-start-offset-checkpoint").read_text() == "0\n1\nt 0 1\n"
-    assert DataDir(str(disk.path)).last_broker_epoch() == 11
     assert disk.files() == [
         f"{0:020d}.index",
         f"{0:020d}.log",

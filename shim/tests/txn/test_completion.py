@@ -154,6 +154,19 @@ def test_a_start_goes_on_when_a_resumed_transaction_cannot_be_ended_yet(node: No
     assert visible(node) == ["app-0", "app-1"]
 
 
+def test_a_stopped_coordinator_has_no_retry_left_of_two_that_were_due(node: Node) -> None:
+    """A second failure of one transaction comes while the retry of the first still waits."""
+    producer = begin(node)
+    overtake(node, producer, 0)
+    node.logs.get("orders", 1).fail(OSError(5, "Input/output error"))
+    node.end("app", producer, True)
+    assert node.coordinator.resolve("app").response[-1] == "still PrepareCommit"
+    node.coordinator.stop()
+    assert node.logs.reopen_offline()
+    node.clock.advance(1000)
+    assert node.coordinator.describe("app").state is PREPARE_COMMIT
+
+
 def test_a_step_can_be_narrowed_to_one_marker(node: Node) -> None:
     seen: list[dict[str, object]] = []
     node.faults.arm("txn.after_marker", lambda **facts: seen.append(facts), where={"topic": "orders", "partition": 1})
