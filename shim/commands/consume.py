@@ -9,7 +9,7 @@ import time
 
 import click
 
-from kafka_shim.client.group_member import GroupMember
+from kafka_shim.client.consumer_membership import ConsumerMember
 from kafka_shim.client.reading import EARLIEST, LATEST, fetch, is_data, list_offsets
 from kafka_shim.commands.options import bootstrap_option, cluster_of
 from kafka_shim.commands.times import read_when, shown_time
@@ -87,7 +87,7 @@ def group(
             else:
                 for topic in topics:
                     cluster.partitions(topic)  # a group may wait for a topic that is not there; a reader does not
-                reader.read_as(GroupMember(cluster, group, topics), where)
+                reader.read_as(ConsumerMember(cluster, group, topics), where)
         except KeyboardInterrupt:
             pass
 
@@ -144,7 +144,7 @@ class Reader:
         while not self._is_done(positions, ends):
             self._step(positions, ends)
 
-    def read_as(self, member: GroupMember, where: tuple[str, int]) -> None:
+    def read_as(self, member: ConsumerMember, where: tuple[str, int]) -> None:
         """Print what a member of a group is assigned, from what is committed on, or from `where`."""
         positions: Positions = {}
         ends: Positions = {}
@@ -166,7 +166,7 @@ class Reader:
         finally:
             member.leave()
 
-    def _of_member(self, member: GroupMember, where: tuple[str, int]) -> Positions:
+    def _of_member(self, member: ConsumerMember, where: tuple[str, int]) -> Positions:
         committed = member.committed()
         known = {each: committed[each] for each in member.assigned if each in committed}
         return {**starts(self._cluster, member.assigned - known.keys(), where, self._committed), **known}

@@ -27,11 +27,11 @@ CLOCKS = {
     "console/sessions.py": "sessions of people end by this machine's time",
     "embedded_client.py": "waits for records, whether the broker's clock stands still or not",
     "embedded_security.py": "tokens that it makes for clients of this machine are valid by its clock",
-    "client/membership.py": "a client of its own process",
+    "client/classic_membership.py": "a client of its own process",
     "tools/console_consumer.py": "a tool of its own process",
     "tools/reset_offsets.py": "a tool of its own process",
     "client/cluster.py": "a client of its own process",
-    "client/group_member.py": "a client of its own process",
+    "client/consumer_membership.py": "a client of its own process",
     "client/overview.py": "a client of its own process",
     "client/writing.py": "a client of its own process",
     "commands/consume.py": "a tool of its own process",
@@ -42,7 +42,7 @@ CLOCKS = {
 }
 CHANCE = {
     "randomness.py": "the home",
-    "client/group_member.py": "the id of a member, of a client of its own process",
+    "client/consumer_membership.py": "the id of a member, of a client of its own process",
     "storage/compaction.py": "the key of a hash in memory: nothing that it writes depends on it",
 }
 THREADS = {

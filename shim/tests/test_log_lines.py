@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from kafka_shim.client.group_member import GroupMember
+from kafka_shim.client.consumer_membership import ConsumerMember
 from kafka_shim.client.requests import make
 from kafka_shim.client.writing import Producer
 from kafka_shim.embedded import Broker
@@ -68,7 +68,7 @@ def test_secrets_are_not_told(caplog, name):
 def test_members_and_epochs_are_told(broker, lines):
     broker.create_topic("t")
     with broker.cluster() as cluster:
-        member = GroupMember(cluster, "g", ["t"])
+        member = ConsumerMember(cluster, "g", ["t"])
         lines()
         member.beat()
         found = [one for one in lines() if not one.startswith("topic __consumer_offsets is created")]

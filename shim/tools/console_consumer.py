@@ -265,9 +265,9 @@ def _source(cluster: Cluster, given: Given, groups: set[str], start: int) -> Sou
 
     if not groups:
         return Fixed(cluster, topics, given.number("partition"), start)
-    from kafka_shim.client.membership import Member
+    from kafka_shim.client.classic_membership import ClassicMember
 
-    return Member(cluster, groups.pop(), topics, start)
+    return ClassicMember(cluster, groups.pop(), topics, start)
 
 
 def _exists(cluster: Cluster, topic: str) -> bool:

@@ -8,7 +8,7 @@ from importlib import import_module
 
 import pytest
 
-from kafka_shim.client.membership import assign_range
+from kafka_shim.client.classic_membership import assign_range
 from kafka_shim.group.consumer_protocol import write_assignment
 from kafka_shim.protocol.messages.consumer_group_describe_response import Assignment, Member, TopicPartitions
 from kafka_shim.protocol.messages.describe_groups_response import DescribedGroupMember

@@ -1,5 +1,5 @@
-"""`Member`: a member of a classic group with the range assignor, which any consumer of the group understands (Kafka:
-AbstractCoordinator, ConsumerCoordinator, RangeAssignor)."""
+"""`ClassicMember`: a member of a classic group with the range assignor, which any consumer of the group understands
+(Kafka: AbstractCoordinator, ConsumerCoordinator, RangeAssignor)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SUBSCRIPTION_VERSION = 1
 REJOIN = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID})
 
 
-class Member:
+class ClassicMember:
     """Joins at the first call of `positions`, and leaves with `close`. Commits what was read every few seconds, before
     it gives partitions away, and when it leaves. Not thread-safe; call `positions` at least every few seconds."""
 

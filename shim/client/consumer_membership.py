@@ -22,7 +22,7 @@ INTERVAL_S, UNASSIGNED_S = 5.0, 0.2
 REBALANCE_TIMEOUT_MS = 60_000
 
 
-class GroupMember:
+class ConsumerMember:
     """Joins at the first `beat`, and has partitions from then on. Call `beat` at least every few seconds."""
 
     def __init__(self, cluster: Cluster, group: str, topics: Sequence[str]) -> None:
