@@ -7,10 +7,12 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
+    from collections.abc import Callable, Generator, Iterator
+    from typing import Any, TypeVar
 
     from kafka_shim.clock import Clock, Timer
+
+    T = TypeVar("T")
 
 
 class Scheduler:
@@ -44,6 +46,29 @@ class Scheduler:
         self.cancel(name)
         if next(slices, self) is not self:
             self.after(name, pause_ms, self.in_slices, name, slices, pause_ms)
+
+    async def finish(self, name: str, slices: Generator[object, None, T]) -> T:
+        """As `in_slices`, for one who waits for the end. Returns or raises what the slices do. They run to their end
+        also if the one who waits goes away; a `stop` ends both."""
+        import asyncio
+
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        def run() -> Generator[object, None, None]:
+            try:
+                result = yield from slices
+            except GeneratorExit:
+                done.cancel()
+                raise
+            except Exception as error:
+                if not done.done():
+                    done.set_exception(error)
+            else:
+                if not done.done():
+                    done.set_result(result)
+
+        self.in_slices(name, run())
+        return await done
 
     def is_scheduled(self, name: str) -> bool:
         """Returns whether this task is still scheduled."""

@@ -22,14 +22,14 @@ KEY, MIN, MAX = 42, 0, 2
 REQUEST, RESPONSE = DeleteGroupsRequest, DeleteGroupsResponse
 
 
-def handle(context: Context, request: DeleteGroupsRequest) -> Outcome[DeleteGroupsResponse]:
+async def handle(context: Context, request: DeleteGroupsRequest) -> Outcome[DeleteGroupsResponse]:
     response = DeleteGroupsResponse()
     flushes: list[Flush] = []
     for group_id in dict.fromkeys(request.groups_names):
         code = ErrorCode.NONE
         try:
             require(context, AclOperation.DELETE, ResourceType.GROUP, group_id)
-            flushes += context.broker.groups.delete_group(group_id)
+            flushes += await context.broker.groups.delete_group(group_id)
         except KafkaError as error:
             code = error.code
         response.results.append(DeletableGroupResult(group_id=group_id, error_code=code))

@@ -32,7 +32,7 @@ UNAUTHORIZED = "Topic authorization failed."
 UNKNOWN = "This server does not host this topic-partition."
 
 
-def handle(context: Context, request: AlterShareGroupOffsetsRequest) -> Outcome[AlterShareGroupOffsetsResponse]:
+async def handle(context: Context, request: AlterShareGroupOffsetsRequest) -> Outcome[AlterShareGroupOffsetsResponse]:
     check_protocol(context.broker)
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     if not request.group_id:
@@ -53,7 +53,7 @@ def handle(context: Context, request: AlterShareGroupOffsetsRequest) -> Outcome[
                 offsets.setdefault(topic.topic_id, {})[part.partition_index] = part.start_offset
                 continue
             refused[entry.topic_name, part.partition_index] = error
-    errors, flushes = context.broker.groups.share.alter_offsets(request.group_id, offsets)
+    errors, flushes = await context.broker.groups.share.alter_offsets(request.group_id, offsets)
     for (topic_id, partition), error in errors.items():
         refused[context.broker.metadata.image.topics_by_id[topic_id].name, partition] = error
     return _answer(context, request, refused, flushes)

@@ -28,14 +28,14 @@ REQUEST, RESPONSE = DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsRespo
 UNAUTHORIZED = "Topic authorization failed."
 
 
-def handle(context: Context, request: DeleteShareGroupOffsetsRequest) -> Outcome[DeleteShareGroupOffsetsResponse]:
+async def handle(context: Context, request: DeleteShareGroupOffsetsRequest) -> Outcome[DeleteShareGroupOffsetsResponse]:
     check_protocol(context.broker)
     require(context, AclOperation.DELETE, ResourceType.GROUP, request.group_id)
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is invalid.")
     names = [topic.topic_name for topic in request.topics]
     allowed = authorized(context, AclOperation.READ, ResourceType.TOPIC, names)
-    refused, done, flushes = context.broker.groups.share.delete_offsets(
+    refused, done, flushes = await context.broker.groups.share.delete_offsets(
         request.group_id, [name for name in names if name in allowed]
     )
     response = DeleteShareGroupOffsetsResponse()

@@ -137,19 +137,28 @@ class GroupCoordinator:
         """Returns one group. Raises COORDINATOR_LOAD_IN_PROGRESS."""
         return self._runtime.groups_of(group_id).by_id.get(group_id)
 
-    def delete_group(self, group_id: str) -> list[Flush]:
+    async def delete_group(self, group_id: str) -> list[Flush]:
         """DeleteGroups of one group. Returns the fsyncs that must finish before the response. Raises
         GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, COORDINATOR_LOAD_IN_PROGRESS."""
+        from kafka_shim.group.share import ShareGroup
+
+        groups, group = self._deletable(group_id)
+        flushes: list[Flush] = []
+        if isinstance(group, ShareGroup):
+            flushes += await self.share.before_delete(group)
+            groups, group = self._deletable(group_id)  # a member may have come, or another deletion
+        now_ms = self._runtime.clock.now_ms()
+        flushes += self.offsets.delete_all(groups, group_id, now_ms)
+        flushes += self._remove(groups, group, now_ms)
+        return flushes
+
+    def _deletable(self, group_id: str) -> tuple[Groups, Group]:
         groups = self._runtime.groups_of(group_id)
         group = groups.by_id.get(group_id)
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         group.check_delete()
-        now_ms = self._runtime.clock.now_ms()
-        flushes = [*self.share.before_delete(group)]
-        flushes += self.offsets.delete_all(groups, group_id, now_ms)
-        flushes += self._remove(groups, group, now_ms)
-        return flushes
+        return groups, group
 
     def _remove(self, groups: Groups, group: Group, now_ms: int) -> Flushes:
         from kafka_shim.group.kinds import KINDS

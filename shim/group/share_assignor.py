@@ -106,6 +106,7 @@ class _Sharing:
         self._members_of: dict[TopicPartition, set[int]] = {}
         # The partitions of each member, in order.
         self._partitions_of: dict[int, dict[TopicPartition, None]] = {}
+        self._topic_hashes: dict[bytes, int] = {}
 
     def assign(self) -> None:
         """Change the targets."""
@@ -181,9 +182,11 @@ class _Sharing:
             found.reverse()
         return order_keys(found, self._hash, table_size(len(found), size))
 
-    @staticmethod
-    def _hash(key: TopicPartition) -> int:
-        return 31 * uuid_hash(key[0]) + key[1]
+    def _hash(self, key: TopicPartition) -> int:
+        found = self._topic_hashes.get(key[0])
+        if found is None:
+            found = self._topic_hashes[key[0]] = 31 * uuid_hash(key[0])
+        return found + key[1]
 
 
 class _TopicSharing(_Sharing):
@@ -192,6 +195,5 @@ class _TopicSharing(_Sharing):
     def _drops(self, topic_id: bytes) -> bool:
         return False
 
-    @staticmethod
-    def _hash(key: TopicPartition) -> int:
+    def _hash(self, key: TopicPartition) -> int:
         return key[1]

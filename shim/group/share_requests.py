@@ -12,12 +12,11 @@ from kafka_shim.group.decision import Decision
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
     from typing import Protocol
 
     from kafka_shim.group.client import Client
     from kafka_shim.group.groups import Groups
-    from kafka_shim.group.kind import Group
     from kafka_shim.group.records import Record
     from kafka_shim.group.runtime import CoordinatorRuntime
     from kafka_shim.group.share import ShareGroup, States
@@ -39,8 +38,10 @@ logger = logging.getLogger("kafka_shim.group")
 
 # The reader of a share partition decides its start offset.
 UNINITIALIZED_START_OFFSET = -1
-# How many share partitions get their state in one turn of the loop: a few milliseconds.
-PARTITIONS_PER_SLICE = 32
+# How many share partitions get or lose their state in one turn of the loop: a few milliseconds, also when each of them
+# makes a log of `__share_group_state`.
+PARTITIONS_PER_SLICE = 8
+NOT_HOSTED = "This server does not host this topic-partition."
 
 
 class ShareRequests:
@@ -50,7 +51,7 @@ class ShareRequests:
         self._runtime = runtime
         self.persister: Persister
         # Counts, to give the slices of each a name of their own.
-        self._initializations = 0
+        self._works = 0
 
     # --- members
 
@@ -107,9 +108,11 @@ class ShareRequests:
             group = self._share_group(self._runtime.groups_of(group_id), group_id)
         except KafkaError:
             return  # removed meanwhile
-        self._initializations += 1
-        name = f"share partitions {self._initializations}"
-        self._runtime.scheduler.in_slices(name, self._slices_of_initialization(group, epoch, states))
+        self._runtime.scheduler.in_slices(self._name(), self._slices_of_initialization(group, epoch, states))
+
+    def _name(self) -> str:
+        self._works += 1
+        return f"share partitions {self._works}"
 
     def _slices_of_initialization(self, group: ShareGroup, epoch: int, states: States) -> Iterator[None]:
         from kafka_shim.group import share_offsets
@@ -170,11 +173,14 @@ class ShareRequests:
             return {}
         return {topic_id: sorted(group.initialized[topic_id].partitions) for topic_id in order_uuids(group.initialized)}
 
-    def alter_offsets(
+    async def alter_offsets(
         self, group_id: str, offsets: Mapping[bytes, Mapping[int, int]]
     ) -> tuple[dict[tuple[bytes, int], KafkaError], Flushes]:
         """AlterShareGroupOffsets: start each partition anew at its offset. Returns the errors by (topic id, partition).
-        Creates the group. Raises NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND (a group of another kind)."""
+        Creates the group. Raises NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND (a group of another kind).
+
+        As in Kafka the states are set one by one between two records of the group. A crash between them leaves the
+        topics initialising, and a later heartbeat starts them anew."""
         from kafka_shim.group import share_offsets
         from kafka_shim.group.share import ShareGroup, TopicStates
 
@@ -185,34 +191,38 @@ class ShareRequests:
         group.check_delete()
         topics = runtime.metadata.image.topics_by_id
         states = {topic_id: TopicStates(topics[topic_id].name, found) for topic_id, found in offsets.items()}
-        errors: dict[tuple[bytes, int], KafkaError] = {}
         if not states:
-            return errors, ()
-        flushes: list[Flush] = list(
-            self._write(group_id, share_offsets.begin_initializing(group, states, runtime.image))
-        )
+            return {}, ()
+        flushes = list(self._write(group_id, share_offsets.begin_initializing(group, states, runtime.image)))
         self._note_initializing(groups, group_id, states, runtime.clock.now_ms())
-        for topic_id, by_partition in offsets.items():
-            for partition, offset in by_partition.items():
-                try:
-                    flushes += self.persister.initialize_state(group_id, topic_id, partition, group.group_epoch, offset)
-                except KafkaError as error:
-                    errors[topic_id, partition] = error
-        if not errors:
-            group = self._share_group(groups, group_id)
-            flushes += self._write(group_id, share_offsets.end_initializing(group, states, runtime.image))
+        group = self._share_group(groups, group_id)
+        errors: dict[tuple[bytes, int], KafkaError] = {}
+
+        def alter(topic_id: bytes, partition: int) -> Flushes:
+            self._check_known(group)
+            if topic_id in group.deleting:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED)
+            offset = offsets[topic_id][partition]
+            return self.persister.initialize_state(group_id, topic_id, partition, group.group_epoch, offset)
+
+        def slices() -> Generator[None, None, None]:
+            yield from self._slices(offsets, alter, flushes, errors)
+            if not errors:
+                flushes.extend(self._write(group_id, share_offsets.end_initializing(group, states, runtime.image)))
+
+        await runtime.scheduler.finish(self._name(), slices())
         return errors, flushes
 
-    def delete_offsets(
+    async def delete_offsets(
         self, group_id: str, topics: list[str]
     ) -> tuple[dict[str, KafkaError], list[tuple[bytes, str, KafkaError | None]], Flushes]:
         """DeleteShareGroupOffsets: delete the states of these topics. Returns the errors of topics without a state, and
-        (topic id, name, error) of the others. Raises NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
+        (topic id, name, error) of the others. Raises NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND. After a crash in the middle
+        the topics are deleting, and the same request goes on."""
         from kafka_shim.group import share_offsets
 
         runtime = self._runtime
-        groups = runtime.groups_of(group_id)
-        share = self._known_group(groups, group_id)
+        share = self._known_group(runtime.groups_of(group_id), group_id)
         share.check_delete()
         refused: dict[str, KafkaError] = {}
         partitions: dict[bytes, list[int]] = {}
@@ -221,9 +231,7 @@ class ShareRequests:
         for name in topics:
             topic = runtime.metadata.image.topics.get(name)
             if topic is None:
-                refused[name] = KafkaError(
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
-                )
+                refused[name] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED)
             elif topic.topic_id in share.initialized:
                 partitions[topic.topic_id] = sorted(share.initialized[topic.topic_id].partitions)
             elif topic.topic_id in share.deleting:
@@ -234,40 +242,69 @@ class ShareRequests:
                 )
         flushes = list(self._write(group_id, share_offsets.begin_deleting(share, partitions, runtime.image)))
         names = share_offsets.names_of(partitions, runtime.image)
-        done: list[tuple[bytes, str, KafkaError | None]] = []
-        for topic_id, numbers in partitions.items():
-            failure = None
-            for number in numbers:
-                try:
-                    flushes += self.persister.delete_state(group_id, topic_id, number)
-                except KafkaError as error:
-                    failure = error
-            done.append((topic_id, names[topic_id], failure))
-        deleted = [topic_id for topic_id, _, failure in done if failure is None]
-        if deleted:
-            flushes += self._write(group_id, share_offsets.end_deleting(share, deleted, runtime.image))
-        return refused, done, flushes
+        errors: dict[tuple[bytes, int], KafkaError] = {}
+
+        def slices() -> Generator[None, None, None]:
+            yield from self._slices(partitions, self._deletion(share), flushes, errors)
+            failed = {topic_id for topic_id, _ in errors}
+            deleted = [topic_id for topic_id in partitions if topic_id not in failed and topic_id in share.deleting]
+            if deleted:
+                flushes.extend(self._write(group_id, share_offsets.end_deleting(share, deleted, runtime.image)))
+
+        await runtime.scheduler.finish(self._name(), slices())
+        failures = {topic_id: error for (topic_id, _), error in errors.items()}
+        return refused, [(topic_id, names[topic_id], failures.get(topic_id)) for topic_id in partitions], flushes
 
     # --- removal
 
-    def before_delete(self, group: Group) -> Flushes:
-        """Delete the states of a share group that is about to be removed. Does nothing for other groups. Raises the
-        error of a state that cannot be deleted; the group then stays."""
+    async def before_delete(self, group: ShareGroup) -> Flushes:
+        """Delete the states of a share group that is about to be removed. Raises the error of a state that cannot be
+        deleted; the group then stays, its topics deleting."""
         from kafka_shim.group import share_offsets
-        from kafka_shim.group.share import ShareGroup
 
-        if not isinstance(group, ShareGroup):
-            return ()
         group_id = group.group_id
         states, record = share_offsets.delete_all(group, self._runtime.image)
         flushes = list(self._write(group_id, record))
-        for topic_id, found in states.items():
-            for partition in sorted(found.partitions):
-                try:
-                    flushes += self.persister.delete_state(group_id, topic_id, partition)
-                except KafkaError as error:
-                    raise KafkaError(error.code, f"{group_id}: {error.message}") from error
+        errors: dict[tuple[bytes, int], KafkaError] = {}
+        partitions = {topic_id: sorted(found.partitions) for topic_id, found in states.items()}
+        slices = self._slices(partitions, self._deletion(group), flushes, errors)
+        await self._runtime.scheduler.finish(self._name(), slices)
+        for error in errors.values():
+            raise KafkaError(error.code, f"{group_id}: {error.message}") from error
         return flushes
+
+    def _deletion(self, group: ShareGroup) -> Callable[[bytes, int], Flushes]:
+        def delete(topic_id: bytes, partition: int) -> Flushes:
+            self._check_known(group)
+            if topic_id not in group.deleting:
+                return ()  # a member that came between two slices starts all its partitions anew
+            return self.persister.delete_state(group.group_id, topic_id, partition)
+
+        return delete
+
+    def _check_known(self, group: ShareGroup) -> None:
+        """Raises GROUP_ID_NOT_FOUND if the group was removed between two slices."""
+        if self._runtime.groups_of(group.group_id).by_id.get(group.group_id) is not group:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} not found.")
+
+    @staticmethod
+    def _slices(
+        partitions: Mapping[bytes, Iterable[int]],
+        change: Callable[[bytes, int], Flushes],
+        flushes: list[Flush],
+        errors: dict[tuple[bytes, int], KafkaError],
+    ) -> Generator[None, None, None]:
+        """Change each state, a few in each turn of the loop."""
+        number = 0
+        for topic_id, found in partitions.items():
+            for partition in found:
+                if number and number % PARTITIONS_PER_SLICE == 0:
+                    yield
+                number += 1
+                try:
+                    flushes += change(topic_id, partition)
+                except KafkaError as error:
+                    errors[topic_id, partition] = error
 
     def on_topic_deleted(self, topic: Topic) -> None:
         """Forget the topic in all share groups. The share coordinator deletes its states. Partitions that are not

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -52,6 +52,8 @@ def handle(node: Node, module: Any, version: int, request: Any) -> Any:
 
     async def run() -> Any:
         answer = module.handle(context, request)
+        if isinstance(answer, Coroutine):
+            answer = await answer
         return answer.response if isinstance(answer, Outcome) else answer
 
     return node.loop.run_until_complete(run())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +94,21 @@ class Node(node.Node):
             return answer.response
         return answer.response if isinstance(answer, Later) and answer.is_done else answer
 
+    def finish(self, waiting: Coroutine[Any, Any, Any]) -> Any:
+        """Run to its end what works in slices. Returns or raises what it does."""
+
+        async def run() -> Any:
+            task = asyncio.ensure_future(waiting)
+            while not task.done():
+                await self.clock.advance_and_settle(0)
+            return await task
+
+        return self.loop.run_until_complete(run())
+
     # --- requests
+
+    def delete_group(self, group: str) -> None:
+        self.finish(self.groups.delete_group(group))
 
     def join(self, group: str, member_id: str = "", version: int = 9, **fields: Any) -> Any:
         """JoinGroup; the response, or a `Later`."""

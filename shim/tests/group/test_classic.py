@@ -93,7 +93,7 @@ def ask(scene: Scene, request: str) -> ErrorCode:
     if request == "unknown instance":
         return code_of(node.beat, "g", me, group_instance_id="i")
     try:
-        node.groups.delete_group("g")
+        node.delete_group("g")
     except KafkaError as error:
         return error.code
     return ErrorCode.NONE

@@ -408,7 +408,7 @@ def test_everything_is_back_after_a_crash_at_any_step(node: Node, topic_id: byte
     assert set(node.groups.find("g").members) == {"b"}
     assert set(node.groups.find("g").target) == {"b"}
     node.modern("g", "b", -1)
-    node.groups.delete_group("g")
+    node.delete_group("g")
     node.crash()
     assert node.state("g") == "none"
 

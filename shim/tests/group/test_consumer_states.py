@@ -75,7 +75,7 @@ def _delete_offset(scene: Scene) -> int:
 
 
 def _delete(scene: Scene) -> int:
-    scene.node.groups.delete_group("g")
+    scene.node.delete_group("g")
     return 0
 
 

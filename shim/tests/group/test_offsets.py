@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Coroutine
 from pathlib import Path
 
 import pytest
@@ -246,7 +247,8 @@ def _join(node: Node):
 
 
 async def _on_loop(call):
-    return call()
+    answer = call()
+    return await answer if isinstance(answer, Coroutine) else answer
 
 
 def _code_on_loop(node: Node, call) -> ErrorCode:
@@ -423,7 +425,7 @@ def test_a_transactional_commit_of_members_and_strangers(node: Node) -> None:
 
 def test_a_tombstone_takes_what_is_pending(node: Node) -> None:
     node.commit_in_transaction("g", "t", 5, PRODUCER)
-    node.groups.delete_group("g")
+    node.delete_group("g")
     node.end_transaction("g", PRODUCER, True)
     assert node.committed("g", "t") == NO_OFFSET
     node.crash()

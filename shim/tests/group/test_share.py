@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -326,10 +327,13 @@ def test_what_happens_between_two_slices_counts(node: ShareNode) -> None:
         node.metadata.delete_topic("gone")
         leave = ShareGroupHeartbeatRequest(group_id=G, member_id="a", member_epoch=-1)
         node.groups.share.heartbeat(leave, Client("c", "/127.0.0.1"))
-        errors, _ = node.groups.share.alter_offsets(G, {many: {59: 7}})
+
+    async def alter() -> None:
+        first_turn()
+        errors, _ = await node.groups.share.alter_offsets(G, {many: {59: 7}})
         assert not errors
 
-    node.call(first_turn)
+    node.finish(alter())
     node.advance(1)
     assert not {gone} & (node.group().initialized.keys() | node.group().initializing.keys())
     assert node.state.read_summary(G, many, 59)[2] == 7
@@ -360,16 +364,16 @@ def test_a_group_is_removed_with_its_states(node: ShareNode) -> None:
     topic_id = node.metadata.image.topics["t"].topic_id
     node.stable("a", "t")
     with pytest.raises(KafkaError) as caught:
-        node.groups.delete_group(G)
+        node.delete_group(G)
     assert caught.value.code is E.NON_EMPTY_GROUP
     node.beat("a", -1)
     node.faults.arm("share.before_append", "error", "NOT_ENOUGH_REPLICAS")
     with pytest.raises(KafkaError) as caught:
-        node.groups.delete_group(G)
+        node.delete_group(G)
     assert caught.value.code is E.COORDINATOR_NOT_AVAILABLE
     assert node.group().deleting == {topic_id}
     node.faults.disarm()
-    node.groups.delete_group(G)
+    node.delete_group(G)
     assert node.groups.find(G) is None
     assert node.state.read_summary(G, topic_id, 0) == (0, 0, -1, -1)
     node.crash()
@@ -392,9 +396,9 @@ def test_a_topic_deleted_before_the_group_was_read_leaves_it_too(node: ShareNode
 
 
 def test_start_offsets_are_altered_and_deleted(node: ShareNode) -> None:
-    share = node.groups.share
+    share, finish = node.groups.share, node.finish
     topic_id = node.metadata.image.topics["t"].topic_id
-    assert share.alter_offsets(G, {topic_id: {0: 7, 1: 9}}) == ({}, [])
+    assert finish(share.alter_offsets(G, {topic_id: {0: 7, 1: 9}})) == ({}, [])
     assert share.initialized_partitions(G) == {topic_id: [0, 1]}
     assert node.state.read_summary(G, topic_id, 1) == (1, 0, 9, 0)
     assert node.group().is_empty
@@ -402,17 +406,17 @@ def test_start_offsets_are_altered_and_deleted(node: ShareNode) -> None:
     assert len(node.group().target["a"][topic_id]) == 2, "what has a state is assigned at once"
     for refused in (lambda: share.alter_offsets(G, {topic_id: {0: 1}}), lambda: share.delete_offsets(G, ["t"])):
         with pytest.raises(KafkaError) as caught:
-            refused()
+            finish(refused())
         assert caught.value.code is E.NON_EMPTY_GROUP
     node.beat("a", -1)
     assert epoch == 2
-    refused_topics, done, _ = share.delete_offsets(G, ["t", "x"])
+    refused_topics, done, _ = finish(share.delete_offsets(G, ["t", "x"]))
     assert {name: error.code for name, error in refused_topics.items()} == {"x": E.UNKNOWN_TOPIC_OR_PARTITION}
     assert done == [(topic_id, "t", None)]
     assert share.initialized_partitions(G) == {}
     assert (node.group().deleting, node.state.read_summary(G, topic_id, 0)[2]) == (frozenset(), -1)
     with pytest.raises(KafkaError) as caught:
-        share.delete_offsets("none", ["t"])
+        finish(share.delete_offsets("none", ["t"]))
     assert caught.value.code is E.GROUP_ID_NOT_FOUND
 
 
@@ -420,9 +424,110 @@ def test_errors_of_states_are_those_of_partitions(node: ShareNode) -> None:
     share = node.groups.share
     topic_id = node.metadata.image.topics["t"].topic_id
     node.faults.arm("share.before_append", "error", "NOT_ENOUGH_REPLICAS", nth=2)
-    errors, _ = share.alter_offsets(G, {topic_id: {0: 7, 1: 9}})
+    errors, _ = node.finish(share.alter_offsets(G, {topic_id: {0: 7, 1: 9}}))
     assert {key: error.code for key, error in errors.items()} == {(topic_id, 1): E.COORDINATOR_NOT_AVAILABLE}
     assert share.initialized_partitions(G) == {}
+
+
+# --- administration of many partitions
+
+
+MANY = 100
+
+
+def begun(node: ShareNode, work: Any, *, turns: int) -> asyncio.Future[Any]:
+    """Begin work in slices, and let so many turns of the loop pass."""
+
+    async def run() -> asyncio.Future[Any]:
+        task = asyncio.ensure_future(work)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        return task
+
+    return node.loop.run_until_complete(run())
+
+
+def altered(node: ShareNode, topic_id: bytes, offset: int) -> list[int]:
+    """The partitions that begin there."""
+    return [number for number in range(MANY) if node.state.read_summary(G, topic_id, number)[2] == offset]
+
+
+def many(node: ShareNode) -> bytes:
+    node.topic("many", MANY)
+    return node.metadata.image.topics["many"].topic_id
+
+
+def test_start_offsets_of_many_partitions_are_altered_and_deleted_in_slices(node: ShareNode) -> None:
+    topic_id = many(node)
+    share = node.groups.share
+    task = begun(node, share.alter_offsets(G, {topic_id: dict.fromkeys(range(MANY), 7)}), turns=2)
+    assert 0 < len(altered(node, topic_id, 7)) < MANY
+    assert node.finish(asyncio.wait_for(task, None)) == ({}, [])
+    assert altered(node, topic_id, 7) == sorted(node.group().initialized[topic_id].partitions) == list(range(MANY))
+    task = begun(node, share.delete_offsets(G, ["many"]), turns=2)
+    assert 0 < len(altered(node, topic_id, 7)) < MANY
+    assert node.finish(asyncio.wait_for(task, None)) == ({}, [(topic_id, "many", None)], [])
+    assert (altered(node, topic_id, 7), node.group().initialized, node.group().deleting) == ([], {}, frozenset())
+
+
+def test_a_group_of_many_partitions_is_removed_in_slices(node: ShareNode) -> None:
+    topic_id = many(node)
+    node.finish(node.groups.share.alter_offsets(G, {topic_id: dict.fromkeys(range(MANY), 7)}))
+    task = begun(node, node.groups.delete_group(G), turns=2)
+    assert 0 < len(altered(node, topic_id, 7)) < MANY
+    node.finish(asyncio.wait_for(task, None))
+    assert (node.groups.find(G), altered(node, topic_id, 7)) == (None, [])
+
+
+def test_a_member_that_comes_during_the_removal_keeps_the_group(node: ShareNode) -> None:
+    topic_id = many(node)
+    node.finish(node.groups.share.alter_offsets(G, {topic_id: dict.fromkeys(range(MANY), 7)}))
+    task = begun(node, node.groups.delete_group(G), turns=2)
+    node.call(subscribe(node, "many"))
+    with pytest.raises(KafkaError) as caught:
+        node.finish(asyncio.wait_for(task, None))
+    assert caught.value.code is E.NON_EMPTY_GROUP
+    node.advance(1)
+    assert node.group().initialized[topic_id].partitions == frozenset(range(MANY))
+    assert altered(node, topic_id, -1) == initialized(node, topic_id, MANY) == list(range(MANY))
+
+
+def test_a_group_removed_while_its_offsets_are_altered_leaves_no_state(node: ShareNode) -> None:
+    topic_id = many(node)
+    task = begun(node, node.groups.share.alter_offsets(G, {topic_id: dict.fromkeys(range(MANY), 7)}), turns=2)
+    node.delete_group(G)
+    errors, _ = node.finish(asyncio.wait_for(task, None))
+    assert errors
+    assert {error.code for error in errors.values()} <= {E.UNKNOWN_TOPIC_OR_PARTITION, E.GROUP_ID_NOT_FOUND}
+    assert (node.groups.find(G), altered(node, topic_id, 7)) == (None, [])
+
+
+def test_work_in_slices_goes_on_when_its_client_goes(node: ShareNode) -> None:
+    topic_id = many(node)
+    task = begun(node, node.groups.share.alter_offsets(G, {topic_id: dict.fromkeys(range(MANY), 7)}), turns=2)
+    task.cancel()
+    node.advance(1)
+    assert altered(node, topic_id, 7) == sorted(node.group().initialized[topic_id].partitions) == list(range(MANY))
+
+
+def test_what_a_crash_leaves_of_work_in_slices_is_done_by_the_next_request(node: ShareNode) -> None:
+    """Between its two records a topic is initialising, or deleting, as in Kafka."""
+    topic_id = many(node)
+    share = node.groups.share
+    begun(node, share.alter_offsets(G, {topic_id: dict.fromkeys(range(MANY), 7)}), turns=2)
+    node.crash()
+    assert (node.group().initializing.keys(), node.group().initialized) == ({topic_id}, {})
+    node.call(subscribe(node, "many"))
+    node.advance(1)
+    assert initialized(node, topic_id, MANY) == list(range(MANY))
+    node.beat("a", -1)
+    begun(node, node.groups.share.delete_offsets(G, ["many"]), turns=2)
+    node.crash()
+    assert (node.group().initialized, node.group().deleting) == ({}, {topic_id})
+    assert node.finish(node.groups.share.delete_offsets(G, ["many"]))[1] == [(topic_id, "many", None)]
+    assert initialized(node, topic_id, MANY) == []
+    node.delete_group(G)
+    assert node.groups.find(G) is None
 
 
 # --- the assignor

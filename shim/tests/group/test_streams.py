@@ -91,7 +91,7 @@ def test_a_member_joins_stays_and_leaves(at_once: Node) -> None:
     left = at_once.streams("g", "a", -1)
     assert (left.member_epoch, left.status, at_once.state("g")) == (-1, [], "Empty")
     assert code_of(at_once.streams, "g", "a", -1) is E.UNKNOWN_MEMBER_ID
-    at_once.groups.delete_group("g")
+    at_once.delete_group("g")
     assert at_once.state("g") == "none"
     assert code_of(at_once.streams, "g", "a", -1) is E.GROUP_ID_NOT_FOUND
 
@@ -291,7 +291,7 @@ def test_a_group_that_is_empty_or_gone_has_no_first_target(node: Node) -> None:
     assert group_of(node).assignment_epoch == 1
     node.streams("g", "a", topology=shape("s"))
     node.streams("g", "a", -1)
-    node.groups.delete_group("g")
+    node.delete_group("g")
     assert len(node.timers) == 0
 
 
@@ -326,7 +326,7 @@ def test_a_group_is_back_after_a_crash_and_sessions_begin_anew(at_once: Node) ->
     at_once.advance(45_000)
     assert at_once.state("g") == "Empty"
     at_once.restart()
-    at_once.groups.delete_group("g")
+    at_once.delete_group("g")
     at_once.restart()
     assert at_once.state("g") == "none"
 
@@ -375,11 +375,11 @@ def test_offsets_of_its_topics_are_in_use(at_once: Node) -> None:
     at_once.streams("g", "a", topology=shape("s"))
     group = group_of(at_once)
     assert (group.is_subscribed("s"), group.is_subscribed("log")) == (True, False)
-    assert code_of(at_once.groups.delete_group, "g") is E.NON_EMPTY_GROUP
+    assert code_of(at_once.delete_group, "g") is E.NON_EMPTY_GROUP
     at_once.streams("g", "a", -1)
     assert not group.is_subscribed("s")
     assert at_once.commit("g", "s", 5) == 0
-    at_once.groups.delete_group("g")
+    at_once.delete_group("g")
     assert at_once.committed("g", "s") == (-1, 0)
 
 
