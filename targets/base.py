@@ -46,6 +46,8 @@ class Power(enum.Flag):
     """The data directory can be prepared before the start."""
     INSIDE = enum.auto()
     """A step inside the broker can be held or failed."""
+    CONTROLLER = enum.auto()
+    """With `controller.listener.names` CONTROLLER it has a listener of the controller's."""
 
 
 class TargetError(Exception):
@@ -71,6 +73,11 @@ class Target:
         if self._data_dir is None:
             self._data_dir = Path(tempfile.mkdtemp(prefix=f"{self.kind}-"))
         return self._data_dir
+
+    @property
+    def controller(self) -> str:
+        """The address of the controller's listener; empty if there is none."""
+        return ""
 
     @property
     def host(self) -> str:

@@ -25,7 +25,7 @@ AS_SHIPPED = ("-Xmx768m",)
 
 class KafkaNative(ProcessTarget):
     kind = "kafka-native"
-    powers = Power.WIRE | Power.PROXY | Power.SETTINGS | Power.KILL | Power.SEEDED
+    powers = Power.WIRE | Power.PROXY | Power.SETTINGS | Power.KILL | Power.SEEDED | Power.CONTROLLER
 
     jvm_options: tuple[str, ...] = class_archive.SHORT_LIVED
     controller_port = 0

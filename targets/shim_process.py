@@ -22,18 +22,24 @@ class ShimProcess(ProcessTarget):
     """`environment` adds variables to the child process, for example fault points of kafka_shim.faults."""
 
     kind = "shim"
-    powers = Power.WIRE | Power.PROXY | Power.SETTINGS | Power.KILL | Power.SEEDED | Power.INSIDE
+    powers = Power.WIRE | Power.PROXY | Power.SETTINGS | Power.KILL | Power.SEEDED | Power.INSIDE | Power.CONTROLLER
 
     def __init__(self, settings: Mapping[str, str] | None = None, data_dir: Path | None = None) -> None:
         super().__init__(settings, data_dir)
         self.environment: dict[str, str] = {}
         self.python = sys.executable
-        # The address of the controller, if the last one of its listeners is the controller's.
-        self.controller = ""
+        self._controller = ""
+
+    @property
+    def controller(self) -> str:
+        """The address of the last listener, which is the controller's if there is one."""
+        return self._controller
 
     def command(self) -> list[str]:
-        """Returns the command line. A restart uses the same address again."""
+        """Returns the command line. A restart uses the same addresses again."""
         listen = self.bootstrap or "127.0.0.1:0"
+        if "controller.listener.names" in self.settings and "://" not in listen:
+            listen = f"PLAINTEXT://{listen},CONTROLLER://{self._controller or '127.0.0.1:0'}"
         command = [self.python, "-m", "kafka_shim", "serve", "--listen", listen]
         if "log.dirs" not in self.settings:
             command += ["--data-dir", str(self.data_dir)]
@@ -57,5 +63,5 @@ class ShimProcess(ProcessTarget):
             self._reap()
             raise TargetError(f"the shim did not get ready; it printed {line!r}:\n{tail}")
         addresses = [entry.partition("://")[2] for entry in found["listeners"].split(",")]
-        self.bootstrap, self.controller = addresses[0], addresses[-1]
+        self.bootstrap, self._controller = addresses[0], addresses[-1]
         return self

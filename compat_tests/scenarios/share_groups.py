@@ -5,17 +5,22 @@ from __future__ import annotations
 from kafka_shim.compat.scenarios import scenario
 from kafka_shim.compat.scenarios.scenario_client import NONE, Producer, ScenarioClient, name_of, records_of
 from kafka_shim.targets import Power
+from kafka_shim.targets.requests import make
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from kafka_shim.compat.scenarios.scenario_client import Parked
+
     # First offset, last offset, acknowledge types.
     Acks = Sequence[tuple[int, int, Sequence[int]]]
 
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
 GROUP_RESOURCE = 32
+# Long enough for what happens meanwhile, on a slow machine too.
+PARKED_MS = 3000
 # Short locks; brokers start with bounds that allow them.
 LOCKS = {"group.share.min.record.lock.duration.ms": "1000"}
 
@@ -313,3 +318,59 @@ def what_a_crash_leaves(t: ScenarioClient) -> None:
     while not offsets or offsets[-1][1] < 5:
         offsets += again.poll()
     t.same(offsets, [(2, 2, 1), (3, 3, 2), (4, 5, 1)], "what comes back")
+
+
+def _parked(t: ScenarioClient, name: str = "t") -> tuple[Member, Parked]:
+    """A member whose second ShareFetch waits for records on a connection of its own."""
+    topic, group = t.topic(name), group_of(t)
+    one = Member(t, group, "m1", topic).join()
+    one.has_nothing()
+    waiting = t.park(make("ShareFetch", **one.fetch_fields(max_wait_ms=PARKED_MS)), 2)
+    t.same(waiting.is_waiting, True, "the fetch waits")
+    return one, waiting
+
+
+def _acquired(answer: Any) -> list[tuple[int, int, int]]:
+    return [
+        (one.first_offset, one.last_offset, one.delivery_count)
+        for topic in answer.responses
+        for part in topic.partitions
+        for one in part.acquired_records
+    ]
+
+
+@scenario("C19")
+def a_fetch_waits_while_its_topic_is_deleted(t: ScenarioClient) -> None:
+    """A ShareFetch that waits hears nothing of its deleted topic until its time is over; then it has no records."""
+    one, waiting = _parked(t)
+    t.quietly("DeleteTopics", 3, topic_names=[one.topic], timeout_ms=30_000)
+    answer = waiting.answer()
+    t.error(answer, NONE)
+    t.same(list(answer.responses), [], "what it hears of the topic")
+
+
+@scenario("C19")
+def a_fetch_waits_while_its_group_is_deleted(t: ScenarioClient) -> None:
+    """A ShareFetch that waits gets records although its group was deleted; they cannot be acknowledged."""
+    one, waiting = _parked(t)
+    leaving = {"group_id": one.group, "member_id": one.name, "member_epoch": -1}
+    t.error(t.quietly("ShareGroupHeartbeat", 1, **leaving), NONE)
+    t.error(t.quietly("DeleteGroups", 2, groups_names=[one.group]).results[0], NONE)
+    t.produce(one.topic, [b"a"])
+    answer = waiting.answer()
+    t.error(answer, NONE)
+    t.same(_acquired(answer), [(0, 0, 1)], "the record")
+    one.epoch += 1
+    t.note("acknowledged", "", one.acknowledge((0, 0, [ACCEPT])))
+
+
+@scenario("C19")
+def a_fetch_waits_while_its_session_ends(t: ScenarioClient) -> None:
+    """A ShareFetch that waits gets records although another connection has ended its session, or opened a new one."""
+    for number, epoch in enumerate((-1, 0)):
+        one, waiting = _parked(t, f"t{number}")
+        t.error(t.quietly("ShareFetch", 2, **one.fetch_fields(share_session_epoch=epoch, max_wait_ms=0)), NONE)
+        t.produce(one.topic, [b"a"])
+        answer = waiting.answer()
+        t.note("error", epoch, name_of(answer.error_code))
+        t.note("acquired", epoch, _acquired(answer))

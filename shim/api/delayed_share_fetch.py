@@ -28,18 +28,13 @@ async def wait_for_records(
     waiter = Waiter(clock)
     deadline_ms = clock.monotonic_ms() + max_wait_ms
     broker.parked.add(waiter)
-    watched = set(reads.shares.values())
+    watched = list(reads.shares.values())
     for share in watched:
         share.log.subscribe(waiter.wake)
         share.readers.add(waiter.wake)
     try:
         while True:
             is_loading = reads.refresh()
-            for share in reads.shares.values():
-                if share not in watched:  # read anew after it was fenced
-                    watched.add(share)
-                    share.log.subscribe(waiter.wake)
-                    share.readers.add(waiter.wake)
             left_ms = deadline_ms - clock.monotonic_ms()
             answers = reads.try_answer(is_last=left_ms <= 0 or broker.stopping)
             if answers is not None:

@@ -84,11 +84,12 @@ class ShareFetchReads:
             self.failed[key] = error
 
     def refresh(self) -> bool:
-        """Look again for share partitions whose state was not read yet, or does not count any more. Returns whether
-        some still wait for the share coordinator."""
+        """Look again for share partitions whose state was not read yet. Returns whether some still wait for the share
+        coordinator. As in Kafka one that was fenced meanwhile, for example with its topic, stays: the response comes
+        in its time and says nothing of it."""
         waits = False
         for key, share in list(self.shares.items()):
-            if share.state is not PartitionState.ACTIVE:
+            if share.state is PartitionState.EMPTY:
                 del self.shares[key]
                 self.find(key, share.log.topic)
                 found = self.shares.get(key)

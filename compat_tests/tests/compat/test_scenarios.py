@@ -12,9 +12,8 @@ from kafka_shim.compat.report import BEGIN, END, Report
 from kafka_shim.compat.scenarios import load
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
-# Rows that wait for what is not built yet, and those of requests to the controller's own listener, which
-# `controller_sweep` compares.
-LATER = {"A11", "I3", "I4", "I5", "I6"}
+# Rows that wait for what is not built yet.
+LATER = {"A11"}
 
 
 def rows_of_the_list() -> set[str]:

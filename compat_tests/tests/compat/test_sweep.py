@@ -34,9 +34,7 @@ NAMES = {key: row[0] for key, row in API_KEYS.items()}
 @pytest.fixture(scope="module")
 def brokers() -> Iterator[Brokers]:
     """(shim, Kafka), each with a listener of the controller, and a topic."""
-    shim = ShimProcess({"controller.listener.names": "CONTROLLER"})
-    shim.bootstrap = "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"
-    with shim, KafkaNative() as kafka:
+    with ShimProcess({"controller.listener.names": "CONTROLLER"}) as shim, KafkaNative() as kafka:
         for target in (shim, kafka):
             prepare(target.bootstrap)
         yield shim, kafka

@@ -294,6 +294,38 @@ def test_topics_that_the_client_may_not_read(broker: Broker, client: Connection,
     assert member.outcome([(0, 0, [ACCEPT])]) == 0
 
 
+def until_parked(broker: Broker) -> None:
+    """Until the request that was sent waits."""
+    while not broker.call(len, broker.state.parked):
+        pass
+
+
+def test_a_waiting_fetch_hears_nothing_of_a_deleted_topic(broker: Broker, client: Connection, member: ShareMember):
+    from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest
+
+    assert member.poll().error_code == 0
+    member.connection.send(member.fetch_request(max_wait_ms=1_000), 2)
+    until_parked(broker)
+    client.request(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
+    broker.clock.advance(1_000)
+    _, response = member.connection.receive(78, 2)
+    assert (response.error_code, response.responses) == (0, [])
+
+
+def test_a_waiting_fetch_keeps_the_permission_it_began_with(broker: Broker, client: Connection, member: ShareMember):
+    assert member.poll().error_code == 0
+    member.connection.send(member.fetch_request(max_wait_ms=60_000), 2)
+    until_parked(broker)
+    broker.state.authorizer = _Denies()
+    log = broker.state.logs.get("t", 0)
+    broker.call(lambda: log.append_batch(bytearray(batch(b"a")), now_ms=broker.clock.now_ms()))
+    _, response = member.connection.receive(78, 2)
+    assert ranges(response.responses[0].partitions[0]) == [(0, 0, 1)]
+    member.epoch += 1
+    (answer,) = member.fetch().responses[0].partitions
+    assert answer.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
 def test_share_groups_may_be_disabled(broker: Broker, member: ShareMember):
     member.fetch()
     features = broker.state.metadata.image.features
