@@ -7,13 +7,17 @@ from __future__ import annotations
 
 # The tools, named as Kafka's scripts without `kafka-` and `.sh`, each in the module of that name.
 TOOLS = (
+    "acls",
     "broker-api-versions",
     "configs",
     "console-consumer",
     "console-producer",
     "consumer-groups",
+    "features",
     "get-offsets",
     "groups",
+    "metadata-quorum",
     "storage",
     "topics",
+    "transactions",
 )

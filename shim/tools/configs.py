@@ -1,4 +1,5 @@
-"""`kafka-configs.sh` (Kafka: ConfigCommand): options of topics, brokers, groups, client metrics and broker loggers."""
+"""`kafka-configs.sh` (Kafka: ConfigCommand): options of topics, brokers, groups, client metrics and broker loggers;
+those of users, clients and addresses in client_configs.py."""
 
 from __future__ import annotations
 
@@ -8,8 +9,10 @@ import sys
 from kafka_shim.client.config_sources import SOURCES
 from kafka_shim.client.groups import list_groups
 from kafka_shim.client.requests import make
+from kafka_shim.tools import client_configs
 from kafka_shim.tools.options import FLAG, VALUE, Options, UsageError, connect
 from kafka_shim.tools.running import flat_main, leave
+from kafka_shim.tools.subcommands import ToolError
 from kafka_shim.wire_client import WireClientError, check
 
 TYPE_CHECKING = False
@@ -28,19 +31,20 @@ TYPES = {
     "groups": (32, 8),
 }
 DEFAULT_BROKER_SOURCE = 3
-OTHER_TYPES = ("users", "clients", "ips")
-# Options that name the type and the entity at once.
+# Those with a default entity.
+WITH_DEFAULT = ("users", "clients", "brokers", "ips")
+# Options that name the type and the entity at once, in the order in which Kafka's tool looks at them.
 FLAGS = {
     "topic": "topics",
+    "client": "clients",
+    "user": "users",
     "broker": "brokers",
     "broker-logger": "broker-loggers",
+    "ip": "ips",
     "client-metrics": "client-metrics",
     "group": "groups",
-    "user": "users",
-    "client": "clients",
-    "ip": "ips",
 }
-DEFAULTS = {"broker-defaults": "brokers", "user-defaults": "users", "client-defaults": "clients", "ip-defaults": "ips"}
+DEFAULTS = {"client-defaults": "clients", "user-defaults": "users", "broker-defaults": "brokers", "ip-defaults": "ips"}
 OPTIONS = Options(
     "This tool helps to manipulate and describe entity config for a topic, client, user, broker, ip, client-metrics or "
     "group",
@@ -53,8 +57,7 @@ OPTIONS = Options(
 SET, DELETE = 0, 1
 
 
-class ConfigsError(Exception):
-    """The words do not fit; without the list of options, as there."""
+KEY = re.compile(r"[$a-zA-Z0-9._-]*")
 
 
 def run(given: Given) -> int:
@@ -62,10 +65,16 @@ def run(given: Given) -> int:
         raise UsageError("Command must include exactly one action: --describe, --alter")
     given.exclude("describe", ["add-config", "delete-config"])
     try:
-        kind, name = _entity(given)
+        kinds, names = _kinds(given), _names(given)
+        _check(given, kinds, names)
         with connect(given, "kafka-configs") as cluster:
-            (alter if given.has("alter") else describe)(cluster, given, kind, name)
-    except ConfigsError as err:
+            if given.has("alter"):
+                alter(cluster, given, kinds, names)
+            elif kinds[0] in client_configs.KINDS:
+                client_configs.describe(cluster, kinds, names)
+            else:
+                describe(cluster, given, kinds[0], names[0] if names else None)
+    except ToolError as err:
         sys.stderr.write(f"{err}\n")
         return 1
     except WireClientError as err:
@@ -74,72 +83,107 @@ def run(given: Given) -> int:
     return 0
 
 
-def _entity(given: Given) -> tuple[str, str | None]:
-    """Type and name; the empty name is the default of brokers, None is all."""
-    kinds = given.all("entity-type") + [kind for flag, kind in {**FLAGS, **DEFAULTS}.items() if given.has(flag)]
-    if not given.has("bootstrap-server"):
-        raise ConfigsError("Either --bootstrap-server or --bootstrap-controller must be specified.")
+def _kinds(given: Given) -> list[str]:
+    return given.all("entity-type") + [kind for flag, kind in {**FLAGS, **DEFAULTS}.items() if given.has(flag)]
+
+
+def _names(given: Given) -> list[str]:
+    """The names of the entities, in the order of the types; the empty one is the default."""
+    named = iter(given.all("entity-name"))
+    found = [
+        next(named) if option == "entity-name" else ""
+        for option in given.order
+        if option in ("entity-name", "entity-default")
+    ]
+    found += [given.text(flag) for flag in FLAGS if given.has(flag)]
+    return found + ["" for flag in DEFAULTS if given.has(flag)]
+
+
+def _check(given: Given, kinds: list[str], names: list[str]) -> None:
+    """Raises ToolError for words that do not go together."""
+    if given.has("bootstrap-server") == given.has("bootstrap-controller"):
+        only = "Only one of" if given.has("bootstrap-server") else "Either"
+        raise ToolError(f"{only} --bootstrap-server or --bootstrap-controller must be specified.")
+    known = [*TYPES, *client_configs.KINDS]
+    for kind in kinds:
+        if kind not in known:
+            raise ToolError(
+                f"Invalid entity type {kind}, the entity type must be one of {', '.join(known)} with a "
+                "--bootstrap-server or --bootstrap-controller argument"
+            )
     if not kinds:
-        raise ConfigsError("At least one entity type must be specified")
-    kind = kinds[0]
-    if len(kinds) > 1 or kind in OTHER_TYPES:
-        raise ConfigsError(f"{', '.join(kinds)}: this tool has no such entity type yet; kafka-shim users and quotas do")
-    if kind not in TYPES:
-        raise ConfigsError(
-            f"Invalid entity type {kind}, the entity type must be one of {', '.join([*TYPES, *OTHER_TYPES])} with a "
-            "--bootstrap-server or --bootstrap-controller argument"
-        )
+        raise ToolError("At least one entity type must be specified")
+    if len(set(kinds)) < len(kinds):
+        raise ToolError(f"Duplicate entity type(s) specified: {','.join(kinds)}")
+    if len(kinds) > 1 and set(kinds) != {"users", "clients"}:
+        raise ToolError("Only 'users' and 'clients' entity types may be specified together")
     if given.has("entity-type", "entity-name", "entity-default") and given.has(*FLAGS, *DEFAULTS):
-        raise ConfigsError("--entity-{type,name,default} should not be used in conjunction with specific entity flags")
-    flag = next((flag for flag in FLAGS if given.has(flag)), "entity-name")
-    name = given.one(flag)
-    if name is None and given.has("entity-default", *DEFAULTS):
-        name = ""
-    _check_name(given, kind, name)
-    return kind, name
-
-
-def _check_name(given: Given, kind: str, name: str | None) -> None:
-    if kind in ("brokers", "broker-loggers") and name and not re.fullmatch(r"-?\d+", name):
-        raise ConfigsError(f"The entity name for {kind} must be a valid integer broker id, but it is: {name}")
+        raise ToolError("--entity-{type,name,default} should not be used in conjunction with specific entity flags")
+    _check_names(kinds, names)
     if given.has("describe"):
-        if kind != "brokers" and given.has("entity-default"):
-            raise ConfigsError(f"--entity-default must not be specified with --describe of {kind}")
-        if kind == "broker-loggers" and not name:
-            raise ConfigsError(f"An entity name must be specified with --describe of {kind}")
+        if given.has("entity-default") and not set(kinds) & set(WITH_DEFAULT):
+            raise ToolError(f"--entity-default must not be specified with --describe of {','.join(kinds)}")
+        if kinds == ["broker-loggers"] and not any(names):
+            raise ToolError("An entity name must be specified with --describe of broker-loggers")
         return
-    if kind == "brokers" and name is None:
-        raise ConfigsError(
-            "An entity-name or default entity must be specified with --alter of users, clients, brokers or ips"
-        )
-    if kind != "brokers" and not name:
-        raise ConfigsError(f"An entity name must be specified with --alter of {kind}")
+    if set(kinds) & set(WITH_DEFAULT):
+        if not names:
+            raise ToolError(
+                "An entity-name or default entity must be specified with --alter of users, clients, brokers or ips"
+            )
+    elif not any(names):
+        raise ToolError(f"An entity name must be specified with --alter of {','.join(kinds)}")
     if given.has("add-config") and given.has("add-config-file"):
-        raise ConfigsError("Only one of --add-config or --add-config-file must be specified")
+        raise ToolError("Only one of --add-config or --add-config-file must be specified")
     if not given.has("add-config", "add-config-file", "delete-config"):
-        raise ConfigsError(
+        raise ToolError(
             "At least one of --add-config, --add-config-file, or --delete-config must be specified with --alter"
         )
+    if len(kinds) != len(names):
+        raise ToolError("An entity name must be specified for every entity type")
 
 
-def alter(cluster: Cluster, given: Given, kind: str, name: str | None) -> None:
+def _check_names(kinds: list[str], names: list[str]) -> None:
+    for name in filter(None, names):
+        if kinds[0] in ("brokers", "broker-loggers") and not re.fullmatch(r"-?\d+", name):
+            raise ToolError(f"The entity name for {kinds[0]} must be a valid integer broker id, but it is: {name}")
+        if kinds[0] == "ips":
+            client_configs.check_address(name)
+
+
+def alter(cluster: Cluster, given: Given, kinds: list[str], names: list[str]) -> None:
     from kafka_shim.config import read_properties
 
     path = given.one("add-config-file")
     added = read_properties(path) if path else _pairs(given)
+    for key in added:
+        if not KEY.fullmatch(key):
+            raise ToolError(f"Invalid character found for config key: {key}")
     removed = [one.strip() for text in given.all("delete-config") for one in text.split(",") if one.strip()]
+    if kinds[0] in client_configs.KINDS:
+        client_configs.alter(cluster, kinds, names, added, removed)
+    else:
+        _alter_resource(cluster, kinds[0], names[0], added, removed)
+    if names[0]:
+        print(f"Completed updating config for {kinds[0][:-1]} {names[0]}.")
+    else:
+        print(f"Completed updating default config for {kinds[0]} in the cluster.")
+
+
+def _alter_resource(cluster: Cluster, kind: str, name: str, added: dict[str, str], removed: list[str]) -> None:
+    if kind == "broker-loggers":
+        known = {one.name for one in _entries(cluster, kind, name)}
+        unknown = [one for one in (*removed, *added) if one not in known]
+        if unknown:
+            raise ToolError(f"Invalid broker logger(s): {','.join(unknown)}")
     changes = [{"name": one, "config_operation": DELETE, "value": ""} for one in removed]
     changes += [{"name": one, "config_operation": SET, "value": value} for one, value in added.items()]
     resource = {"resource_type": TYPES[kind][0], "resource_name": name, "configs": changes}
     # A broker changes its own options, and those of its loggers.
     to_one = kind in ("brokers", "broker-loggers") and name
-    connection = cluster.to(int(name)) if to_one and name else cluster.any()
+    connection = cluster.to(int(name)) if to_one else cluster.any()
     for result in connection.request(make("IncrementalAlterConfigs", resources=[resource])).responses:
         check(result.error_code, result.error_message)
-    if name:
-        print(f"Completed updating config for {kind[:-1]} {name}.")
-    else:
-        print(f"Completed updating default config for {kind} in the cluster.")
 
 
 def _pairs(given: Given) -> dict[str, str]:
@@ -150,7 +194,7 @@ def _pairs(given: Given) -> dict[str, str]:
             continue
         name, equals, value = pair.partition("=")
         if not equals:
-            raise ConfigsError(
+            raise ToolError(
                 'requirement failed: Invalid entity config: all configs to be added must be in the format "key=val" or '
                 '"key=[val1,val2]" or "key=[]"'
             )

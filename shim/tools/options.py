@@ -26,6 +26,8 @@ class Given:
     """What the words say: each option with its values; a flag has none."""
 
     values_of: dict[str, list[str]] = field(default_factory=dict)
+    # The options in the order of the words, each as often as it is given.
+    order: list[str] = field(default_factory=list)
 
     def has(self, *names: str) -> bool:
         """Whether one of these options is given."""
@@ -90,6 +92,7 @@ class Options:
             name = self._full(name)
             kind = self.kinds.get(name, FLAG)
             values = given.values_of.setdefault(name, [])
+            given.order.append(name)
             if kind == FLAG:
                 continue
             if not equals:
@@ -135,17 +138,21 @@ class Options:
 
 
 def connect(given: Given, client_id: str, properties: Mapping[str, str] | None = None) -> Cluster:
-    """The cluster that `--bootstrap-server` and `--command-config` name, and `properties` over the latter. Raises
+    """The cluster that `--bootstrap-server` (or `--bootstrap-controller`) and `--command-config` name, and `properties`
+    over the latter. Raises ConfigError."""
+    address = given.text("bootstrap-server") or given.text("bootstrap-controller")
+    return connect_to(address, given.one("command-config"), client_id, properties)
+
+
+def connect_to(address: str, path: str | None, client_id: str, properties: Mapping[str, str] | None = None) -> Cluster:
+    """The cluster at `address`, with the properties of the file `path` and `properties` over them. Raises
     ConfigError."""
     from kafka_shim.client.cluster import Cluster
     from kafka_shim.client_security import ClientSecurity
     from kafka_shim.config import read_properties
 
-    path = given.one("command-config")
     found = {**(read_properties(path) if path else {}), **(properties or {})}
-    return Cluster(
-        given.text("bootstrap-server"), security=ClientSecurity(found) if found else None, client_id=client_id
-    )
+    return Cluster(address, security=ClientSecurity(found) if found else None, client_id=client_id)
 
 
 def properties_of(pairs: Iterable[str]) -> dict[str, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from kafka_shim.tools.subcommands import Parser, ToolError, feature_level
+from kafka_shim.tools.feature_levels import print_dependencies, print_version_mapping
+from kafka_shim.tools.subcommands import Parser, ToolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,45 +131,12 @@ def _print_section(title: str, one: str, several: str, lines: list[str]) -> None
 
 
 def version_mapping(given: argparse.Namespace) -> int:
-    from kafka_shim.metadata.features import KRAFT_VERSION, METADATA_VERSION
-    from kafka_shim.metadata.formatter import effective_levels, version_name
-
-    # With the unstable versions, as there, but the newest stable one where none is named.
-    levels = effective_levels({}, given.release_version, given.release_version is not None, is_dynamic=True)
-    own = levels[METADATA_VERSION]
-    print(f"metadata.version={own} ({given.release_version or version_name(own)})")
-    for name in PRINTED:
-        print(f"{name}={int(own >= KRAFT_SINCE) if name == KRAFT_VERSION else levels[name]}")
+    print_version_mapping(given.release_version)
     return 0
 
 
-# The metadata.version, 3.9-IV0, from which kraft.version is 1 by default.
-KRAFT_SINCE = 21
-# The order of Kafka's Feature.
-PRINTED = (
-    "kraft.version",
-    "transaction.version",
-    "group.version",
-    "eligible.leader.replicas.version",
-    "share.version",
-    "streams.version",
-)
-
-
 def feature_dependencies(given: argparse.Namespace) -> int:
-    from kafka_shim.metadata.features import DEPENDENCIES, METADATA_VERSION
-    from kafka_shim.metadata.formatter import version_name
-
-    for text in given.feature:
-        name, level = feature_level(text)
-        shown = f"{name}={level} ({version_name(level)})" if name == METADATA_VERSION else f"{name}={level}"
-        if name != METADATA_VERSION and name not in PRINTED:
-            raise ToolError(f"Unknown feature: {name}")
-        needed = DEPENDENCIES.get((name, level), {}) if name != METADATA_VERSION else {}
-        print(f"{shown} requires:" if needed else f"{shown} has no dependencies.")
-        for other, wanted in dict(needed).items():
-            suffix = f" ({version_name(wanted)})" if other == METADATA_VERSION else ""
-            print(f"    {other}={wanted}{suffix}")
+    print_dependencies(given.feature)
     return 0
 
 

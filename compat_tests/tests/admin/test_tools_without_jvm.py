@@ -10,9 +10,15 @@ from collections.abc import Iterator
 from importlib import import_module
 
 import pytest
+from confluent_kafka import Producer
 
 from kafka_shim.compat.tool_driver import ToolDriver
-from kafka_shim.targets import Target, jvm
+from kafka_shim.targets import Target, jvm, make
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -180,17 +186,195 @@ STORIES: dict[str, tuple[str, ...]] = {
         "configs --describe",
         "configs --alter --describe",
     ),
+    "clients": (
+        "configs --alter --entity-type users --entity-name @-alice --add-config producer_byte_rate=1024,"
+        "request_percentage=12.5",
+        "configs --describe --entity-type users --entity-name @-alice",
+        "configs --describe --user @-alice",
+        "configs --alter --user @-alice --client @-app --add-config consumer_byte_rate=12345678",
+        "configs --describe --user @-alice --client @-app",
+        "configs --describe --entity-type users --entity-name @-alice --entity-type clients",
+        "configs --alter --entity-type clients --entity-name @-app --entity-type users --entity-default --add-config"
+        " controller_mutation_rate=0.0005",
+        "configs --describe --entity-type clients --entity-name @-app --entity-type users --entity-default",
+        "configs --alter --client @-app --add-config producer_byte_rate=1e9",
+        "configs --describe --client @-app",
+        "configs --describe --entity-type clients",
+        "configs --alter --client-defaults --add-config controller_mutation_rate=50000",
+        "configs --describe --client-defaults",
+        "configs --alter --client @-app --delete-config consumer_byte_rate",
+        "configs --alter --client @-app --delete-config producer_byte_rate",
+        "configs --alter --client @-app --add-config producer_byte_rate=fast",
+        "configs --alter --client @-app --add-config retention.ms=5",
+        "configs --alter --client @-app --add-config SCRAM-SHA-256=[password=x]",
+        "configs --alter --user @-alice --delete-config producer_byte_rate,request_percentage",
+        "configs --describe --user @-alice",
+        "configs --alter --ip 127.0.0.% --add-config connection_creation_rate=7",
+        "configs --describe --entity-type ips --entity-name 127.0.0.%",
+        "configs --describe --entity-type ips",
+        "configs --alter --ip 127.0.0.% --add-config producer_byte_rate=7",
+        "configs --alter --ip 127.0.0.% --delete-config connection_creation_rate",
+        "configs --alter --ip-defaults --add-config connection_creation_rate=1000",
+        "configs --describe --ip-defaults",
+        "configs --alter --ip no.such.host.invalid --add-config connection_creation_rate=7",
+        "configs --alter --user @-bob --add-config SCRAM-SHA-256=[iterations=8192,password=hunter2],"
+        "SCRAM-SHA-512=[password=hunter2]",
+        "configs --describe --user @-bob",
+        "configs --alter --user @-bob --add-config SCRAM-SHA-256=[iterations=1,password=x]",
+        "configs --alter --user @-bob --add-config SCRAM-SHA-256=[iterations=99999,password=x]",
+        "configs --alter --user @-bob --add-config SCRAM-SHA-256=x",
+        "configs --alter --user @-bob --add-config SCRAM-SHA-256=[password=x],producer_byte_rate=1",
+        "configs --alter --user @-bob --delete-config SCRAM-SHA-256",
+        "configs --alter --user @-bob --delete-config SCRAM-SHA-256",
+        "configs --describe --user @-bob",
+        "configs --describe --user @-nobody",
+        "configs --alter --user-defaults --add-config SCRAM-SHA-256=[password=x]",
+        "configs --alter --user-defaults --add-config controller_mutation_rate=90000",
+        "configs --describe --entity-type users --entity-default",
+        "configs --alter --user @-bob --add-config-file FILE",
+        "configs --describe --user @-bob",
+        "configs --alter --entity-type users --add-config producer_byte_rate=9",
+        "configs --describe --entity-type users --entity-type topics",
+        "configs --describe --entity-type users --entity-type users",
+        "configs --alter --broker-logger 1 --add-config no.such.logger=INFO",
+    ),
+    "acls": (
+        "acls --add --topic @-t --allow-principal User:a --operation Read --operation DESCRIBE",
+        "acls --add --topic @-t --allow-principal User:a --operation Read",
+        "acls --list --topic @-t",
+        "acls --add --topic @-t --deny-principal User:b --deny-host 10.0.0.1 --allow-principal User:c"
+        " --allow-host 10.0.0.2 --allow-host 10.0.0.3",
+        "acls --add --producer --topic @-p --transactional-id @-x --allow-principal User:@ --idempotent",
+        "acls --add --consumer --topic @-p --group @-g --allow-principal User:q",
+        "acls --add --producer --consumer --topic @-both --group @-both --allow-principal User:q",
+        "acls --add --topic @-pre --resource-pattern-type prefixed --allow-principal User:a --operation Write",
+        "acls --add --delegation-token @-d --allow-principal User:a --operation Describe",
+        "acls --add --user-principal User:@ --allow-principal User:a --operation CreateTokens",
+        "acls --add --cluster --allow-principal User:@ --operation Alter",
+        "acls --list --topic @-pre-x --resource-pattern-type match",
+        "acls --list --topic @-p --group @-g",
+        "acls --list --principal User:p --topic @-p",
+        "acls --list --principal User:@ --cluster",
+        "acls --list --topic @-nowhere",
+        "acls --add --topic @-t --allow-principal User:a --operation Alter --resource-pattern-type any",
+        "! acls --add --topic @-t --allow-principal User:a --operation Fly",
+        "acls --add --topic @-t --allow-principal User:a --operation ClusterAction",
+        "acls --add --topic @-t --allow-principal nobody",
+        "acls --add --topic @-t",
+        "acls --add --allow-principal User:a",
+        "acls --add --topic @-t --resource-pattern-type odd",
+        "acls --list --producer",
+        "acls --add --list",
+        "acls --add --producer --allow-principal User:a",
+        "acls --add --consumer --topic t --allow-principal User:a",
+        "acls --add --idempotent --topic t --allow-principal User:a",
+        "acls --add --producer --topic t --operation Read",
+        "acls --remove --principal User:a",
+        "acls",
+        "acls --remove --topic @-t --allow-principal User:a --operation Read --force",
+        "acls --list --topic @-t",
+        "acls --remove --topic @-t --force",
+        "acls --list --topic @-t",
+        "! acls --remove --topic @-p",
+        "! acls --remove --topic @-p --allow-principal User:p --operation Write",
+        "acls --remove --producer --topic @-p --allow-principal User:p --force",
+        "acls --list --topic @-p",
+        "acls --remove --cluster --allow-principal User:@ --operation Alter --force",
+    ),
+    "features": (
+        "features describe",
+        "features describe --node-id 1",
+        "features describe --node-id -1",
+        "features version-mapping",
+        "features version-mapping --release-version 3.9",
+        "features version-mapping --release-version 4.1-IV0",
+        "features version-mapping --release-version 2.9",
+        "features feature-dependencies --feature eligible.leader.replicas.version=1 --feature metadata.version=20",
+        "features feature-dependencies --feature metadata.version=99",
+        "features feature-dependencies --feature no.such=1",
+        "features feature-dependencies --feature share.version=9",
+        "features feature-dependencies --feature share.version",
+        "features feature-dependencies",
+        "features upgrade --feature share.version=1 --dry-run",
+        "features upgrade --feature share.version=1",
+        "features upgrade --feature share.version=9",
+        "features upgrade --feature share.version=9 --feature group.version=1 --dry-run",
+        "features upgrade --feature share.version=0",
+        "features upgrade --feature share.version=x",
+        "features upgrade --feature no.such=1",
+        "features upgrade --metadata 4.3-IV0",
+        "features upgrade --metadata 9.9",
+        "features upgrade --release-version 4.3",
+        "features upgrade --release-version 4.3 --feature share.version=1",
+        "features upgrade",
+        "features downgrade --feature share.version=0 --dry-run",
+        "features downgrade --metadata 3.3-IV3 --dry-run",
+        "features downgrade --metadata 4.0-IV0 --unsafe --dry-run",
+        "features disable --feature share.version --dry-run",
+        "features disable --feature share.version --feature share.version",
+        "features disable",
+        "features nonsense",
+        "features",
+    ),
+    "quorum": (
+        "metadata-quorum describe --status",
+        "metadata-quorum describe --replication",
+        "metadata-quorum describe --replication --human-readable",
+        "metadata-quorum describe --status --human-readable",
+        "metadata-quorum describe --status --replication",
+        "metadata-quorum describe",
+        "metadata-quorum add-controller",
+        "metadata-quorum --command-config /no/such/file describe --status",
+        "metadata-quorum --command-config CONTROLLER add-controller --dry-run",
+        "metadata-quorum --command-config FILE add-controller --dry-run",
+        "metadata-quorum remove-controller -i 7 -d AAAAAAAAAAAAAAAAAAAAAQ --dry-run",
+        "metadata-quorum remove-controller -i 7 -d AAAAAAAAAAAAAAAAAAAAAQ",
+        "metadata-quorum remove-controller -i -7 -d AAAAAAAAAAAAAAAAAAAAAQ --dry-run",
+        "metadata-quorum remove-controller -i 7 -d short --dry-run",
+        "metadata-quorum",
+    ),
+    "transactions": (
+        "transactions list",
+        "transactions list --duration-filter 999999999",
+        "transactions list --transactional-id-pattern open-.*",
+        "transactions list --transactional-id-pattern (",
+        "transactions describe --transactional-id open-one",
+        "transactions describe --transactional-id done-one",
+        "transactions describe --transactional-id no-such",
+        "transactions describe-producers --topic held --partition 0",
+        "transactions describe-producers --topic held --partition 0 --broker-id 1",
+        "transactions describe-producers --topic held --partition x",
+        "transactions find-hanging --topic held",
+        "transactions find-hanging --topic held --partition 0 --max-transaction-timeout -1",
+        "transactions find-hanging --broker-id 1",
+        "transactions find-hanging",
+        "transactions find-hanging --partition 0 --broker-id 1",
+        "transactions abort --topic held --partition 0",
+        "transactions abort --topic held --partition 0 --start-offset 99",
+        "transactions abort --topic held --partition 0 --producer-id 5",
+        "transactions abort --topic held --partition 0 --producer-id 5 --producer-epoch 1",
+        "transactions forceTerminateTransaction",
+        "transactions list --version",
+    ),
     "cluster": ("broker-api-versions",),
 }
+# Tools whose words of connection stand before the command.
+WITH_COMMANDS = ("features", "metadata-quorum", "transactions")
 WAYS = ("ourz", "jvmz")
+# The last part of the address that each has for itself.
+ADDRESSES = {"ourz": "8", "jvmz": "9"}
+# What stands in a text whose lines are in the order of a hash map there.
+UNSORTED = ("Partition: ", "Configs: ", "NEW-OFFSET", "@-read,", " Classic ", " ACLs ", " are ")
 
 
 class Runner:
     """Runs a line of words by both, and gives the status and what was printed on stdout."""
 
-    def __init__(self, target: Target, driver: ToolDriver) -> None:
+    def __init__(self, target: Target, driver: ToolDriver, files: Mapping[str, Path]) -> None:
         self.target = target
         self.driver = driver
+        # What a word that stands for a file stands for.
+        self.files = files
 
     def ours(self, line: str) -> tuple[int, str]:
         stdin, tool, words = self.words(line, WAYS[0])
@@ -224,27 +408,71 @@ class Runner:
             text, _, line = line[2:].rpartition("| console")
             stdin, line = text.replace("\\n", "\n").encode(), f"console{line}"
         # In a JVM of its own, where the tool would catch what its exit throws in the shared one.
-        tool, *words = line.removeprefix("! ").replace("@", way).split()
+        tool, *words = line.removeprefix("! ").replace("@", way).replace("%", ADDRESSES[way]).split()
+        words = [str(self.files.get(word, word)) for word in words]
         if words and words[0] not in ("--help", "--version"):
-            words += ["--bootstrap-server", self.target.bootstrap]
+            address = ["--bootstrap-server", self.target.bootstrap]
+            words = [*address, *words] if tool in WITH_COMMANDS else [*words, *address]
         return stdin, tool, words
 
     def normal(self, text: str, way: str) -> str:
-        others = [other for other in WAYS if other != way]
+        others = [mark for other in WAYS if other != way for mark in (other, f"127.0.0.{ADDRESSES[other]}")]
         lines = text.splitlines(keepends=True)
         text = "".join(line for line in lines if not any(other in line for other in others)).replace(way, "@")
         text = re.sub(r"console-consumer-\d+ *", "RANDOM ", text)
         text = re.sub(r"TopicId: \S+", "TopicId: ID", text)
-        # Options and topics stand in the order of hash maps there.
+        text = re.sub(r"\d+ ms ago *", "AGE ", text)
+        text = re.sub(r"\b1\d{12}\b *(\t\d+ *)?", "TIME ", text)
+        text = text.replace(f"127.0.0.{ADDRESSES[way]}", "127.0.0.%").replace("\n \t", "\n\t")
+        # What ends the tool is caught by the tool in the shared JVM; without a terminal it has nobody to ask.
+        text = re.sub(r"Error while executing ACL command: null\n.*", "", text, flags=re.DOTALL)
+        text = re.sub(r"command: (nobody answers|Cannot invoke).*", "command: NOBODY", text)
+        # A stack trace follows there.
+        text = re.sub(r"(Error while executing ACL command: [^\n]*\n).*", r"\1", text, flags=re.DOTALL)
+        # Options, topics, quotas and ACLs stand in the order of hash maps there.
+        text = re.sub(r" are (.*)", lambda found: f" are {', '.join(sorted(found[1].split(', ')))}", text)
         text = re.sub(r"Configs: (\S+)", lambda found: "Configs: " + ",".join(sorted(found[1].split(","))), text)
-        is_unsorted = any(mark in text for mark in ("Partition: ", "Configs: ", "NEW-OFFSET", "@-read,", " Classic "))
+        is_unsorted = any(
+            mark in text
+            for mark in ("Partition: ", "Configs: ", "NEW-OFFSET", "@-read,", " Classic ", " ACLs ", " are ")
+        )
         return "".join(sorted(text.splitlines(keepends=True))) if is_unsorted else text
 
 
 @pytest.fixture(scope="module")
-def runner(shim: Target) -> Iterator[Runner]:
-    with ToolDriver() as driver:
-        yield Runner(shim, driver)
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
+    """A broker with an authorizer that lets its one client do all, an open and an ended transaction."""
+    folder = tmp_path_factory.mktemp("files")
+    files = {"FILE": folder / "some.properties", "CONTROLLER": folder / "controller.properties"}
+    files["FILE"].write_text("producer_byte_rate=77\n")
+    files["CONTROLLER"].write_text(
+        f"process.roles=controller\nnode.id=7\nlog.dirs={folder}\ncontroller.listener.names=CONTROLLER\n"
+        "listeners=CONTROLLER://[::1]:9093\n"
+    )
+    (folder / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=7\ndirectory.id=MkU3OEVBNTcwNTJENDM2Qk\n")
+    settings = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    with make("shim", settings=settings) as target, ToolDriver() as driver:
+        producers = [transactional_producer(target, name) for name in ("open-one", "done-one")]
+        for producer in producers:
+            producer.begin_transaction()
+            producer.produce("held", b"v", partition=0)
+            producer.flush(30)
+        producers[1].commit_transaction(30)
+        yield Runner(target, driver, files)
+        producers[0].abort_transaction(30)
+        producers.clear()
+        del producer
+
+
+def transactional_producer(target: Target, transactional_id: str) -> Producer:
+    producer = Producer(
+        {"bootstrap.servers": target.bootstrap, "transactional.id": transactional_id, "transaction.timeout.ms": 600_000}
+    )
+    producer.init_transactions(30)
+    return producer
 
 
 @pytest.mark.parametrize("story", STORIES)

@@ -8,23 +8,27 @@ from importlib import import_module
 
 import pytest
 
+from kafka_shim import Broker
 from kafka_shim.client.classic_membership import assign_range
+from kafka_shim.client.requests import make
 from kafka_shim.group.consumer_protocol import write_assignment
 from kafka_shim.protocol.messages.consumer_group_describe_response import Assignment, Member, TopicPartitions
 from kafka_shim.protocol.messages.describe_groups_response import DescribedGroupMember
+from kafka_shim.tests.produced import batch, make_topic, produce
 from kafka_shim.tools.console_producer import LineReader, ReadError
 from kafka_shim.tools.consumer_group_data import _assigned, _modern
 from kafka_shim.tools.options import FLAG, NUMBER, OPTIONAL, VALUE, Options, UsageError
 from kafka_shim.tools.reset_offsets import InvalidArgument, duration_ms, timestamp_of
 from kafka_shim.tools.running import leave
-from kafka_shim.wire_client import WireClientError
+from kafka_shim.wire_client import Connection, WireClientError
 
 
 @pytest.fixture
 def run(broker, monkeypatch):
-    """Run a line of words against `broker`: (status, stdout). `stdin` is what the tool reads."""
+    """Run a line of words against `broker`: (status, stdout). `stdin` is what the tool reads; `first`: the address
+    stands before the command; `at`: another broker."""
 
-    def call(line, stdin=b""):
+    def call(line, stdin=b"", *, first=False, at=broker):
         tool, *words = line.split()
         main = import_module(f"kafka_shim.tools.{tool.replace('-', '_')}").main
         out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
@@ -33,7 +37,8 @@ def run(broker, monkeypatch):
             patch.setattr("sys.stdout", out)
             patch.setattr("signal.signal", lambda *_: None)
             try:
-                status = main([*words, "--bootstrap-server", broker.bootstrap_servers])
+                address = ["--bootstrap-server", at.bootstrap_servers]
+                status = main([*address, *words] if first else [*words, *address])
             except SystemExit as ended:
                 status = ended.code
         return status, out.buffer.getvalue().decode()
@@ -185,7 +190,6 @@ def test_options_of_topics_brokers_and_groups(run):
     for wrong in (
         "",
         "--describe",
-        "--describe --entity-type users",
         "--describe --entity-type teapots",
         "--describe --entity-type topics --topic t",
         "--describe --broker one",
@@ -295,3 +299,249 @@ def test_members_of_both_protocols_are_read():
     classic = DescribedGroupMember(member_assignment=write_assignment({"t": [2]}, 1))
     assert _assigned(classic) == [("t", 2)]
     assert _assigned(DescribedGroupMember(member_assignment=b"not one")) == []
+
+
+def test_features(run, broker):
+    status, out = run("features describe", first=True)
+    assert status == 0
+    line = next(line for line in out.splitlines() if line.startswith("Feature: metadata.version "))
+    assert line.split("  SupportedMinVersion: ")[1].startswith("3.3-IV3          SupportedMaxVersion: 4.3-IV0 ")
+    assert "FinalizedVersionLevel: 4.3-IV0          Epoch: " in line
+    assert run("features describe --node-id 1", first=True) == (0, out)
+    assert run("features upgrade --feature share.version=1 --dry-run", first=True) == (
+        0,
+        "share.version can be upgraded to 1.\n",
+    )
+    assert run("features downgrade --feature share.version=0", first=True) == (
+        0,
+        "share.version was downgraded to 0.\n",
+    )
+    assert run("features upgrade --release-version 4.3", first=True)[1].splitlines()[-1] == (
+        "transaction.version was upgraded to 2."
+    )
+    assert run("features disable --feature streams.version --dry-run", first=True) == (
+        0,
+        "streams.version can be disabled.\n",
+    )
+    status, out = run("features upgrade --feature share.version=9", first=True)
+    assert (status, out.partition(". ")[0]) == (1, "Could not upgrade share.version to 9")
+    assert run("features upgrade --metadata 4.3-IV0", first=True)[0] == 0
+    assert run("features version-mapping --release-version 4.3", first=True)[1].startswith(
+        "metadata.version=30 (4.3)\n"
+    )
+    for wrong in (
+        "describe --node-id -1",
+        "describe --node-id x",
+        "upgrade",
+        "upgrade --feature share.version=0",
+        "upgrade --feature share.version",
+        "upgrade --feature share.version=x",
+        "upgrade --release-version 9.9",
+        "upgrade --release-version 4.3 --feature share.version=1",
+        "disable --feature share.version --feature share.version",
+        "feature-dependencies --feature metadata.version=99",
+        "feature-dependencies --feature share.version=9",
+        "nonsense",
+    ):
+        assert run(f"features {wrong}", first=True) == (1, ""), wrong
+
+
+def test_quorum(run, tmp_path):
+    status, out = run("metadata-quorum describe --status", first=True)
+    assert status == 0
+    assert "\nLeaderId:               1\n" in out
+    assert '\nCurrentVoters:          [{"id": 1, "endpoints": ["PLAINTEXT://127.0.0.1:' in out
+    status, out = run("metadata-quorum describe --replication", first=True)
+    assert (status, out.splitlines()[1].split()[-1]) == (0, "Leader")
+    path = tmp_path / "controller.properties"
+    path.write_text(
+        f"process.roles=controller\nnode.id=7\nlog.dirs={tmp_path},/other\ncontroller.listener.names=one,two\n"
+        "listeners=ONE://:9093,TWO://[::1]:9094\n"
+    )
+    add = f"metadata-quorum --command-config {path} add-controller --dry-run"
+    assert run(add, first=True) == (1, "")
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    assert run(add, first=True) == (1, "")
+    (tmp_path / "meta.properties").write_text("version=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAQ\n")
+    assert run(add, first=True) == (
+        0,
+        "DRY RUN of adding controller 7 with directory id AAAAAAAAAAAAAAAAAAAAAQ and endpoints: ONE://localhost:9093, "
+        "TWO://[::1]:9094\n",
+    )
+    good = path.read_text()
+    for wrong in (
+        good.replace("node.id=7", ""),
+        good.replace("node.id=7", "node.id=x"),
+        good.replace("node.id=7", "node.id=-7"),
+        good.replace("roles=controller", "roles=broker"),
+        good.replace("log.dirs", "log.dir.s"),
+        good.replace("names=one", "names=three"),
+        good.replace("controller.listener.names", "names"),
+        good.replace("9094", "nine"),
+    ):
+        path.write_text(wrong)
+        assert run(add, first=True) == (1, ""), wrong
+    remove = "metadata-quorum remove-controller --controller-id 7 --controller-directory-id"
+    assert run(f"{remove} AAAAAAAAAAAAAAAAAAAAAQ --dry-run", first=True) == (
+        0,
+        "DRY RUN of removing  KRaft controller 7 with directory id AAAAAAAAAAAAAAAAAAAAAQ\n",
+    )
+    for wrong in (f"{remove} AAAAAAAAAAAAAAAAAAAAAQ", f"{remove} short", f"{remove} ==="):
+        assert run(wrong, first=True) == (1, "")
+    for wrong in ("", "--status --replication", "--status --human-readable"):
+        assert run(f"metadata-quorum describe {wrong}", first=True) == (1, "")
+    assert run("metadata-quorum add-controller", first=True) == (1, "")
+    assert run("metadata-quorum --command-config /no/such describe --status", first=True) == (1, "")
+
+
+def test_transactions(run, client, broker):
+    assert run("topics --create --topic t --partitions 2")[0] == 0
+    client.request(make("FindCoordinator", key_type=1, coordinator_keys=["app"]))
+    producer = client.request(make("InitProducerId", transactional_id="app", transaction_timeout_ms=60_000))
+    assert producer.error_code == 0
+    records = batch(b"v", producer_id=producer.producer_id, producer_epoch=0, base_sequence=0, transactional=True)
+    assert produce(client, "t", 0, records, 12, transactional_id="app").error_code == 0
+    assert run("transactions list", first=True)[1].splitlines()[1].split() == ["app", "1", "0", "Ongoing"]
+    assert len(run("transactions list --duration-filter 99999", first=True)[1].splitlines()) == 1
+    row = run("transactions describe --transactional-id app", first=True)[1].splitlines()[1].split()
+    assert (row[4], row[-1]) == ("Ongoing", "t-0")
+    assert run("transactions describe --transactional-id other", first=True) == (1, "")
+    row = run("transactions describe-producers --topic t --partition 0", first=True)[1].splitlines()[1].split()
+    assert (row[0], row[-1]) == ("0", "0")
+    # The coordinator knows it, so it does not hang.
+    assert len(run("transactions find-hanging --topic t", first=True)[1].splitlines()) == 1
+    assert len(run("transactions find-hanging --broker-id 1", first=True)[1].splitlines()) == 1
+    for wrong in (
+        "find-hanging",
+        "find-hanging --partition 0 --broker-id 1",
+        "abort --topic t --partition 0",
+        "abort --topic t --partition 0 --producer-id 0",
+        "abort --topic t --partition 0 --producer-id 0 --producer-epoch 0",
+        "abort --topic t --partition 0 --start-offset 9",
+        "describe-producers --topic t --partition 7",
+    ):
+        assert run(f"transactions {wrong}", first=True) == (1, ""), wrong
+    assert run("transactions forceTerminateTransaction --transactionalId app", first=True) == (0, "")
+    assert run("transactions list", first=True)[1].splitlines()[1].split()[-1] == "Empty"
+
+
+def test_a_hanging_transaction_is_found_and_aborted(run, tmp_path):
+    with (
+        Broker(clock="virtual", transaction_partition_verification_enable=False) as broker,
+        Connection(broker.bootstrap_servers) as client,
+    ):
+        make_topic(client, "t", 1)
+        records = batch(b"v", producer_id=77, producer_epoch=3, base_sequence=0, transactional=True)
+        assert produce(client, "t", 0, records, transactional_id="lost").error_code == 0
+        row = run("transactions find-hanging --topic t", first=True, at=broker)[1].splitlines()[1].split()
+        assert row[:4] == ["t", "0", "77", "3"]
+        assert run("transactions abort --topic t --partition 0 --start-offset 0", first=True, at=broker) == (0, "")
+        assert len(run("transactions find-hanging --topic t", first=True, at=broker)[1].splitlines()) == 1
+
+
+def test_acls(run):
+    with Broker(
+        authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer", super_users="User:ANONYMOUS"
+    ) as broker:
+
+        def acls(words, stdin=b""):
+            return run(f"acls {words}", stdin, at=broker)
+
+        pattern = "ResourcePattern(resourceType=TOPIC, name=t, patternType=LITERAL)"
+        entry = "(principal=User:a, host=*, operation=READ, permissionType=ALLOW)"
+        given = "--topic t --allow-principal User:a --operation Read"
+        assert acls(f"--add {given}") == (0, f"Adding ACLs for resource `{pattern}`: \n \t{entry}\n\n")
+        assert acls(f"--add {given}") == (0, f"Acl (pattern={pattern}, entry={entry}) already exists.\n")
+        listed = f"Current ACLs for resource `{pattern}`:\n\t{entry}\n\n"
+        assert acls("--list") == (0, listed)
+        assert acls("--list --principal User:a") == (0, f"ACLs for principal `User:a`\n{listed}")
+        assert acls("--list --principal User:b") == (0, "ACLs for principal `User:b`\n")
+        question = f"Are you sure you want to remove ACLs: \n \t{entry}\n from resource filter `{pattern}`? (y/n)\n"
+        assert acls(f"--remove {given}", b"n\n") == (0, question)
+        said = "Error while executing ACL command: nobody answers; --force does not ask\n"
+        assert acls(f"--remove {given}") == (1, question + said)
+        assert acls(f"--remove {given}", b"y\n") == (0, question)
+        assert acls("--list") == (0, "")
+        both = "--producer --consumer --topic p --group g --transactional-id x --idempotent --allow-principal User:b"
+        assert acls(f"--add {both}")[1].count("\t(") == 8
+        question = "Are you sure you want to delete all ACLs for resource filter `" + pattern.replace("=t,", "=p,")
+        assert acls("--remove --topic p", b"y\n") == (0, f"{question}`? (y/n)\n")
+        assert acls("--list --topic p") == (0, "")
+        for wrong in (
+            "",
+            "--list --add",
+            "--list --producer",
+            "--add --topic t",
+            "--add --allow-principal User:a",
+            "--add --topic t --allow-principal User:a --operation Fly",
+            "--add --topic t --allow-principal User:a --operation Read --resource-pattern-type any",
+            "--add --producer --allow-principal User:a",
+            "--add --producer --topic t --operation Read",
+            "--add --idempotent --topic t --allow-principal User:a",
+            "--add --consumer --topic t --allow-principal User:a",
+            "--remove --principal User:a",
+            "--list --bootstrap-controller localhost:1",
+        ):
+            assert acls(wrong) == (1, ""), wrong
+        assert acls("--add --topic t --allow-principal a")[0] == 1
+        assert acls("--add --topic t --resource-pattern-type odd")[0] == 1
+    assert run("acls --list")[1].startswith(
+        "Error while executing ACL command: org.apache.kafka.common.errors.Security"
+    )
+
+
+def test_quotas_and_passwords(run, tmp_path):
+    done = "Completed updating config for user u.\n"
+    assert run("configs --alter --user u --add-config producer_byte_rate=12345678,request_percentage=0.0005") == (
+        0,
+        done,
+    )
+    shown = "producer_byte_rate=1.2345678E7, request_percentage=5.0E-4"
+    assert run("configs --describe --user u") == (0, f"Quota configs for user-principal 'u' are {shown}\n")
+    assert run("configs --describe --entity-type users")[1].startswith("Quota configs for user-principal 'u' are ")
+    pair = "--entity-type users --entity-default --entity-type clients --entity-name c"
+    path = tmp_path / "quotas"
+    path.write_text("consumer_byte_rate=5\n")
+    assert run(f"configs --alter {pair} --add-config-file {path}")[1] == (
+        "Completed updating default config for users in the cluster.\n"
+    )
+    assert run(f"configs --describe {pair}") == (
+        0,
+        "Quota configs for the default user-principal, client-id 'c' are consumer_byte_rate=5.0\n",
+    )
+    assert run(f"configs --alter {pair} --delete-config consumer_byte_rate")[0] == 0
+    assert run(f"configs --describe {pair}") == (0, "")
+    assert run("configs --alter --ip 127.0.0.1 --add-config connection_creation_rate=100")[0] == 0
+    assert (
+        run("configs --describe --ip 127.0.0.1")[1]
+        == "Quota configs for ip '127.0.0.1' are connection_creation_rate=100.0\n"
+    )
+    assert run("configs --alter --user u --delete-config producer_byte_rate,request_percentage") == (0, done)
+    assert run("configs --alter --user u --add-config SCRAM-SHA-256=[iterations=-1,password=p]") == (0, done)
+    assert run("configs --describe --user u") == (
+        0,
+        "SCRAM credential configs for user-principal 'u' are SCRAM-SHA-256=iterations=4096\n",
+    )
+    assert run("configs --alter --user u --delete-config SCRAM-SHA-256") == (0, done)
+    assert run("configs --describe --user u") == (0, "")
+    for wrong in (
+        "--user u --delete-config SCRAM-SHA-256",
+        "--user u --add-config SCRAM-SHA-256=p",
+        "--user u --add-config SCRAM-SHA-256=[iterations=1,password=p]",
+        "--user u --add-config SCRAM-SHA-256=[password=p],producer_byte_rate=1",
+        "--user-defaults --add-config SCRAM-SHA-256=[password=p]",
+        "--user u --add-config retention.ms=1",
+        "--client c --add-config SCRAM-SHA-256=[password=p]",
+        "--client c --add-config producer_byte_rate=fast",
+        "--client c --delete-config producer_byte_rate",
+        "--client c --add-config a*b=1",
+        "--ip 127.0.0.1 --add-config producer_byte_rate=1",
+        "--ip no.such.host.invalid --add-config connection_creation_rate=1",
+        "--entity-type users --add-config producer_byte_rate=1",
+        "--entity-type users --entity-type topics --entity-name a --add-config producer_byte_rate=1",
+        "--entity-type users --entity-type users --entity-name a --add-config producer_byte_rate=1",
+        "--entity-type users --entity-type clients --entity-name a --add-config producer_byte_rate=1",
+        "--broker-logger 1 --add-config no.such.logger=INFO",
+        "--user u --bootstrap-controller localhost:1 --add-config producer_byte_rate=1",
+    ):
+        assert run(f"configs --alter {wrong}") == (1, ""), wrong
