@@ -20,7 +20,7 @@ from kafka_shim.protocol.messages.sasl_handshake_request import SaslHandshakeReq
 from kafka_shim.randomness import Randomness
 from kafka_shim.security.sasl.jaas import parse_jaas
 from kafka_shim.security.sasl.scram import MECHANISMS, keys_of, salted_password
-from kafka_shim.security.tls.context import private_file, set_versions_and_suites
+from kafka_shim.security.tls.context import load_certificates, set_versions_and_suites
 from kafka_shim.security.tls.stores import read_keystore, read_truststore
 from kafka_shim.wire_client import WireClientError
 
@@ -182,6 +182,5 @@ def _tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as in Java, whatever is in the store is trusted
     keystore = read_keystore(options)
     if keystore is not None:
-        with private_file(keystore) as path:
-            context.load_cert_chain(path)
+        load_certificates(context, keystore)
     return context

@@ -110,12 +110,12 @@ class ListenerSecurity:
         from kafka_shim.security.warnings import world_readable
 
         try:
-            context, stores = make_context(options, uses_sasl=self.uses_sasl)
+            context, stores, weak = make_context(options, uses_sasl=self.uses_sasl)
             if self._stores is not None:
                 check_replacement(self._stores, stores, options)
         except ConfigError as err:
             raise ConfigError(f"listener {options.listener_name}, {err}") from None
-        warnings = world_readable("ssl.keystore.location", options.text("ssl.keystore.location"))
+        warnings = weak + world_readable("ssl.keystore.location", options.text("ssl.keystore.location"))
         if warnings and options.is_strict:
             raise ConfigError(f"--strict-security: listener {options.listener_name}: {'; '.join(warnings)}")
         self._warn(options.listener_name, warnings)

@@ -26,19 +26,21 @@ _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required
 _TLS13_SUITES = frozenset({"TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"})
 
 
-def make_context(options: ListenerOptions, *, uses_sasl: bool) -> tuple[ssl.SSLContext, Stores]:
-    """Return (the context of a listener, what its stores hold). Raises ConfigError."""
+# Versions that Java knows by name and never speaks (`jdk.tls.disabledAlgorithms`).
+_RETIRED = frozenset({"SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1"})
+# Why OpenSSL's security level 2 refuses certificates that Java serves: signed with SHA-1, or a key under 2048 bits.
+_WEAK = frozenset({"CA_MD_TOO_WEAK", "CA_KEY_TOO_SMALL", "EE_KEY_TOO_SMALL"})
+
+
+def make_context(options: ListenerOptions, *, uses_sasl: bool) -> tuple[ssl.SSLContext, Stores, list[str]]:
+    """Return (the context of a listener, what its stores hold, warnings of one line each). Raises ConfigError."""
     keystore = read_keystore(options)
     if keystore is None:
         raise ConfigError("TLS needs a certificate: set ssl.keystore.location, or ssl.keystore.certificate.chain")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     set_versions_and_suites(context, options)
-    with private_file(keystore) as path:
-        try:
-            context.load_cert_chain(path)
-        except (ssl.SSLError, OSError):
-            raise ConfigError("ssl.keystore: the private key does not belong to the first certificate") from None
+    warnings = load_certificates(context, keystore)
     # Of SASL_SSL listeners Kafka asks for certificates only if the option has the listener's prefix.
     asked = options.own_text("ssl.client.auth") if uses_sasl else options.get("ssl.client.auth")
     mode = _CLIENT_AUTH.get((asked or "none").strip().lower())
@@ -52,20 +54,58 @@ def make_context(options: ListenerOptions, *, uses_sasl: bool) -> tuple[ssl.SSLC
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     elif mode is not ssl.CERT_NONE:
         context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
-    return context, Stores(
-        x509.load_pem_x509_certificates(keystore)[0],
-        None if truststore is None else hashlib.sha256(truststore.encode()).digest(),
-        mode,
+    return (
+        context,
+        Stores(
+            x509.load_pem_x509_certificates(keystore)[0],
+            None if truststore is None else hashlib.sha256(truststore.encode()).digest(),
+            mode,
+        ),
+        warnings,
     )
+
+
+def load_certificates(context: ssl.SSLContext, keystore: bytes) -> list[str]:
+    """Give a context the private key and the certificates of a keystore (PEM). Returns warnings of one line each: a
+    certificate that OpenSSL finds weak is served as Java serves it, and said. Raises ConfigError."""
+    with private_file(keystore) as path:
+        reason = _refusal(context, path)
+        if reason is None:
+            return []
+        suites = ":".join(suite["name"] for suite in context.get_ciphers() if not suite["name"].startswith("TLS_"))
+        for level in (1, 0):  # level 1 takes shorter keys, level 0 SHA-1 too; the suites stay the same
+            if reason in _WEAK:
+                context.set_ciphers(f"{suites or 'DEFAULT'}:@SECLEVEL={level}")
+                reason = _refusal(context, path)
+    if reason == "KEY_VALUES_MISMATCH":
+        raise ConfigError("ssl.keystore: the private key does not belong to the first certificate")
+    if reason is not None:
+        raise ConfigError(f"ssl.keystore: OpenSSL refuses the certificates: {reason}")
+    return [
+        "ssl.keystore: a certificate is weak (a key under 2048 bits, or a signature by SHA-1): many clients refuse it; "
+        "issue a new one"
+    ]
+
+
+def _refusal(context: ssl.SSLContext, path: str) -> str | None:
+    """Load a key and its certificates from a file of PEM. Returns OpenSSL's reason if it refuses them."""
+    try:
+        context.load_cert_chain(path)
+    except ssl.SSLError as err:
+        return err.reason or str(err)
+    except OSError as err:
+        return str(err)
+    return None
 
 
 def set_versions_and_suites(context: ssl.SSLContext, options: ListenerOptions) -> None:
     """Set the protocols and cipher suites that the options name. Raises ConfigError."""
     names: tuple[str, ...] = options.get("ssl.enabled.protocols") or (options.text("ssl.protocol") or "",)
-    strange = [name for name in names if name not in _VERSIONS]
-    if strange:
-        raise ConfigError(f"ssl.enabled.protocols: {strange[0]} is not TLSv1.2 or TLSv1.3, older ones are not safe")
-    versions = {_VERSIONS[name] for name in names}
+    strange = [name for name in names if name not in _VERSIONS and name not in _RETIRED]
+    versions = {_VERSIONS[name] for name in names if name in _VERSIONS}
+    if strange or not versions:
+        name = (strange or names)[0]
+        raise ConfigError(f"ssl.enabled.protocols: {name} is not TLSv1.2 or TLSv1.3, older ones are not safe")
     suites: tuple[str, ...] = options.get("ssl.cipher.suites")
     if suites:
         newer = _TLS13_SUITES.intersection(suites)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
 import socket
 import ssl
@@ -11,7 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from kafka_shim.clock import VirtualClock
 from kafka_shim.config import BrokerConfig, ConfigError, ListenerOptions
@@ -374,6 +379,41 @@ def test_a_key_that_everybody_can_read_is_a_door_left_open(authority: Certificat
         )
 
 
+def test_a_weak_certificate_is_served_as_java_serves_it_and_said(caplog):
+    """OpenSSL's own level refuses it; certificates of test set-ups are often like that."""
+    issuer_key = rsa.generate_private_key(65537, 2048)
+    key = rsa.generate_private_key(65537, 1024)
+    issuer, name = (x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, one)]) for one in ("old", "localhost"))
+    now = datetime.datetime.now(datetime.UTC)
+
+    def certificate(subject: x509.Name, public_key: rsa.RSAPublicKey) -> str:
+        builder = x509.CertificateBuilder(issuer, subject, public_key, x509.random_serial_number())
+        builder = builder.not_valid_before(now).not_valid_after(now + datetime.timedelta(days=1))
+        return builder.sign(issuer_key, hashes.SHA256()).public_bytes(Encoding.PEM).decode()
+
+    chain = certificate(name, key.public_key()) + certificate(issuer, issuer_key.public_key())
+    options = {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.key": key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(),
+        "ssl.keystore.certificate.chain": chain,
+    }
+    with Broker(listen="SSL://127.0.0.1:0", **options) as broker:
+        assert "a certificate is weak" in caplog.text
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.set_ciphers("DEFAULT:@SECLEVEL=1")
+        with Connection(address(broker, "SSL")) as client:
+            client._socket = context.wrap_socket(client._socket, server_hostname="localhost")
+            assert client.request(MetadataRequest(topics=[]), 12).brokers
+
+
+def test_a_key_of_another_certificate_is_named_as_that(authority: CertificateAuthority):
+    (key, _), (_, chain) = authority.issue("one"), authority.issue("two")
+    options = {"ssl.keystore.type": "PEM", "ssl.keystore.key": key, "ssl.keystore.certificate.chain": chain}
+    with pytest.raises(ConfigError, match="the private key does not belong to the first certificate"):
+        Broker(listen="SSL://127.0.0.1:0", **options).start()
+
+
 @pytest.mark.option("ssl.key.password", "ssl.keystore.location", "ssl.keystore.password")
 @pytest.mark.java
 @pytest.mark.parametrize("kind", ["PKCS12", "JKS"])
@@ -419,8 +459,10 @@ def test_suites_have_javas_names(authority: CertificateAuthority):
 
 
 @pytest.mark.option("ssl.enabled.protocols")
-def test_versions_of_tls_are_those_that_are_enabled(authority: CertificateAuthority):
-    options = store_options(authority) | {"ssl.enabled.protocols": "TLSv1.2"}
+@pytest.mark.parametrize("names", ["TLSv1.2", "TLSv1.2,TLSv1.1,TLSv1"])
+def test_versions_of_tls_are_those_that_are_enabled(authority: CertificateAuthority, names: str):
+    """Java knows the names of versions that it never speaks any more."""
+    options = store_options(authority) | {"ssl.enabled.protocols": names}
     with Broker(listen="SSL://127.0.0.1:0", **options) as broker:
         with tls_connection(broker, authority) as client:
             assert client._socket.version() == "TLSv1.2"
