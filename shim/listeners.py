@@ -141,7 +141,12 @@ def secure_listeners(
     credentials = Credentials(of_user, None if tokens is None else tokens.credential)
     for listener in secured:
         options = ListenerOptions(config, listener.name)
-        listener.security = ListenerSecurity(listener.security_protocol, options, credentials, clock)
+        between = listener.name == config.inter_broker_listener_name or (
+            "security.inter.broker.protocol" in config.given and listener.name == config.security_inter_broker_protocol
+        )
+        listener.security = ListenerSecurity(
+            listener.security_protocol, options, credentials, clock, is_between_brokers=between
+        )
 
     def check(dynamic: Mapping[str, str]) -> None:
         for listener in secured:

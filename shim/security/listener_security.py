@@ -32,20 +32,31 @@ class ListenerSecurity:
     """The security of one listener whose protocol is not PLAINTEXT, or which has a principal builder of its own.
     Event-loop thread only."""
 
-    def __init__(self, protocol: str, options: ListenerOptions, credentials: Credentials, clock: Clock) -> None:
-        """Raises ConfigError."""
+    def __init__(
+        self,
+        protocol: str,
+        options: ListenerOptions,
+        credentials: Credentials,
+        clock: Clock,
+        *,
+        is_between_brokers: bool = False,
+    ) -> None:
+        """`is_between_brokers`: its own clients must be able to connect when its stores change. Raises ConfigError."""
         # Constant.
         self.protocol = protocol
         self.uses_sasl = protocol.startswith("SASL_")
         self.uses_tls = protocol.endswith("SSL")
         self._credentials = credentials
         self._clock = clock
+        self._is_between_brokers = is_between_brokers
         # What the log says of logins that failed.
         self.failures = LineLimit(logger, clock)
         # From one change of options to the next.
         self._sasl: SaslSettings | None = None
         self._tls: SSLContext | None = None
         self._stores: Stores | None = None
+        # Of a listener between brokers: a client with its stores.
+        self._own_client: SSLContext | None = None
         # The options as they were set.
         self._texts: dict[str, str] = {}
         self._warned: set[str] = set()
@@ -64,7 +75,7 @@ class ListenerSecurity:
             self._warn(options.listener_name, sasl.warnings)
         self._builder = builder
         if tls is not None:
-            trusted, (self._tls, self._stores) = self._stores, tls
+            trusted, (self._tls, self._stores, self._own_client) = self._stores, tls
             if trusted is not None and self.on_trust_changed is not None and _is_narrower(trusted, self._stores):
                 self.on_trust_changed()
         before, self._sasl = self._sasl, sasl
@@ -104,8 +115,9 @@ class ListenerSecurity:
         class_name = options.text("principal.builder.class")
         return principal_builder(class_name, map_certificate, options.given(), map_kerberos)
 
-    def _tls_of(self, options: ListenerOptions) -> tuple[SSLContext, Stores]:
-        from kafka_shim.security.tls.context import make_context
+    def _tls_of(self, options: ListenerOptions) -> tuple[SSLContext, Stores, SSLContext | None]:
+        from kafka_shim.security.tls.context import make_client_context, make_context
+        from kafka_shim.security.tls.own_clients import check_own_clients
         from kafka_shim.security.tls.replacement import check_replacement
         from kafka_shim.security.warnings import world_readable
 
@@ -113,13 +125,16 @@ class ListenerSecurity:
             context, stores, weak = make_context(options, uses_sasl=self.uses_sasl)
             if self._stores is not None:
                 check_replacement(self._stores, stores, options)
+            own_client = make_client_context(options) if self._is_between_brokers and stores.has_truststore else None
+            if self._tls is not None and self._own_client is not None and own_client is not None:
+                check_own_clients((self._tls, self._own_client), (context, own_client))
         except ConfigError as err:
             raise ConfigError(f"listener {options.listener_name}, {err}") from None
         warnings = weak + world_readable("ssl.keystore.location", options.text("ssl.keystore.location"))
         if warnings and options.is_strict:
             raise ConfigError(f"--strict-security: listener {options.listener_name}: {'; '.join(warnings)}")
         self._warn(options.listener_name, warnings)
-        return context, stores
+        return context, stores, own_client
 
     def tls_context(self) -> SSLContext:
         """The TLS context in force, on a listener with TLS."""

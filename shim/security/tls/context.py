@@ -98,6 +98,23 @@ def _refusal(context: ssl.SSLContext, path: str) -> str | None:
     return None
 
 
+def make_client_context(options: ListenerOptions) -> ssl.SSLContext:
+    """Return the context of a client with the listener's own stores, as another broker would have them. Raises
+    ConfigError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False  # as Kafka's own check of its stores
+    set_versions_and_suites(context, options)
+    keystore, truststore = read_keystore(options), read_truststore(options)
+    assert keystore is not None  # else `make_context` has refused
+    load_certificates(context, keystore)
+    if truststore is not None:
+        context.load_verify_locations(cadata=truststore)
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    else:
+        context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+    return context
+
+
 def set_versions_and_suites(context: ssl.SSLContext, options: ListenerOptions) -> None:
     """Set the protocols and cipher suites that the options name. Raises ConfigError."""
     names: tuple[str, ...] = options.get("ssl.enabled.protocols") or (options.text("ssl.protocol") or "",)

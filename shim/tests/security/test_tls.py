@@ -252,6 +252,34 @@ def test_a_new_store_is_taken_over_and_a_bad_one_refused(secured: Broker, author
     assert serial_of(secured, authority) != before
 
 
+@pytest.mark.parametrize(
+    "named",
+    [{"inter.broker.listener.name": "SSL"}, {"security.inter.broker.protocol": "SSL"}],
+    ids=["name", "protocol"],
+)
+@pytest.mark.parametrize("asks", ["none", "required"])
+def test_stores_of_the_listener_between_brokers_stay_such_that_brokers_can_connect(
+    authority: CertificateAuthority, named: dict[str, str], asks: str
+):
+    foreign = CertificateAuthority("another CA")
+    options = {**store_options(authority), **named, "ssl.client.auth": asks}
+    with Broker(listen="PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0", **options) as broker:
+        (key, chain), both = foreign.issue("broker"), authority.certificate + foreign.certificate
+        new = {"keystore_key": key, "keystore_certificate_chain": chain}
+        for change in ({"truststore_certificates": foreign.certificate}, new):
+            code, message = alter(broker, **change)
+            assert (code, "brokers could not connect to each other" in str(message)) == (
+                ErrorCode.INVALID_REQUEST,
+                True,
+            )
+        # All at once is no way either: those that have not changed yet would be cut off.
+        assert alter(broker, **new, truststore_certificates=foreign.certificate)[0] == ErrorCode.INVALID_REQUEST
+        assert alter(broker, truststore_certificates=both) == (0, None)
+        assert alter(broker, **new) == (0, None)
+        key, chain = authority.issue("broker")
+        assert alter(broker, keystore_key=key, keystore_certificate_chain=chain) == (0, None)
+
+
 @pytest.mark.option("ssl.allow.dn.changes", "ssl.allow.san.changes")
 @pytest.mark.parametrize(
     ("name", "hosts", "option", "words"),

@@ -4,6 +4,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 
@@ -19,8 +20,8 @@ import static net.bytebuddy.matcher.ElementMatchers.takesArgument;
 import static net.bytebuddy.matcher.ElementMatchers.takesArguments;
 
 /**
- * Reduces the clusters that tests ask for to one broker and one controller, and the replication factors with them.
- * Both targets run with it: a test counts only if it passes on Apache Kafka with one broker.
+ * Reduces the clusters that tests ask for to one broker and one controller, and the replication factors with them; for
+ * some tests to one node that is both. Both targets run with it: a test counts only if it passes on Apache Kafka so.
  */
 public final class OneBroker {
     private static final String CLUSTER = "org.apache.kafka.common.test.api.ClusterConfig";
@@ -30,6 +31,15 @@ public final class OneBroker {
         "transaction.state.log.min.isr", "share.coordinator.state.topic.replication.factor",
         "share.coordinator.state.topic.min.isr");
     private static final List<String> REPLICAS_IF_GIVEN = List.of("default.replication.factor", "min.insync.replicas");
+    /**
+     * Tests that ask only for a controller that is a node of its own, by method. They compare its id, and hold of a
+     * node that is broker and controller, too. (Those that ask for both kinds run for both.)
+     */
+    private static final Set<String> OF_ONE_NODE = Set.of(
+        "testDescribeClusterByControllers", "testDescribeMetadataQuorum", "testDescribeMetadataQuorumByControllers",
+        "testDowngradeMetadataVersionWithKRaft", "testIncrementalAlterConfigsByAllControllersWithDynamicQuorum",
+        "testIncrementalAlterConfigsByControllers",
+        "testIncrementalAlterConfigsBySingleControllerWithDynamicQuorum", "testQuotaConfigsIsReadOnlyShouldBeFalse");
     /** The brokers that the running test asked for. */
     private static volatile int asked = 1;
 
@@ -45,6 +55,8 @@ public final class OneBroker {
         agent = at(agent, CLUSTER, named("numBrokers"), NumBrokers.class);
         agent = at(agent, CLUSTER, named("numControllers"), NumControllers.class);
         agent = at(agent, CLUSTER, named("perServerOverrideProperties"), PerServer.class);
+        agent = at(agent, "org.apache.kafka.common.test.junit.RaftClusterInvocationContext",
+            isConstructor().and(takesArguments(3)), OneNode.class);
         String kit = "org.apache.kafka.common.test.TestKitNodes$Builder";
         agent = at(agent, kit, named("setNumBrokerNodes"), Brokers.class);
         agent = at(agent, kit, named("setNumControllerNodes"), Controllers.class);
@@ -73,6 +85,10 @@ public final class OneBroker {
 
     static void reset() {
         asked = 1;
+    }
+
+    public static boolean isCombined(String method, boolean asked) {
+        return asked || OF_ONE_NODE.contains(method);
     }
 
     public static int brokers(int count) {
@@ -111,6 +127,13 @@ public final class OneBroker {
     public static Map<Integer, Map<String, String>> perServer(Map<Integer, Map<String, String>> given) {
         return given.entrySet().stream().filter(entry -> entry.getKey() == 0 || entry.getKey() == 3000)
             .collect(Collectors.toMap(Map.Entry::getKey, Map.Entry::getValue));
+    }
+
+    public static final class OneNode {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(0) String method, @Advice.Argument(value = 2, readOnly = false) boolean both) {
+            both = OneBroker.isCombined(method, both);
+        }
     }
 
     public static final class Brokers {
