@@ -54,5 +54,7 @@ async def handle(context: Context, request: UpdateFeaturesRequest) -> UpdateFeat
         metadata.upgrade_kraft_version()
     if records:
         metadata.commit(records)
+    # The new metadata.version may know of them.
+    metadata.assignments.record_cordoned()
     await metadata.flushed()
     return response

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_shim.compat.upstream.apache_kafka import jvm_run, outcome_list, suites
+from kafka_shim.compat.upstream.apache_kafka import inside_a_jvm, jvm_run, outcome_list, suites
 from kafka_shim.compat.upstream.apache_kafka.class_file import parse
 from kafka_shim.compat.upstream.apache_kafka.jvm_run import Outcome
 from kafka_shim.compat.upstream.apache_kafka.outcome_list import ListError, Row
@@ -109,6 +109,27 @@ def test_a_run_changes_outcomes_and_leaves_the_cause_of_one_that_did_not_change(
     assert rows["a.TieredTest.f"].cause == "tiered storage"
     outcome_list.merge(rows, "kafka", {"a.B.c": Outcome("failed")})
     assert (rows["a.B.c"].kafka, rows["a.B.c"].shim) == ("failed", "failed")
+
+
+def test_a_test_that_looks_into_kafkas_jvm_is_not_applicable_unless_it_passes() -> None:
+    threads = "kafka.server.DynamicBrokerReconfigurationTest.testLogCleanerConfig"
+    by_number = "org.apache.kafka.tools.ClusterToolTest.testUnregisterWithBootstrapController"
+    rows: dict[str, Row] = {}
+    tests = (f"{threads}[1]", f"{by_number}[1]", f"{by_number}[2]")
+    outcome_list.merge(rows, "shim", dict.fromkeys(tests, Outcome("failed", 1.0, "x")))
+    assert [rows[test].shim for test in tests] == ["not applicable", "not applicable", "failed"]
+    assert rows[tests[0]].cause == "inside Kafka's JVM: threads, counted by name"
+    outcome_list.merge(rows, "shim", dict.fromkeys(tests, Outcome("passed")))
+    assert [(rows[test].shim, rows[test].cause) for test in tests] == [("passed", "")] * 3
+
+
+@pytest.mark.parametrize("test", [test for tests in inside_a_jvm.SUBJECTS.values() for test in tests])
+def test_what_looks_into_kafkas_jvm_is_a_known_test_that_kafka_passes(test: str) -> None:
+    rows = [row for suite in LISTED.values() for row in outcome_list.read(suite.list_path).values()]
+    meant = [row for row in rows if test in (row.test, row.test.partition("[")[0])]
+    assert meant
+    assert {row.kafka for row in meant} <= {"passed", "not run"}
+    assert "passed" not in {row.shim for row in meant}
 
 
 def test_the_worse_of_two_results_of_a_test_counts(tmp_path: Path) -> None:

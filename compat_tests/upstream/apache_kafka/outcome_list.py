@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from kafka_shim.compat.upstream.apache_kafka.inside_a_jvm import subject_of
 from kafka_shim.compat.upstream.apache_kafka.jvm_run import ABORTED, FAILED, NOT_APPLICABLE, PASSED, SKIPPED
 
 TYPE_CHECKING = False
@@ -128,6 +129,10 @@ def merge(rows: dict[str, Row], target: str, outcomes: dict[str, Outcome]) -> No
         row = rows.setdefault(test, Row(test))
         if target == "kafka":
             row.kafka = outcome.status
+            continue
+        subject = subject_of(test)
+        if subject and outcome.status == FAILED:
+            row.shim, row.cause = NOT_APPLICABLE, f"inside Kafka's JVM: {subject}"
             continue
         if row.shim != outcome.status or not row.cause or outcome.status == NOT_APPLICABLE:
             row.cause = "" if outcome.status == PASSED else cause(test, outcome)

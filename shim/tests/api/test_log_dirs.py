@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_shim.cli import main
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.alter_replica_log_dirs_request import (
@@ -15,6 +16,7 @@ from kafka_shim.protocol.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDirTopic,
 )
 from kafka_shim.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from kafka_shim.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kafka_shim.tests.api.admin import BROKER, DELETE, SET, alter, create, new_topic
 from kafka_shim.tests.produced import batch, make_topic, produce
 from kafka_shim.wire_client import Connection
@@ -105,3 +107,26 @@ def test_cordoned_directory_is_told_and_takes_nothing(client, dirs):
     assert alter(client, BROKER, "1", ("cordoned.log.dirs", DELETE, None)) == (0, None)
     assert cordoned(client) == [False, False]
     assert create(client, new_topic("v"))["v"].error_code == 0
+
+
+def test_directories_cordoned_by_the_file_take_nothing_once_metadata_version_knows_of_it(tmp_path: Path, dirs) -> None:
+    """KIP-1066. Kafka's BrokerLifecycleManager tells of them with its next heartbeat."""
+    config = tmp_path / "server.properties"
+    node = "node.id=1\nprocess.roles=broker,controller\ncontroller.quorum.voters=1@localhost:9093\n"
+    config.write_text(f"{node}log.dirs={','.join(dirs)}\n")
+    cluster = "MkU3OEVBNTcwNTJENDM2Qk"
+    words = ["storage", "format", "--config", str(config), "-t", cluster, "--release-version", "4.2"]
+    assert main(words) == 0
+    with (
+        Broker(log_dirs=",".join(dirs), cordoned_log_dirs="*") as broker,
+        Connection(broker.bootstrap_servers) as client,
+    ):
+        assert create(client, new_topic("t"))["t"].error_code == 0
+        for value in ("", dirs[0]):
+            code, _ = alter(client, BROKER, "1", ("cordoned.log.dirs", SET, value))
+            assert code == ErrorCode.INVALID_CONFIG
+        update = FeatureUpdateKey(feature="metadata.version", max_version_level=30, upgrade_type=1)
+        assert client.request(UpdateFeaturesRequest(feature_updates=[update]), 1).error_code == 0
+        assert create(client, new_topic("u"))["u"].error_code == ErrorCode.INVALID_REPLICATION_FACTOR
+        assert alter(client, BROKER, "1", ("cordoned.log.dirs", SET, "")) == (0, None)
+        assert create(client, new_topic("u"))["u"].error_code == 0

@@ -1,0 +1,47 @@
+"""Tests that pass on Kafka with one broker and that no other broker can pass: what they look at is inside Kafka's JVM,
+or is a node that is a controller alone. Each was read in Kafka's test sources; the harness names most others by call.
+
+A test that fails on the shim and stands here is not applicable. One that passes counts as passed.
+"""
+
+from __future__ import annotations
+
+_RECONFIGURATION = "kafka.server.DynamicBrokerReconfigurationTest."
+_QUORUM = "org.apache.kafka.tools.MetadataQuorumCommandTest.testDescribeQuorum"
+# What they look at -> the tests, by method or invocation.
+SUBJECTS: dict[str, tuple[str, ...]] = {
+    "a controller that is a node of its own, with an id of its own or alive beside a stopped broker": (
+        "org.apache.kafka.server.CordonedLogDirsIntegrationTest.testUpdateCordonedDirsViaController",
+        "org.apache.kafka.server.KRaftClusterTest.testSnapshotCount",
+        "org.apache.kafka.server.ReconfigurableQuorumIntegrationTest.testRemoveAndAddVoterWithInconsistentClusterId",
+        "org.apache.kafka.tools.ClusterToolTest.testListEndpointsWithBootstrapController[1]",
+        "org.apache.kafka.tools.ClusterToolTest.testUnregisterWithBootstrapController[1]",
+        "org.apache.kafka.tools.FeatureCommandTest.testDowngradeMetadataVersionWithKRaft[1]",
+        *(f"{_QUORUM}{what}Successful[{number}]" for what in ("Replication", "Status") for number in (1, 3, 5)),
+    ),
+    "reporters of metrics, instances of a class of the test": (
+        f"{_RECONFIGURATION}testMetricsReporterUpdate",
+        f"{_RECONFIGURATION}testUpdatesUsingConfigProvider",
+        "org.apache.kafka.api.EndToEndClusterIdTest.testEndToEndWithClassicProtocol",
+        "org.apache.kafka.api.EndToEndClusterIdTest.testEndToEndWithConsumerProtocol",
+    ),
+    "threads, counted by name": (
+        f"{_RECONFIGURATION}testLogCleanerConfig",
+        f"{_RECONFIGURATION}testTransactionVerificationEnable",
+    ),
+    "acceptors, counted among BrokerServer.config.dynamicConfig.reconfigurables": (
+        f"{_RECONFIGURATION}testReconfigureRemovedListener",
+    ),
+    "an authorizer, a class of the test": (
+        "org.apache.kafka.server.KRaftClusterTest.testAuthorizerFailureFoundInControllerStartup",
+    ),
+    "the level of Log4j's root logger, which a file of the tests sets": (
+        "org.apache.kafka.tools.ConfigCommandIntegrationTest.testBrokerLoggerConfigUpdate",
+    ),
+}
+_SUBJECT_OF = {test: subject for subject, tests in SUBJECTS.items() for test in tests}
+
+
+def subject_of(test: str) -> str:
+    """Return what a test looks at that only Kafka's JVM has, or an empty string."""
+    return _SUBJECT_OF.get(test) or _SUBJECT_OF.get(test.partition("[")[0], "")
