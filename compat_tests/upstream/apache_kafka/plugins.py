@@ -9,10 +9,12 @@ import os
 import socket
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.security.acl import AclOperation, ResourceType
+from kafka_shim.security.standard_authorizer import StandardAuthorizer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from typing import Any
 
     from kafka_shim.plugins import ConfigChange, NewTopic
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 PORT_VARIABLE = "KAFKA_SHIM_TEST_PLUGINS"
 TIMEOUT_S = 10
+UNAUTHORIZED = "User:Unauthorized"
 
 
 def ask(question: dict[str, object]) -> Any:
@@ -97,3 +100,37 @@ class TelemetryExporter:
 
     def close(self) -> None:
         pass
+
+
+class PlainHandler:
+    """The handler of PLAIN that the test's configuration names."""
+
+    def authenticate(self, user: str, password: str) -> bool:
+        return bool(ask({"user": user, "password": password}))
+
+
+class AllowsAllButUnauthorized(StandardAuthorizer):
+    """Twin of RequestQuotaTest.KraftTestAuthorizer."""
+
+    def allowed(
+        self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
+    ) -> Collection[str]:
+        return [] if principal == UNAUTHORIZED else list(names)
+
+    def allowed_on_any(self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType) -> bool:
+        return principal != UNAUTHORIZED
+
+
+class AllowsAllButUnauthorizedAlter(AllowsAllButUnauthorized):
+    """Twin of AlterCredentialsTest.TestStandardAuthorizer, which denies one request: of the requests in its tests only
+    AlterUserScramCredentials needs ALTER on the cluster."""
+
+    def allowed(
+        self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
+    ) -> Collection[str]:
+        if operation == AclOperation.ALTER and resource_type == ResourceType.CLUSTER:
+            return super().allowed(principal, host, operation, resource_type, names)
+        return list(names)
+
+    def allowed_on_any(self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType) -> bool:
+        return True

@@ -20,6 +20,8 @@ import java.util.Optional;
 import java.util.Properties;
 
 import javax.net.ssl.SSLSession;
+import javax.security.auth.callback.Callback;
+import javax.security.auth.callback.NameCallback;
 import javax.security.sasl.SaslServer;
 
 import com.fasterxml.jackson.core.type.TypeReference;
@@ -29,6 +31,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.kafka.common.Configurable;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.security.auth.AuthenticateCallbackHandler;
 import org.apache.kafka.common.security.auth.AuthenticationContext;
 import org.apache.kafka.common.security.auth.KafkaPrincipalBuilder;
 import org.apache.kafka.common.security.auth.PlaintextAuthenticationContext;
@@ -36,6 +39,7 @@ import org.apache.kafka.common.security.auth.SaslAuthenticationContext;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.security.auth.SslAuthenticationContext;
 
+import org.apache.kafka.common.security.plain.PlainAuthenticateCallback;
 import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
 import org.apache.kafka.server.policy.AlterConfigPolicy;
 import org.apache.kafka.server.policy.CreateTopicPolicy;
@@ -55,6 +59,12 @@ final class PluginServer implements AutoCloseable {
     private static final String PLUGINS = "kafka_shim.compat.upstream.apache_kafka.plugins.";
     private static final String CREATE_TOPIC = "create.topic.policy.class.name";
     private static final String ALTER_CONFIG = "alter.config.policy.class.name";
+    private static final String AUTHORIZER = "authorizer.class.name";
+    private static final String PLAIN_HANDLER = "plain.sasl.server.callback.handler.class";
+    /** Authorizers of tests, and their twins. */
+    private static final Map<String, String> AUTHORIZERS = Map.of(
+        "kafka.server.AlterCredentialsTest$TestStandardAuthorizer", PLUGINS + "AllowsAllButUnauthorizedAlter",
+        "kafka.server.RequestQuotaTest$KraftTestAuthorizer", PLUGINS + "AllowsAllButUnauthorized");
 
     private final KafkaConfig config;
     private final Map<String, Object> all = new HashMap<>();
@@ -83,10 +93,14 @@ final class PluginServer implements AutoCloseable {
                 properties.setProperty(name, PLUGINS + "CreateTopicPolicy");
             } else if (name.equals(ALTER_CONFIG)) {
                 properties.setProperty(name, PLUGINS + "AlterConfigPolicy");
+            } else if (name.endsWith(PLAIN_HANDLER) && !type.startsWith("org.apache.kafka.common.security")) {
+                properties.setProperty(name, PLUGINS + "PlainHandler");
+            } else if (name.equals(AUTHORIZER) && AUTHORIZERS.containsKey(type)) {
+                properties.setProperty(name, AUTHORIZERS.get(type));
             } else if (name.equals("metric.reporters") && type.endsWith("ClientTelemetryTest$TelemetryExporter")) {
                 properties.setProperty(name, PLUGINS + "TelemetryExporter");
             } else if (name.equals("client.quota.callback.class") && !type.isEmpty()
-                || name.equals("authorizer.class.name") && !type.isEmpty()
+                || name.equals(AUTHORIZER) && !type.isEmpty()
                 && !type.equals(StandardAuthorizer.class.getName())) {
                 throw new NotApplicable("a class of the test as " + name);
             }
@@ -114,7 +128,29 @@ final class PluginServer implements AutoCloseable {
     }
 
     private Object answer(JsonNode asked) throws Exception {
+        if (asked.has("password")) {
+            return isRight(asked.get("user").asText(), asked.get("password").asText());
+        }
         return asked.has("listener") ? principal(asked) : verdict(asked);
+    }
+
+    /** What the test's handler of PLAIN says of a password. */
+    private boolean isRight(String user, String password) throws Exception {
+        for (Map.Entry<String, Object> entry : all.entrySet()) {
+            if (entry.getKey().endsWith(PLAIN_HANDLER)) {
+                AuthenticateCallbackHandler handler = (AuthenticateCallbackHandler) type(entry.getValue())
+                    .getDeclaredConstructor().newInstance();
+                handler.configure(all, "PLAIN", List.of());
+                PlainAuthenticateCallback answer = new PlainAuthenticateCallback(password.toCharArray());
+                handler.handle(new Callback[] {new NameCallback("user: ", user), answer});
+                return answer.authenticated();
+            }
+        }
+        throw new IllegalStateException("no handler of PLAIN is configured");
+    }
+
+    private static Class<?> type(Object name) throws ClassNotFoundException {
+        return name instanceof Class<?> known ? known : Class.forName(name.toString());
     }
 
     /** What a policy says: empty, or the name of its exception and the message. */
@@ -123,8 +159,7 @@ final class PluginServer implements AutoCloseable {
         Object policy = policies.get(option);
         if (policy == null) {
             Object name = all.get(option);
-            Class<?> type = name instanceof Class<?> known ? known : Class.forName(name.toString());
-            policy = type.getDeclaredConstructor().newInstance();
+            policy = type(name).getDeclaredConstructor().newInstance();
             ((Configurable) policy).configure(all);
             policies.put(option, policy);
         }
@@ -151,10 +186,9 @@ final class PluginServer implements AutoCloseable {
         Object name = config.originals().get(
             "listener.name." + listener.toLowerCase(Locale.ROOT) + "." + PRINCIPAL_BUILDER);
         if (name == null) {
-            name = config.originals().get(PRINCIPAL_BUILDER);
+            name = all.get(PRINCIPAL_BUILDER);
         }
-        Class<?> type = name instanceof Class<?> known ? known : Class.forName(name.toString());
-        KafkaPrincipalBuilder builder = (KafkaPrincipalBuilder) type.getDeclaredConstructor().newInstance();
+        KafkaPrincipalBuilder builder = (KafkaPrincipalBuilder) type(name).getDeclaredConstructor().newInstance();
         return builder.build(context(asked)).toString();
     }
 

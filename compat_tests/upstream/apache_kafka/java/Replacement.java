@@ -3,6 +3,7 @@ package kafkashim;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -23,6 +24,7 @@ import org.apache.kafka.common.security.token.delegation.internals.DelegationTok
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.internals.Plugin;
+import org.apache.kafka.coordinator.group.GroupConfig;
 import org.apache.kafka.image.ConfigurationsImage;
 import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
@@ -284,7 +286,8 @@ public final class Replacement {
 
         public Object socketServer() {
             return !wasStarted ? null
-                : Stand.in(kafka.network.SocketServer.class, "BrokerServer.socketServer", new Ports(cluster));
+                : Stand.in(kafka.network.SocketServer.class, "BrokerServer.socketServer",
+                    new Ports(cluster, "BrokerServer.socketServer"));
         }
 
         public KRaftMetadataCache metadataCache() {
@@ -312,9 +315,18 @@ public final class Replacement {
             return Metadata.logManager(node());
         }
 
+        public Object quotaManagers() {
+            return Quotas.managers(cluster, config, "BrokerServer.quotaManagers");
+        }
+
         public Object groupCoordinator() {
             return Stand.in(org.apache.kafka.coordinator.group.GroupCoordinator.class, "BrokerServer.groupCoordinator",
-                new Groups(config));
+                new Groups(cluster, config));
+        }
+
+        public Object groupConfigManager() {
+            return Stand.in(org.apache.kafka.coordinator.group.GroupConfigManager.class,
+                "BrokerServer.groupConfigManager", new Groups(cluster, config));
         }
 
         public Object lifecycleManager() {
@@ -356,13 +368,19 @@ public final class Replacement {
 
     public static final class Ports {
         private final Cluster cluster;
+        private final String name;
 
-        Ports(Cluster cluster) {
+        Ports(Cluster cluster, String name) {
             this.cluster = cluster;
+            this.name = name;
         }
 
         public int boundPort(ListenerName listener) {
             return cluster.port(listener);
+        }
+
+        public Object connectionQuotas() {
+            return Quotas.connections(cluster, name + ".connectionQuotas");
         }
     }
 
@@ -405,6 +423,10 @@ public final class Replacement {
             return broker.cluster.id;
         }
 
+        public Object quotas() {
+            return Quotas.managers(broker.cluster, broker.config, "BrokerServer.dataPlaneRequestProcessor.quotas");
+        }
+
         public boolean isConsumerGroupProtocolEnabled() {
             return isGroupProtocolEnabled("group.version", "CONSUMER");
         }
@@ -425,10 +447,20 @@ public final class Replacement {
     }
 
     public static final class Groups {
+        private final Cluster cluster;
         private final KafkaConfig config;
 
-        Groups(KafkaConfig config) {
+        Groups(Cluster cluster, KafkaConfig config) {
+            this.cluster = cluster;
             this.config = config;
+        }
+
+        /** What is set for the group, over the broker's defaults; empty where nothing is set. */
+        public Optional<GroupConfig> groupConfig(String group) {
+            Properties set = cluster.metadata().image().configs().configProperties(
+                new ConfigResource(ConfigResource.Type.GROUP, group));
+            return set.isEmpty() ? Optional.empty() : Optional.of(GroupConfig.fromProps(
+                config.groupCoordinatorConfig().extractGroupConfigMap(config.shareGroupConfig()), set));
         }
 
         public Properties groupMetadataTopicConfigs() {
@@ -483,7 +515,8 @@ public final class Replacement {
         }
 
         public Object socketServer() {
-            return Stand.in(kafka.network.SocketServer.class, "ControllerServer.socketServer", new Ports(cluster));
+            return Stand.in(kafka.network.SocketServer.class, "ControllerServer.socketServer",
+                new Ports(cluster, "ControllerServer.socketServer"));
         }
 
         public CompletableFuture<Integer> socketServerFirstBoundPortFuture() {
@@ -507,6 +540,10 @@ public final class Replacement {
 
         public Object controller() {
             return Metadata.controller(cluster);
+        }
+
+        public Object quotaManagers() {
+            return Quotas.managers(cluster, shared.controllerConfig(), "ControllerServer.quotaManagers");
         }
     }
 }
