@@ -14,6 +14,7 @@ from kafka_shim.compat.upstream.apache_kafka import inside_a_jvm, jvm_run, outco
 from kafka_shim.compat.upstream.apache_kafka.class_file import parse
 from kafka_shim.compat.upstream.apache_kafka.jvm_run import Outcome
 from kafka_shim.compat.upstream.apache_kafka.outcome_list import ListError, Row
+from kafka_shim.compat.upstream.apache_kafka.report import Figures, Result
 from kafka_shim.compat.upstream.apache_kafka.scan import scan
 
 SOURCES = {
@@ -175,12 +176,29 @@ def test_the_head_of_a_committed_list_counts_its_rows(suite: suites.Suite, tmp_p
     assert (tmp_path / "again.list").read_text() == text
 
 
-def test_the_page_says_how_much_was_asked_of_kafka() -> None:
+def test_the_page_has_the_figures_of_the_lists() -> None:
     rows = [row for suite in LISTED.values() for row in outcome_list.read(suite.list_path).values()]
-    rows = [row for row in rows if not row.is_class]
-    asked = sum(row.kafka != outcome_list.NOT_RUN for row in rows)
     page = " ".join((suites.LISTS.parents[2] / "README.md").read_text().split())
-    assert f"{asked} of the {len(rows)} listed tests were run on Apache Kafka" in page
+    assert Figures.of(rows).text() in page
+
+
+def test_the_figures_count_each_test_once() -> None:
+    rows = [
+        Row("a.B.c", "passed", "passed"),
+        Row("a.B.d", "failed", "passed", "it differs"),
+        Row("a.B.e", "aborted", "passed", "it waits"),
+        Row("a.B.f", "not applicable", "passed", "not applicable: X.y"),
+        Row("a.B.g", "not run", "passed"),
+        Row("a.B.h", "passed", "failed"),
+        Row("a.B.i", "passed", "not run"),
+        Row("a.CTest", cause="not run yet"),
+    ]
+    assert Figures.of(rows) == Figures(
+        counted=7, asked=6, on_kafka=5, on_shim=1, failing=2, not_applicable=1, not_run=2, classes_not_run=1
+    )
+    result = Result(suites.SUITES[0], {row.test: row for row in rows})
+    assert result.text() == "| consumer | 7 | 5 | 1 | 2 | 1 | 2 | 0 |  |"
+    assert result.causes() == ["  1 x failed: it differs", "  1 x aborted: it waits", "  1 x not applicable: X.y"]
 
 
 def test_the_sample_is_in_the_lists_and_passes_on_both() -> None:

@@ -41,12 +41,6 @@ class Row:
         """Whether it stands for a class of which no test is known."""
         return self.test.rpartition(".")[2][:1].isupper()
 
-    @property
-    def counts(self) -> bool:
-        """Whether it is expected of the shim: Kafka passes it, or was not asked yet, and nothing in it needs a
-        broker's JVM."""
-        return self.kafka == PASSED and self.shim != NOT_APPLICABLE
-
     def text(self) -> str:
         columns = f"{_joined(self.shim)} {_joined(self.kafka)} {self.test}"
         return f"{columns} # {self.cause}" if self.cause else columns

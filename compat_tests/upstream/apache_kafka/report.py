@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 
 from kafka_shim.compat.upstream.apache_kafka import jvm_run, outcome_list
 from kafka_shim.compat.upstream.apache_kafka.jvm_run import NOT_APPLICABLE, PASSED, SHIM
+from kafka_shim.compat.upstream.apache_kafka.outcome_list import NOT_RUN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from kafka_shim.compat.upstream.apache_kafka.jvm_run import Outcome
@@ -22,9 +23,53 @@ if TYPE_CHECKING:
 # Test classes for one JVM. A class leaves caches and threads behind.
 CLASSES_AT_ONCE = 8
 HEAD = (
-    "| Suite | Known | Pass on Kafka | Of them not applicable | Pass on the shim | Differ | Worse than listed | Run |\n"
-    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
+    "| Suite | Counted | Pass on Kafka | Of these on the shim | Fail here | Not applicable | Not compared "
+    "| Worse than listed | Run |\n"
+    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
 )
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Counts over rows of lists."""
+
+    counted: int
+    """Tests that are known; a class of which none is known is not among them."""
+    asked: int
+    """Tests that were run on Kafka with one broker."""
+    on_kafka: int
+    """Tests that it passes. The next four are of these."""
+    on_shim: int
+    failing: int
+    not_applicable: int
+    not_run: int
+    """Tests that one of the two was not asked."""
+    classes_not_run: int
+
+    @classmethod
+    def of(cls, rows: Iterable[Row]) -> Figures:
+        known = list(rows)
+        tests = [row for row in known if not row.is_class]
+        passed = [row for row in tests if row.kafka == PASSED]
+        here = Counter(row.shim for row in passed)
+        return cls(
+            counted=len(tests),
+            asked=sum(row.kafka != NOT_RUN for row in tests),
+            on_kafka=len(passed),
+            on_shim=here[PASSED],
+            failing=len(passed) - here[PASSED] - here[NOT_APPLICABLE] - here[NOT_RUN],
+            not_applicable=here[NOT_APPLICABLE],
+            not_run=sum(NOT_RUN in (row.kafka, row.shim) for row in tests),
+            classes_not_run=len(known) - len(tests),
+        )
+
+    def text(self) -> str:
+        """Two sentences, which compat_tests/README.md has too."""
+        return (
+            f"{self.asked} of the {self.counted} listed tests were run on Apache Kafka, and it passes {self.on_kafka} "
+            f"of them with one broker: of these {self.on_shim} pass on the shim, {self.not_applicable} are not "
+            f"applicable, {self.failing} fail. Of {self.classes_not_run} classes no test was run."
+        )
 
 
 @dataclass
@@ -41,20 +86,16 @@ class Result:
 
     def text(self) -> str:
         """The row of the table."""
-        on_kafka = [row for row in self.rows.values() if row.kafka == PASSED]
-        applicable = [row for row in on_kafka if row.shim != NOT_APPLICABLE]
-        passed = sum(row.shim == PASSED for row in applicable)
-        known = sum(not row.is_class for row in self.rows.values())
-        counts = [known, len(on_kafka), len(on_kafka) - len(applicable), passed, len(applicable) - passed]
-        columns = [self.suite.name, *map(str, counts), str(len(self.worse)), self.ran]
-        return f"| {' | '.join(columns)} |"
+        of = Figures.of(self.rows.values())
+        counts = [of.counted, of.on_kafka, of.on_shim, of.failing, of.not_applicable, of.not_run, len(self.worse)]
+        return f"| {' | '.join([self.suite.name, *map(str, counts), self.ran])} |"
 
     def causes(self) -> list[str]:
         """How many tests that pass on Kafka fail on the shim for each cause, the most frequent first."""
         found = Counter(
-            "not applicable" if row.shim == NOT_APPLICABLE else row.cause
+            f"{row.shim}: {row.cause.removeprefix('not applicable: ')}"
             for row in self.rows.values()
-            if row.kafka == PASSED and row.shim != PASSED
+            if row.kafka == PASSED and row.shim not in (PASSED, NOT_RUN)
         )
         return [f"  {count} x {cause}" for cause, count in found.most_common()]
 
@@ -92,13 +133,5 @@ def run(suite: Suite, targets: Sequence[str], pattern: str, logs: Path, limit_s:
 
 
 def total(results: Sequence[Result]) -> str:
-    """One line over all suites, for the applicable tests."""
-    rows = [row for result in results for row in result.rows.values() if row.counts]
-    passed = sum(row.shim == PASSED for row in rows)
-    unknown = sum(
-        row.kafka == outcome_list.NOT_RUN and not row.is_class for result in results for row in result.rows.values()
-    )
-    return (
-        f"{passed} of {len(rows)} applicable tests that pass on Apache Kafka pass on the shim; "
-        f"{unknown} tests have not been run on Kafka yet"
-    )
+    """Over all suites."""
+    return Figures.of(row for result in results for row in result.rows.values()).text()
