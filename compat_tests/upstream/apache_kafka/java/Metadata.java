@@ -1,31 +1,18 @@
 package kafkashim;
 
-import java.io.File;
-import java.io.FileInputStream;
-import java.io.IOException;
-import java.io.InputStream;
-import java.io.UncheckedIOException;
 import java.util.Collection;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
-import java.util.Properties;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
 
 import kafka.cluster.Partition;
 import kafka.log.LogManager;
 import kafka.raft.KafkaRaftManager;
-import kafka.server.KafkaConfig;
 import kafka.server.ReplicaManager;
 
-import org.apache.kafka.clients.admin.Config;
-import org.apache.kafka.clients.admin.ConfigEntry;
-import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
-import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.ApiError;
 import org.apache.kafka.controller.ControllerRequestContext;
@@ -37,14 +24,9 @@ import org.apache.kafka.raft.KafkaRaftClient;
 import org.apache.kafka.raft.LeaderAndEpoch;
 import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
-import org.apache.kafka.storage.internals.log.LogConfig;
-import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
-import org.apache.kafka.storage.internals.log.UnifiedLog;
 
 import scala.None$;
 import scala.Option;
-import scala.collection.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** Stand-ins that answer from the metadata log and from the names of the partitions' directories. */
 final class Metadata {
@@ -66,10 +48,6 @@ final class Metadata {
 
     static Object replicaManager(Replacement.Cluster cluster, ShimNode node, LogManager logs) {
         return Stand.in(ReplicaManager.class, "BrokerServer.replicaManager", new Replicas(cluster, node, logs));
-    }
-
-    static LogManager logManager(ShimNode node) {
-        return Stand.in(LogManager.class, "BrokerServer.logManager", new Logs(node));
     }
 
     public static final class Offsets {
@@ -221,131 +199,11 @@ final class Metadata {
         }
 
         public Option<?> leaderLogIfLocal() {
-            return Option.apply(Metadata.log(node, partition));
+            return Option.apply(Logs.log(node, partition));
         }
 
         public Option<?> log() {
             return leaderLogIfLocal();
-        }
-    }
-
-    private static UnifiedLog log(ShimNode node, TopicPartition partition) {
-        return Stand.in(UnifiedLog.class, "UnifiedLog", new Log(node, partition));
-    }
-
-    private static Config described(ShimNode node, ConfigResource.Type type, String name) {
-        ConfigResource resource = new ConfigResource(type, name);
-        try {
-            return node.admin().describeConfigs(List.of(resource)).values().get(resource).get();
-        } catch (InterruptedException | ExecutionException error) {
-            throw new IllegalStateException(error);
-        }
-    }
-
-    /** What a client can ask of a log. */
-    public static final class Log {
-        private final ShimNode node;
-        private final TopicPartition partition;
-
-        Log(ShimNode node, TopicPartition partition) {
-            this.node = node;
-            this.partition = partition;
-        }
-
-        private long offset(OffsetSpec spec) {
-            try {
-                return node.admin().listOffsets(Map.of(partition, spec)).partitionResult(partition).get().offset();
-            } catch (InterruptedException | ExecutionException error) {
-                throw new IllegalStateException(error);
-            }
-        }
-
-        public long logStartOffset() {
-            return offset(OffsetSpec.earliest());
-        }
-
-        public long logEndOffset() {
-            return offset(OffsetSpec.latest());
-        }
-
-        public long highWatermark() {
-            return logEndOffset();
-        }
-
-        public TopicPartition topicPartition() {
-            return partition;
-        }
-
-        public File dir() {
-            return directory(node.config(), partition);
-        }
-
-        public String parentDir() {
-            return dir().getParent();
-        }
-
-        /** What the broker describes as in force. */
-        public LogConfig config() {
-            Map<String, Object> options = new HashMap<>();
-            for (ConfigEntry entry : Metadata.described(node, ConfigResource.Type.TOPIC, partition.topic()).entries()) {
-                options.put(entry.name(), entry.value());
-            }
-            return new LogConfig(options);
-        }
-
-        public int numberOfSegments() {
-            return dir().list((directory, name) -> name.endsWith(".log")).length;
-        }
-    }
-
-    private static File directory(KafkaConfig config, TopicPartition partition) {
-        for (String directory : config.logDirs()) {
-            File found = new File(directory, partition.toString()).getAbsoluteFile();
-            if (found.isDirectory()) {
-                return found;
-            }
-        }
-        return null;
-    }
-
-    public static final class Logs {
-        private final ShimNode node;
-
-        Logs(ShimNode node) {
-            this.node = node;
-        }
-
-        /** What the broker describes as in force. */
-        public ProducerStateManagerConfig producerStateManagerConfig() {
-            Config config = Metadata.described(
-                node, ConfigResource.Type.BROKER, String.valueOf(node.config().nodeId()));
-            return new ProducerStateManagerConfig(
-                Integer.parseInt(config.get("producer.id.expiration.ms").value()),
-                Boolean.parseBoolean(config.get("transaction.partition.verification.enable").value()));
-        }
-
-        public Seq<File> liveLogDirs() {
-            List<File> directories = node.config().logDirs().stream()
-                .map(directory -> new File(directory).getAbsoluteFile()).toList();
-            return CollectionConverters.asScala(directories).toSeq();
-        }
-
-        /** From the directory's `meta.properties`. */
-        public Option<?> directoryId(String directory) {
-            Properties stored = new Properties();
-            try (InputStream in = new FileInputStream(new File(directory, "meta.properties"))) {
-                stored.load(in);
-            } catch (IOException error) {
-                throw new UncheckedIOException(error);
-            }
-            return Option.apply(stored.getProperty("directory.id")).map(Uuid::fromString);
-        }
-
-        public Option<?> getLog(TopicPartition partition, boolean isFuture) {
-            if (isFuture) {
-                throw new NotApplicable("BrokerServer.logManager.getLog of a future log");
-            }
-            return directory(node.config(), partition) == null ? None$.MODULE$ : Option.apply(log(node, partition));
         }
     }
 }

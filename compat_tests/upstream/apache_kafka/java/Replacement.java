@@ -312,7 +312,7 @@ public final class Replacement {
         }
 
         public LogManager logManager() {
-            return Metadata.logManager(node());
+            return Logs.logManager(node());
         }
 
         public Object quotaManagers() {
