@@ -14,8 +14,6 @@ import net.bytebuddy.asm.Advice;
 import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.matcher.ElementMatcher;
 
-import org.apache.kafka.common.test.TestKitNodes;
-
 import static net.bytebuddy.matcher.ElementMatchers.isConstructor;
 import static net.bytebuddy.matcher.ElementMatchers.named;
 import static net.bytebuddy.matcher.ElementMatchers.takesArgument;
@@ -96,11 +94,15 @@ public final class OneBroker {
     }
 
     /** Makes one node of a kit that one of these tests builds. */
-    public static void combine(TestKitNodes.Builder builder) {
+    public static void combine(Object builder) {
         boolean isOne = StackWalker.getInstance().walk(frames ->
             frames.anyMatch(frame -> OF_ONE_NODE.contains(frame.getMethodName())));
         if (isOne) {
-            builder.setCombined(true);
+            try {
+                builder.getClass().getMethod("setCombined", boolean.class).invoke(builder, true);
+            } catch (ReflectiveOperationException error) {
+                throw new IllegalStateException(error);
+            }
         }
     }
 
@@ -151,7 +153,7 @@ public final class OneBroker {
 
     public static final class Kit {
         @Advice.OnMethodEnter
-        static void enter(@Advice.This TestKitNodes.Builder builder) {
+        static void enter(@Advice.This Object builder) {
             OneBroker.combine(builder);
         }
     }
