@@ -251,6 +251,9 @@ class Connection(FrameReceiver):
 
     def _mute(self) -> None:
         """Handle no request for the session's throttle time (KIP-219). The response under way is sent meanwhile."""
+        metrics = self._dispatcher.broker.metrics
+        metrics.throttled_responses += 1
+        metrics.throttled_ms += self.session.muted_ms
         if not self.is_closing:
             self._is_abandonable = True
             self.is_muted = True

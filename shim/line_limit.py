@@ -30,6 +30,7 @@ class LineLimit:
         "_logger",
         "_period_ms",
         "_scheduler",
+        "total",
     )
 
     def __init__(
@@ -46,6 +47,8 @@ class LineLimit:
         self._lines = 0
         self._left_out = 0
         self._latest = ""
+        # Since the start: all, also those that were left out.
+        self.total = 0
 
     def write(self, text: str, *values: object) -> None:
         """Log a line, or count it if this period has had its lines. The end of the period says how many it left
@@ -57,6 +60,7 @@ class LineLimit:
 
     def has_room(self, max_lines: int = MAX_LINES) -> bool:
         """Whether the caller may log one more line now. If not, it is counted."""
+        self.total += 1
         now_ms = self._clock.monotonic_ms()
         if self._began_ms is None or now_ms - self._began_ms >= self._period_ms:
             self.close()

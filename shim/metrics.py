@@ -15,6 +15,8 @@ class Metrics:
         "fetched_bytes",
         "frames_refused",
         "requests",
+        "throttled_ms",
+        "throttled_responses",
     )
 
     def __init__(self) -> None:
@@ -27,6 +29,9 @@ class Metrics:
         self.errors_unexpected = 0
         self.appended_bytes = 0
         self.fetched_bytes = 0
+        # What quotas held connections back.
+        self.throttled_responses = 0
+        self.throttled_ms = 0
 
     def error_unexpected(self) -> None:
         """Count an error that no rule foresees, for those that get a function to call."""

@@ -13,10 +13,12 @@ class Waiter:
     """Belongs to one parked request. `wake` may be called anywhere on the loop's thread, also before `wait`: it is then
     kept until the next `wait`. Pass `waiter.wake` to `PartitionLog.subscribe`."""
 
-    __slots__ = ("_clock", "_future", "_woken")
+    __slots__ = ("_clock", "_future", "_woken", "operation")
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, operation: str = "") -> None:
+        """`operation` is Kafka's name of the purgatory, for metrics; what only pauses has none."""
         self._clock = clock
+        self.operation = operation
         self._future: asyncio.Future[bool] | None = None
         self._woken = False
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 KAFKA_VERSION = "4.3.1"
+CLIENTS_JAR = f"kafka-clients-{KAFKA_VERSION}.jar"
 # kafka_2.13 is the broker, kafka-tools the command-line tools, log4j-slf4j-impl makes both of them log.
 ARTIFACTS = (
     ("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
@@ -63,6 +64,9 @@ _DIRECTORY_SERVER = (
 )
 # Kafka Streams, with the store that it keeps state in.
 STREAMS_ARTIFACTS = (("org.apache.kafka", "kafka-streams", KAFKA_VERSION),)
+# The agent that shows a JVM's metrics to Prometheus.
+JMX_VERSION = "1.0.1"
+JMX_ARTIFACTS = (("io.prometheus.jmx", "jmx_prometheus_javaagent", JMX_VERSION),)
 TEST_NEEDS = (
     *ARTIFACTS,
     ("org.apache.kafka", "kafka-test-common-runtime", KAFKA_VERSION),
@@ -105,6 +109,12 @@ def streams_libs() -> Path:
     return _fetched(STREAMS_LIBS, STREAMS_ARTIFACTS)
 
 
+def jmx_agent() -> Path:
+    """The jar of the agent that shows a JVM's metrics to Prometheus. Fetches and raises like `kafka_libs`."""
+    jar = f"jmx_prometheus_javaagent-{JMX_VERSION}.jar"
+    return _fetched(ROOT / ".cache" / f"jmx-{JMX_VERSION}" / "libs", JMX_ARTIFACTS, jar) / jar
+
+
 def classpath(*extra: Path) -> str:
     """A ``java -cp`` value with every jar, and behind them ``extra`` folders or jars: an archive of classes is valid
     for a class path that begins with the archive's.
@@ -112,7 +122,7 @@ def classpath(*extra: Path) -> str:
     return os.pathsep.join([f"{kafka_libs()}/*", *(str(path) for path in extra)])
 
 
-def _fetched(libs: Path, artifacts: Sequence[tuple[str, ...]]) -> Path:
+def _fetched(libs: Path, artifacts: Sequence[tuple[str, ...]], wanted: str = CLIENTS_JAR) -> Path:
     if libs.is_dir():
         return libs
     libs.parent.mkdir(parents=True, exist_ok=True)
@@ -126,8 +136,8 @@ def _fetched(libs: Path, artifacts: Sequence[tuple[str, ...]]) -> Path:
         for jar in list(partial.iterdir()):
             if jar.name.startswith(UNWANTED):
                 jar.unlink()
-        if not (partial / f"kafka-clients-{KAFKA_VERSION}.jar").is_file():
-            raise RuntimeError("the fetch ended without kafka-clients")
+        if not (partial / wanted).is_file():
+            raise RuntimeError(f"the fetch ended without {wanted}")
         try:
             partial.rename(libs)
         except OSError:

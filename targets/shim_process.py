@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 ROOT = Path(__file__).resolve().parent.parent
-READY = re.compile(r"ready (?P<listeners>\S+) node=\d+ cluster=\S+ data=(?P<data>.*)\n")
+READY = re.compile(r"ready (?P<listeners>\S+) node=\d+ cluster=\S+(?: http=(?P<http>\S+))? data=(?P<data>.*)\n")
 
 
 class ShimProcess(ProcessTarget):
@@ -29,6 +29,8 @@ class ShimProcess(ProcessTarget):
         self.environment: dict[str, str] = {}
         self.python = sys.executable
         self._controller = ""
+        # Where metrics are, if `kafka.shim.http.listener` is set.
+        self.http_address = ""
 
     @property
     def controller(self) -> str:
@@ -64,4 +66,5 @@ class ShimProcess(ProcessTarget):
             raise TargetError(f"the shim did not get ready; it printed {line!r}:\n{tail}")
         addresses = [entry.partition("://")[2] for entry in found["listeners"].split(",")]
         self.bootstrap, self._controller = addresses[0], addresses[-1]
+        self.http_address = found["http"] or ""
         return self

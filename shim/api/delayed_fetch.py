@@ -22,7 +22,7 @@ async def wait_for_reads(context: Context, request: FetchRequest, fetch: FetchCo
     """Wait until the partitions have `min_bytes` of records, an error or a diverging epoch, or until `max_wait_ms` has
     passed. Returns what the partitions then give."""
     broker = context.broker
-    waiter = Waiter(broker.clock)
+    waiter = Waiter(broker.clock, "Fetch")
     deadline_ms = broker.clock.monotonic_ms() + request.max_wait_ms
     min_bytes = min(request.min_bytes, request.max_bytes, broker.config.fetch_max_bytes)
     # A session that ended since the partitions were read hears of nothing.

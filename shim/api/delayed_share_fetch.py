@@ -25,7 +25,7 @@ async def wait_for_records(
     partitions."""
     broker = context.broker
     clock = broker.clock
-    waiter = Waiter(clock)
+    waiter = Waiter(clock, "ShareFetch")
     deadline_ms = clock.monotonic_ms() + max_wait_ms
     broker.parked.add(waiter)
     watched = list(reads.shares.values())
@@ -50,7 +50,7 @@ async def wait_for_records(
 async def wait_out(context: Context, max_wait_ms: int) -> None:
     """Wait for the whole time: a client that got no session asks again at once."""
     broker = context.broker
-    waiter = Waiter(broker.clock)
+    waiter = Waiter(broker.clock, "ShareFetch")
     broker.parked.add(waiter)
     try:
         if not broker.stopping:

@@ -9,9 +9,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 
 from kafka_shim.errors import KafkaError
+from kafka_shim.monitoring.background import background, protection
+from kafka_shim.monitoring.families import counter, gauge
 from kafka_shim.monitoring.request_times import BOUNDS_S
 from kafka_shim.protocol.api_keys import API_KEYS
 from kafka_shim.telemetry.series import KeepsSeries
@@ -23,7 +30,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.broker import Broker
     from kafka_shim.group.groups import Groups
-    from kafka_shim.monitoring.request_times import Histogram
+    from kafka_shim.monitoring.request_times import Histogram, RequestTimes
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.telemetry.client_metrics import ClientMetrics
     from kafka_shim.telemetry.series import Series
@@ -31,22 +38,19 @@ if TYPE_CHECKING:
 # Series of one family at most: what has more topics or groups is summed up for the rest, with this label.
 MOST_SERIES = 500
 REST = "(others)"
+# Partitions that have series of their own: those that were used first.
+MOST_PARTITIONS = 50
 # Partitions that are looked at in one turn of the event loop.
 SLICE = 250
-
-
-def gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(name, text, value=value)
-
-
-def counter(name: str, text: str, value: float) -> CounterMetricFamily:
-    return CounterMetricFamily(name, text, value=value)
+# How much later than `transaction.max.timeout.ms` an open transaction hangs (Kafka: LATE_TRANSACTION_BUFFER_MS).
+LATE_MS = 300_000
+FETCH = 1
 
 
 class Collector:
     """Belongs to one broker. `times` are the requests' by API key, `loop_lag` those of the event loop."""
 
-    def __init__(self, broker: Broker, times: Mapping[int, Histogram], loop_lag: Histogram) -> None:
+    def __init__(self, broker: Broker, times: Mapping[int, RequestTimes], loop_lag: Histogram) -> None:
         self._broker = broker
         self._times = times
         self._loop_lag = loop_lag
@@ -54,7 +58,9 @@ class Collector:
     def slices(self) -> Iterator[list[Metric]]:
         """Yields all families. Runs on the event loop, one slice in a turn."""
         yield [*self._requests(), *self._cluster(), *self._storage(), *self._transactions()]
-        topics = _Topics()
+        yield [*background(self._broker), *protection(self._broker)]
+        late_ms = self._broker.config.transaction_max_timeout_ms + LATE_MS
+        topics = _Topics(self._broker.clock.now_ms() - late_ms)
         for number, log in enumerate(self._broker.logs.loaded()):
             topics.add(log)
             if number % SLICE == SLICE - 1:
@@ -71,16 +77,25 @@ class Collector:
 
     def _requests(self) -> Iterator[Metric]:
         metrics = self._broker.metrics
-        requests = CounterMetricFamily("kafka_network_requestmetrics_requests", "Requests by API.", labels=["request"])
-        for api_key, count in sorted(metrics.requests.items()):
-            requests.add_metric([API_KEYS[api_key][0]], count)
-        yield requests
-        times = HistogramMetricFamily(
+        kafka = "kafka_network_requestmetrics"
+        requests = CounterMetricFamily(f"{kafka}_requests", "Requests by API.", labels=["request", "version"])
+        answered = CounterMetricFamily(f"{kafka}_totaltimems_count", "Answered requests by API.", labels=["request"])
+        total = HistogramMetricFamily(
             "kafka_shim_request_seconds", "Time from a request to its response, with waiting.", labels=["request"]
         )
-        for api_key, histogram in sorted(self._times.items()):
-            times.add_metric([API_KEYS[api_key][0]], _buckets(histogram), histogram.sum_ns / 1e9)
-        yield times
+        local = HistogramMetricFamily(
+            "kafka_shim_request_local_seconds", "Time of the event loop that a request took.", labels=["request"]
+        )
+        for api_key, times in sorted(self._times.items()):
+            name = API_KEYS[api_key][0]
+            # Kafka counts a consumer's fetch twice; there is no follower here.
+            for each in (name, "FetchConsumer") if api_key == FETCH else (name,):
+                for version, count in sorted(times.versions.items()):
+                    requests.add_metric([each, str(version)], count)
+                answered.add_metric([each], sum(times.total.counts))
+            total.add_metric([name], _buckets(times.total), times.total.sum_ns / 1e9)
+            local.add_metric([name], _buckets(times.local), times.local.sum_ns / 1e9)
+        yield from (requests, answered, total, local)
         lag = HistogramMetricFamily("kafka_shim_loop_lag_seconds", "How late the event loop runs what is due.")
         lag.add_metric([], _buckets(self._loop_lag), self._loop_lag.sum_ns / 1e9)
         yield lag
@@ -92,8 +107,15 @@ class Collector:
         yield counter("kafka_shim_unexpected_errors", "Errors that no rule foresees.", metrics.errors_unexpected)
         yield counter("kafka_shim_appended_bytes", "Bytes of batches that clients wrote.", metrics.appended_bytes)
         yield counter("kafka_shim_fetched_bytes", "Bytes of batches that fetches returned.", metrics.fetched_bytes)
-        parked = len(self._broker.parked)
-        yield gauge("kafka_server_delayedoperationpurgatory_numdelayedoperations", "Requests that wait.", parked)
+        waiting = Counter(waiter.operation for waiter in self._broker.parked)
+        delayed = GaugeMetricFamily(
+            "kafka_server_delayedoperationpurgatory_numdelayedoperations",
+            "Requests that wait for records.",
+            labels=["delayedOperation"],
+        )
+        for operation in ("Fetch", "ShareFetch"):
+            delayed.add_metric([operation], waiting[operation])
+        yield delayed
         sessions = len(self._broker.fetch_sessions)
         yield gauge("kafka_server_fetchsessioncache_numincrementalfetchsessions", "Fetch sessions.", sessions)
 
@@ -102,9 +124,11 @@ class Collector:
         partitions = sum(len(topic.partitions) for topic in topics.values())
         yield gauge("kafka_controller_kafkacontroller_activecontrollercount", "1: the broker is the controller.", 1)
         yield gauge("kafka_controller_kafkacontroller_activebrokercount", "1: the broker is all there is.", 1)
+        yield gauge("kafka_controller_kafkacontroller_fencedbrokercount", "0: the broker serves.", 0)
         yield gauge("kafka_controller_kafkacontroller_globaltopiccount", "Topics.", len(topics))
         yield gauge("kafka_controller_kafkacontroller_globalpartitioncount", "Partitions.", partitions)
         offline = self._broker.logs.offline_count
+        yield gauge("kafka_controller_kafkacontroller_offlinepartitionscount", "Partitions without leader.", offline)
         yield gauge("kafka_server_replicamanager_partitioncount", "Partitions that can be used.", partitions - offline)
         yield gauge("kafka_server_replicamanager_leadercount", "Partitions that are led here.", partitions - offline)
         yield gauge("kafka_server_replicamanager_offlinereplicacount", "Partitions that cannot be used.", offline)
@@ -158,8 +182,18 @@ def _pushed(clients: ClientMetrics) -> Iterator[Metric]:
 class _Topics:
     """Sums over the partitions of each topic that were used since the start."""
 
-    def __init__(self) -> None:
+    def __init__(self, late_before_ms: int) -> None:
         self._sums: dict[str, list[int]] = defaultdict(lambda: [0] * 6)
+        self._late_before_ms = late_before_ms
+        self._late = 0
+        where = ["topic", "partition"]
+        kafka = "kafka_log_log"
+        self._partitions = (
+            GaugeMetricFamily(f"{kafka}_size", "Stored bytes of a partition.", labels=where),
+            GaugeMetricFamily(f"{kafka}_numlogsegments", "Segments of a partition.", labels=where),
+            GaugeMetricFamily(f"{kafka}_logstartoffset", "First offset of a partition.", labels=where),
+            GaugeMetricFamily(f"{kafka}_logendoffset", "Next offset of a partition.", labels=where),
+        )
         self._held_back = GaugeMetricFamily(
             "kafka_shim_last_stable_offset_lag",
             "Records above the last stable offset, where there are any: what an open transaction holds back.",
@@ -175,6 +209,11 @@ class _Topics:
         sums[3] += log.size_bytes
         sums[4] += len(log.segments)
         sums[5] += log.log_end_offset - log.log_start_offset
+        if len(self._partitions[0].samples) < MOST_PARTITIONS:
+            values = (log.size_bytes, len(log.segments), log.log_start_offset, log.log_end_offset)
+            for family, value in zip(self._partitions, values, strict=True):
+                family.add_metric([log.topic, str(log.partition)], value)
+        self._late += log.producers.has_late_transaction(self._late_before_ms)
         lag = log.high_watermark - log.last_stable_offset
         if lag > 0 and len(self._held_back.samples) < MOST_SERIES:
             self._held_back.add_metric([log.topic, str(log.partition)], lag)
@@ -192,7 +231,12 @@ class _Topics:
         for at, family in enumerate(families):
             for topic, sums in sorted(self._sums.items()):
                 family.add_metric([topic], sums[at])
-        return [*families, self._held_back]
+        late = gauge(
+            "kafka_server_replicamanager_partitionswithlatetransactionscount",
+            "Partitions with a hanging transaction.",
+            self._late,
+        )
+        return [*families, *self._partitions, self._held_back, late]
 
 
 class _Lags:
@@ -202,6 +246,7 @@ class _Lags:
         self._broker = broker
         self._lags: dict[tuple[str, str], int] = defaultdict(int)
         self._states: Counter[tuple[str, str]] = Counter()
+        self._offsets = 0
 
     def slices(self, groups: Groups) -> Iterator[None]:
         """Adds the groups of one partition of `__consumer_offsets`. Yields now and then."""
@@ -211,6 +256,7 @@ class _Lags:
             for topic, partitions in list(groups.offsets.of_group(group_id).items()):
                 known = (group_id, topic) in self._lags or len(self._lags) < MOST_SERIES
                 where = (group_id, topic) if known else (REST, REST)
+                self._offsets += len(partitions)
                 for partition, committed in list(partitions.items()):
                     self._lags[where] += max(0, self._end_of(topic, partition) - committed.offset)
                     number += 1
@@ -234,7 +280,14 @@ class _Lags:
         )
         for (group_id, topic), lag in sorted(self._lags.items()):
             lags.add_metric([group_id, topic], lag)
-        return [groups, lags]
+        kafka = "kafka_coordinator_group_groupmetadatamanager"
+        classic = [
+            gauge(
+                f"{kafka}_numgroups{state.lower()}", f"Classic groups in state {state}.", self._states["classic", state]
+            )
+            for state in ("PreparingRebalance", "CompletingRebalance", "Stable", "Empty", "Dead")
+        ]
+        return [groups, lags, gauge(f"{kafka}_numoffsets", "Committed offsets.", self._offsets), *classic]
 
 
 def _buckets(histogram: Histogram) -> list[tuple[str, float]]:

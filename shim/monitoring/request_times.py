@@ -1,6 +1,7 @@
-"""How long requests take, by API (Kafka: RequestMetrics, TotalTimeMs).
+"""How long requests take, by API (Kafka: RequestMetrics, TotalTimeMs and LocalTimeMs).
 
-Measured from the complete request to the response that is ready to be sent, with the time in purgatory.
+The whole time is measured from the complete request to the response that is ready to be sent, with the time in
+purgatory; the local time is the turn of the event loop in which the request is handled.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # Upper bounds of the histogram's buckets, in seconds.
 BOUNDS_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0)
+# Versions of one API that are told apart.
+MOST_VERSIONS = 32
 _BOUNDS_NS = [round(bound * 1e9) for bound in BOUNDS_S]
 
 
@@ -39,6 +42,18 @@ class Histogram:
         self.sum_ns += elapsed_ns
 
 
+class RequestTimes:
+    """What is measured of one API."""
+
+    __slots__ = ("local", "total", "versions")
+
+    def __init__(self) -> None:
+        self.total = Histogram()
+        self.local = Histogram()
+        # Version -> requests.
+        self.versions: dict[int, int] = {}
+
+
 class MeasuringDispatcher(Dispatcher):
     """A dispatcher that measures. A broker without metrics has the plain one and pays nothing."""
 
@@ -47,28 +62,31 @@ class MeasuringDispatcher(Dispatcher):
     def __init__(self, broker: Broker, table: Mapping[int, Api]) -> None:
         super().__init__(broker, table)
         # By API key.
-        self.times: dict[int, Histogram] = {}
+        self.times: dict[int, RequestTimes] = {}
 
     def handle(self, session: Session, frame: memoryview) -> Reply | None:
         began_ns = time.perf_counter_ns()
-        api_key = int.from_bytes(frame[:2])
+        api_key, version = int.from_bytes(frame[:2]), int.from_bytes(frame[2:4])
         reply = super().handle(session, frame)
-        if reply is not None and reply.waiting is not None:
-            reply.waiting = self._measured(api_key, began_ns, reply.waiting)
-        else:
-            self._observe(api_key, began_ns)
-        return reply
-
-    async def _measured(self, api_key: int, began_ns: int, waiting: Coroutine[Any, Any, Any]) -> Any:
-        try:
-            return await waiting
-        finally:
-            self._observe(api_key, began_ns)
-
-    def _observe(self, api_key: int, began_ns: int) -> None:
         times = self.times.get(api_key)
         if times is None:
             if api_key not in self._table:
-                return
-            times = self.times[api_key] = Histogram()
-        times.observe(time.perf_counter_ns() - began_ns)
+                return reply
+            times = self.times[api_key] = RequestTimes()
+        # Anything may stand there: in ApiVersions, which is answered in any version, and in tokens without a header.
+        if version in times.versions or len(times.versions) < MOST_VERSIONS:
+            times.versions[version] = times.versions.get(version, 0) + 1
+        elapsed_ns = time.perf_counter_ns() - began_ns
+        times.local.observe(elapsed_ns)
+        if reply is not None and reply.waiting is not None:
+            reply.waiting = _measured(times.total, began_ns, reply.waiting)
+        else:
+            times.total.observe(elapsed_ns)
+        return reply
+
+
+async def _measured(total: Histogram, began_ns: int, waiting: Coroutine[Any, Any, Any]) -> Any:
+    try:
+        return await waiting
+    finally:
+        total.observe(time.perf_counter_ns() - began_ns)

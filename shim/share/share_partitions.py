@@ -13,7 +13,7 @@ from kafka_shim.share.share_sessions import ShareSessions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from kafka_shim.clock import Clock
     from kafka_shim.metadata.image import Topic
@@ -69,6 +69,11 @@ class SharePartitions:
             self._group_emptied(group_id)
 
     # --- share partitions
+
+    def loaded(self) -> Iterator[SharePartition]:
+        """Yields the share partitions that were used since the start."""
+        for partitions in self._by_group.values():
+            yield from partitions.values()
 
     def find(self, key: SharePartitionKey) -> SharePartition | None:
         """Returns the share partition if it is in memory and counts."""

@@ -117,6 +117,8 @@ class Cleaner:
         self._pauses: dict[PartitionLog, tuple[int, int]] = {}
         # Partitions that move to another directory: they are not cleaned meanwhile.
         self.paused: set[PartitionLog] = set()
+        # For metrics: rounds that were swapped in, the bytes that they read and wrote, those that failed.
+        self.rounds = self.read_bytes = self.written_bytes = self.failures = 0
         # The partition of the round under way.
         self._cleaned: PartitionLog | None = None
 
@@ -179,6 +181,11 @@ class Cleaner:
         self._cleaned = candidate.log
         return True
 
+    @property
+    def uncleanable_count(self) -> int:
+        """How many partitions are not cleaned because their log is corrupt."""
+        return len(self._uncleanable)
+
     def is_cleaning(self, log: PartitionLog) -> bool:
         """Whether a round of this partition is under way."""
         return self._cleaned is log
@@ -197,6 +204,7 @@ class Cleaner:
     def _pause(self, log: PartitionLog, err: Exception) -> None:
         """Exclude the partition for a pause that doubles with each failure, so that it does not delay other
         partitions."""
+        self.failures += 1
         _, pause_ms = self._pauses.get(log, (0, 0))
         pause_ms = min(max(2 * pause_ms, self._services.config.log_cleaner_backoff_ms, 1000), LONGEST_PAUSE_MS)
         self._pauses = {other: pause for other, pause in self._pauses.items() if not other.is_closed}
@@ -268,6 +276,7 @@ class Cleaner:
             self._discard(work)
         if isinstance(error, BatchError):
             self._uncleanable.add(log)
+            self.failures += 1
             logger.error("%s: compaction is off, the log is corrupt: %s", log.name, error)
         elif isinstance(error, Cancelled) or log.is_offline:
             return
@@ -295,6 +304,9 @@ class Cleaner:
                 return group.base_offset
         written = sum(group.written_bytes for group in work.groups)
         read_bytes = sum(source.size_bytes for group in work.groups for source in group.sources)
+        self.rounds += 1
+        self.read_bytes += read_bytes
+        self.written_bytes += written
         logger.info("%s: compacted %d to %d bytes below offset %d", log.name, read_bytes, written, work.end_offset)
         return work.end_offset
 

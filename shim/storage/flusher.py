@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import threading
+import time
 from concurrent.futures import Future
 from queue import SimpleQueue
 
@@ -84,6 +85,8 @@ class Flusher:
         self._clock = clock
         self._queue: SimpleQueue[Sync | Callable[[], None] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        # For metrics: the calls of fsync and syncfs, the time that they took, those that failed.
+        self.sync_count = self.sync_ns = self.sync_failures = 0
 
     def sync(
         self,
@@ -107,7 +110,7 @@ class Flusher:
         def work() -> None:
             try:
                 for directory in directories:
-                    sync_file_system(directory)
+                    self._measured(lambda: sync_file_system(directory))  # noqa: B023
             except BaseException as err:
                 done.set_exception(err if isinstance(err, OSError) else OSError(errno.EIO, str(err)))
             else:
@@ -195,12 +198,24 @@ class Flusher:
         except KafkaError as err:  # a fault that a test armed
             return OSError(errno.EIO, str(err))
         try:
-            fsync(fd)
+            self._measured(lambda: fsync(fd))
         except OSError as err:
             return err
         finally:
             os.close(fd)
         return None
+
+    def _measured(self, sync: Callable[[], None]) -> None:
+        """Run one fsync. Raises its OSError."""
+        began_ns = time.perf_counter_ns()
+        try:
+            sync()
+        except OSError:
+            self.sync_failures += 1
+            raise
+        finally:
+            self.sync_count += 1
+            self.sync_ns += time.perf_counter_ns() - began_ns
 
 
 def has_syncfs() -> bool:

@@ -107,6 +107,10 @@ class Producers:
         """Return a map from first offset to producer id of the open transactions, ascending."""
         return dict(self._open)
 
+    def has_late_transaction(self, before_ms: int) -> bool:
+        """Whether a transaction is open whose last record is older than `before_ms` (Kafka: hasLateTransaction)."""
+        return any(0 <= self.entries[producer_id].last_timestamp_ms < before_ms for producer_id in self._open.values())
+
     def is_open(self, producer_id: int, producer_epoch: int) -> bool:
         """Whether the producer has an open transaction at this epoch."""
         entry = self.entries.get(producer_id)

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from kafka_shim.client.requests import make
+from kafka_shim.client_security import ClientSecurity
 from kafka_shim.config import ConfigError
 from kafka_shim.embedded import Broker
 from kafka_shim.http import server
@@ -25,8 +27,8 @@ from kafka_shim.protocol.messages.offset_commit_request import (
     OffsetCommitRequestTopic,
 )
 from kafka_shim.tests.api.test_fetch_committed import Producer
-from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, produce
-from kafka_shim.wire_client import Connection
+from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, produce, produce_request
+from kafka_shim.wire_client import Connection, WireClientError
 
 REPORTER = "kafka_shim.telemetry.prometheus_reporter.PrometheusReporter"
 ROOT = Path(__file__).resolve().parents[3]
@@ -81,7 +83,14 @@ def test_what_clients_did_is_counted(watched: Broker) -> None:
     assert of(samples, f"{server}_bytesout_total", topic="t") == len(told.records) == 2 * len(one)
     assert of(samples, "kafka_shim_log_bytes", topic="t") == 3 * len(one)
     assert of(samples, "kafka_shim_log_offsets", topic="t") == 6
-    assert of(samples, "kafka_network_requestmetrics_requests_total", request="Produce") == 3
+    assert of(samples, "kafka_network_requestmetrics_requests_total", request="Produce", version="9") == 3
+    assert of(samples, "kafka_network_requestmetrics_requests_total", request="FetchConsumer", version="12") == 1
+    assert of(samples, "kafka_network_requestmetrics_totaltimems_count_total", request="Fetch") == 1
+    assert of(samples, "kafka_shim_request_local_seconds_count", request="Produce") == 3
+    assert of(samples, "kafka_log_log_logendoffset", topic="t", partition="1") == 4
+    assert of(samples, "kafka_log_log_size", topic="t", partition="0") == len(one)
+    assert of(samples, "kafka_coordinator_group_groupmetadatamanager_numoffsets") == 2
+    assert of(samples, "kafka_coordinator_group_groupmetadatamanager_numgroupsempty") == 1
     assert of(samples, "kafka_shim_request_seconds_count", request="Produce") == 3
     assert of(samples, "kafka_shim_connections") == 1
     assert of(samples, "kafka_shim_group_lag", group="g", topic="t") == (2 - 1) + (4 - 1)
@@ -111,9 +120,10 @@ def test_a_request_that_waits_is_seen_and_its_time_counts(watched: Broker) -> No
     with Connection(watched.bootstrap_servers) as client, Connection(watched.bootstrap_servers) as other:
         make_topic(other, "t", 1)
         client.send(fetch_request({("t", 0): 0}, max_wait_ms=60_000), 12)
-        while of(scrape(watched), "kafka_server_delayedoperationpurgatory_numdelayedoperations") < 1:
+        purgatory = "kafka_server_delayedoperationpurgatory_numdelayedoperations"
+        while of(scrape(watched), purgatory, delayedOperation="Fetch") < 1:
             pass
-        assert ("kafka_shim_request_seconds_count", (("request", "Fetch"),)) not in scrape(watched)
+        assert of(scrape(watched), "kafka_shim_request_seconds_count", request="Fetch") == 0
         produce(other, "t", 0, batch(b"a"))
         client.receive(1, 12)
         assert of(scrape(watched), "kafka_shim_request_seconds_count", request="Fetch") == 1
@@ -129,6 +139,64 @@ def test_many_topics_are_summed_up_beyond_a_number_of_series(watched: Broker, mo
     topics = {dict(labels)["topic"]: value for (name, labels), value in scrape(watched).items() if name == wanted}
     assert sorted(topics.values()) == [1, 1, 2]
     assert topics["(others)"] == 2
+
+
+def test_an_open_transaction_past_every_timeout_is_a_hanging_one() -> None:
+    late = "kafka_server_replicamanager_partitionswithlatetransactionscount"
+    options = {"kafka_shim_http_listener": "127.0.0.1:0", "transaction_partition_verification_enable": False}
+    with Broker(clock="virtual", **options) as broker, Connection(broker.bootstrap_servers) as client:
+        make_topic(client, "t", 1)
+        header = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
+        records = batch(b"a", timestamp_ms=broker.clock.now_ms(), **header)
+        assert produce(client, "t", 0, records, transactional_id="lost").error_code == 0
+        broker.clock.advance("19m")
+        assert of(scrape(broker), late) == 0
+        broker.clock.advance("2m")
+        assert of(scrape(broker), late) == 1
+
+
+def test_what_is_synced_compacted_throttled_and_refused_is_counted(watched: Broker) -> None:
+    with Connection(watched.bootstrap_servers) as client:
+        make_topic(client, "t", 1, flush_messages="1")
+        produce(client, "t", 0, batch(b"a"))
+        samples = scrape(watched)
+        assert of(samples, "kafka_shim_fsync_seconds_count") >= 1
+        assert of(samples, "kafka_shim_fsync_seconds_sum") > 0
+        assert of(samples, "kafka_shim_throttled_responses_total") == 0
+        quota = make("AlterClientQuotas", entries=[DEFAULT_QUOTA])
+        client.request(quota)
+        for _ in range(2):
+            client.send(produce_request("t", 0, batch(b"a" * 5000)), 9)
+        client.receive(0, 9)
+        watched.clock.advance("1h")
+        client.receive(0, 9)
+        samples = scrape(watched)
+    assert of(samples, "kafka_shim_throttled_responses_total") >= 1
+    assert of(samples, "kafka_shim_throttled_seconds_total") > 0
+
+
+DEFAULT_QUOTA = {
+    "entity": [{"entity_type": "client-id", "entity_name": None}],
+    "ops": [{"key": "producer_byte_rate", "value": 100.0}],
+}
+
+
+def test_a_wrong_password_is_counted() -> None:
+    options = {"kafka_shim_http_listener": "127.0.0.1:0"}
+    with Broker(sasl="SCRAM-SHA-512", users={"alice": "right"}, **options) as broker:
+        wrong = ClientSecurity(
+            {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "SCRAM-SHA-512",
+                "sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
+                'username="alice" password="wrong";',
+            }
+        )
+        with pytest.raises(WireClientError):
+            Connection(broker.bootstrap_servers, security=wrong)
+        samples = scrape(broker)
+    failures = {value for (name, _), value in samples.items() if name == "kafka_shim_authentication_failures_total"}
+    assert failures == {1}
 
 
 def test_health_says_whether_the_loop_turns(watched: Broker, monkeypatch: pytest.MonkeyPatch) -> None:

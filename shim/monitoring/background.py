@@ -1,0 +1,63 @@
+"""Families of what goes on beside the requests: fsync, compaction, share groups, quotas, authentication."""
+
+from __future__ import annotations
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+
+from kafka_shim.monitoring.families import counter, gauge
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kafka_shim.broker import Broker
+
+# Share groups with series of their own.
+MOST_GROUPS = 500
+
+
+def background(broker: Broker) -> Iterator[Metric]:
+    """Yields the families of work that no request waits for."""
+    flusher = broker.logs.services.flusher
+    times = SummaryMetricFamily("kafka_shim_fsync_seconds", "Calls of fsync, and the time that they took.")
+    times.add_metric([], flusher.sync_count, flusher.sync_ns / 1e9)
+    yield times
+    yield counter("kafka_shim_fsync_errors", "Calls of fsync that failed.", flusher.sync_failures)
+    cleaner = broker.logs.cleaner
+    yield counter("kafka_shim_compactions", "Rounds of compaction of a partition.", cleaner.rounds)
+    yield counter("kafka_shim_compaction_errors", "Rounds that failed.", cleaner.failures)
+    yield counter("kafka_shim_compaction_read_bytes", "Bytes that they read.", cleaner.read_bytes)
+    yield counter("kafka_shim_compaction_written_bytes", "Bytes that they wrote.", cleaner.written_bytes)
+    yield gauge("kafka_shim_uncleanable_partitions", "Partitions with a corrupt log.", cleaner.uncleanable_count)
+    shares = broker.share_partitions
+    sessions = 0 if shares is None else len(shares.sessions)
+    yield gauge("kafka_server_sharesessioncache_sharesessionscount", "Share sessions.", sessions)
+    partitions: dict[str, list[int]] = {}
+    for share in () if shares is None else shares.loaded():
+        sums = partitions.setdefault(share.group_id, [0, 0])
+        sums[0] += 1
+        sums[1] += share.in_flight_count() - share.delivery_complete_count
+    number = GaugeMetricFamily("kafka_shim_share_partitions", "Share partitions in memory.", labels=["group"])
+    in_flight = GaugeMetricFamily(
+        "kafka_shim_share_records_in_flight",
+        "Records that were acquired and are not acknowledged for good.",
+        labels=["group"],
+    )
+    for group_id, (count, records) in sorted(partitions.items())[:MOST_GROUPS]:
+        number.add_metric([group_id], count)
+        in_flight.add_metric([group_id], records)
+    yield from (number, in_flight)
+
+
+def protection(broker: Broker) -> Iterator[Metric]:
+    """Yields the families of what quotas and security keep away."""
+    metrics = broker.metrics
+    yield counter("kafka_shim_throttled_responses", "Responses after which a quota rests.", metrics.throttled_responses)
+    yield counter("kafka_shim_throttled_seconds", "How long those connections rest.", metrics.throttled_ms / 1000)
+    failures = CounterMetricFamily(
+        "kafka_shim_authentication_failures", "Connections that failed to authenticate.", labels=["listener"]
+    )
+    for listener in broker.listeners:
+        if listener.security is not None:
+            failures.add_metric([listener.name], listener.security.failures.total)
+    yield failures
