@@ -213,10 +213,11 @@ class _Topics:
             values = (log.size_bytes, len(log.segments), log.log_start_offset, log.log_end_offset)
             for family, value in zip(self._partitions, values, strict=True):
                 family.add_metric([log.topic, str(log.partition)], value)
-        self._late += log.producers.has_late_transaction(self._late_before_ms)
-        lag = log.high_watermark - log.last_stable_offset
-        if lag > 0 and len(self._held_back.samples) < MOST_SERIES:
-            self._held_back.add_metric([log.topic, str(log.partition)], lag)
+        if log.producers.first_open_offset >= 0:
+            self._late += log.producers.has_late_transaction(self._late_before_ms)
+            lag = log.high_watermark - log.last_stable_offset
+            if lag > 0 and len(self._held_back.samples) < MOST_SERIES:
+                self._held_back.add_metric([log.topic, str(log.partition)], lag)
 
     def families(self) -> list[Metric]:
         server = "kafka_server_brokertopicmetrics"
