@@ -139,17 +139,26 @@ def test_the_worse_of_two_results_of_a_test_counts(tmp_path: Path) -> None:
     assert jvm_run.read(tmp_path / "results")["a"].status == "failed"
 
 
-def test_a_class_has_a_row_until_one_of_its_tests_is_known() -> None:
-    rows = {"a.BTest.c[1]": Row("a.BTest.c[1]", "passed"), "a.BTest": Row("a.BTest", cause="not run yet")}
-    outcome_list.add_classes(rows, ["a.BTest", "a.TieredTest", "a.OtherTest"])
+def test_a_method_has_a_row_until_one_of_its_invocations_is_known() -> None:
+    rows = {"a.BTest.c[1]": Row("a.BTest.c[1]", "passed"), "a.BTest.d": Row("a.BTest.d", cause="not run yet")}
+    outcome_list.add_methods(rows, ["a.BTest.c", "a.BTest.d", "a.TieredTest.e", "a.OtherTest.f"])
     causes = {row.test: row.cause for row in rows.values()}
-    assert causes == {"a.BTest.c[1]": "", "a.TieredTest": "tiered storage: not run yet", "a.OtherTest": "not run yet"}
+    not_run = {
+        "a.BTest.d": "not run yet",
+        "a.TieredTest.e": "tiered storage: not run yet",
+        "a.OtherTest.f": "not run yet",
+    }
+    assert causes == {"a.BTest.c[1]": "", **not_run}
+    assert outcome_list.classes_not_run(rows.values()) == 2
+    outcome_list.merge(rows, "kafka", {"a.BTest.d[1]": Outcome("passed"), "a.OtherTest.f": Outcome("passed")})
+    assert sorted(rows) == ["a.BTest.c[1]", "a.BTest.d[1]", "a.OtherTest.f", "a.TieredTest.e"]
+    assert outcome_list.classes_not_run(rows.values()) == 1
 
 
 def test_a_method_that_kafka_never_passes_is_left_out() -> None:
     outcomes = {"a.B.c[1]": "failed", "a.B.c[2]": "aborted", "a.B.d[1]": "failed", "a.B.d[2]": "passed"}
     rows = [Row(test, "failed", outcome, "x") for test, outcome in outcomes.items()]
-    rows += [Row("a.B.e[1]", "failed", "skipped", "x"), Row("a.B.e[2]"), Row("a.CTest")]
+    rows += [Row("a.B.e[1]", "failed", "skipped", "x"), Row("a.B.e[2]"), Row("a.CTest.f")]
     assert outcome_list.without_hope(rows) == ["a.B.c"]
 
 
@@ -164,7 +173,7 @@ def test_a_committed_list_can_be_read(suite: suites.Suite) -> None:
     assert rows
     for row in rows.values():
         assert row.test.startswith(suite.within)
-        assert not row.is_class or row.cause
+        assert row.was_run or row.cause
         assert row.cause != "no message"
 
 
@@ -191,13 +200,13 @@ def test_the_figures_count_each_test_once() -> None:
         Row("a.B.g", "not run", "passed"),
         Row("a.B.h", "passed", "failed"),
         Row("a.B.i", "passed", "not run"),
-        Row("a.CTest", cause="not run yet"),
+        Row("a.CTest.j", cause="not run yet"),
     ]
     assert Figures.of(rows) == Figures(
-        counted=7, asked=6, on_kafka=5, on_shim=1, failing=2, not_applicable=1, not_run=2, classes_not_run=1
+        counted=8, asked=6, on_kafka=5, on_shim=1, failing=2, not_applicable=1, not_run=3, classes_not_run=1
     )
     result = Result(suites.SUITES[0], {row.test: row for row in rows})
-    assert result.text() == "| consumer | 7 | 5 | 1 | 2 | 1 | 2 | 0 |  |"
+    assert result.text() == "| consumer | 8 | 5 | 1 | 2 | 1 | 3 | 0 |  |"
     assert result.causes() == ["  1 x failed: it differs", "  1 x aborted: it waits", "  1 x not applicable: X.y"]
 
 

@@ -44,7 +44,7 @@ def main() -> int:
     for suite in (suite for suite in suites.SUITES if suite.name in names):
         results.append(report.run(suite, targets, options.tests, options.logs, options.limit))
         if options.update_lists:
-            outcome_list.add_classes(results[-1].rows, suite.classes())
+            outcome_list.add_methods(results[-1].rows, jvm_run.methods(suite.classes(), options.logs / "methods"))
             outcome_list.write(suite.list_path, title(suite), results[-1].rows.values())
     print(report.HEAD)
     for result in results:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 SOURCES = Path(__file__).resolve().parent / "java"
-SHIM, KAFKA = "shim", "kafka"
+SHIM, KAFKA, LIST = "shim", "kafka", "list"
 PASSED, FAILED, NOT_APPLICABLE, SKIPPED, ABORTED = "passed", "failed", "not applicable", "skipped", "aborted"
 # Kafka's own brokers live in the JVM. It lives for minutes.
 OPTIONS = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xlog:cds=off")
@@ -64,6 +64,17 @@ def classes() -> Path:
     return folder
 
 
+def methods(names: Sequence[str], scratch: Path) -> list[str]:
+    """Return the test methods of the classes `names`, without running any. Raises ToolError."""
+    scratch.mkdir(parents=True, exist_ok=True)
+    found = scratch / "methods.txt"
+    found.unlink(missing_ok=True)
+    status = _end_of(LIST, names, found, scratch, 0)
+    if status != 0:
+        raise jvm.ToolError(f"the JVM of the tests ended with status {status}; see {scratch / 'runner.log'}")
+    return found.read_text().split()
+
+
 def run(
     target: str, tests: Sequence[str], results: Path, scratch: Path, limit_s: int = 60, leave_out: Collection[str] = ()
 ) -> dict[str, Outcome]:
@@ -75,8 +86,21 @@ def run(
     """
     scratch.mkdir(parents=True, exist_ok=True)
     results.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        before = results.stat().st_size if results.exists() else 0
+        status = _end_of(target, [*tests, *(f"-{method}" for method in leave_out)], results, scratch, limit_s)
+        is_further = results.exists() and results.stat().st_size > before
+        if status != GIVEN_UP or not is_further:
+            break
+    if status not in (0, GIVEN_UP):
+        raise jvm.ToolError(f"the JVM of the tests ended with status {status}; see {scratch / 'runner.log'}")
+    return read(results)
+
+
+def _end_of(target: str, lines: Sequence[str], results: Path, scratch: Path, limit_s: int) -> int:
+    """Run one JVM. Returns its status."""
     selected = scratch / f"tests-{os.getpid()}.txt"
-    selected.write_text("".join(f"{line}\n" for line in [*tests, *(f"-{method}" for method in leave_out)]))
+    selected.write_text("".join(f"{line}\n" for line in lines))
     shim = "\t".join([sys.executable, "-m", "kafka_shim", "serve"])
     line = ["java", *OPTIONS, *OPENED, f"-Djava.io.tmpdir={scratch}", f"-Dkafkashim.logs={scratch}"]
     line += [f"-Dkafkashim.command={shim}", f"-Dlog4j2.configurationFile={jvm.log4j_configuration('error')}"]
@@ -84,15 +108,7 @@ def run(
     line += [target, str(selected), str(results), str(limit_s)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
     with (scratch / "runner.log").open("ab") as log:
-        while True:
-            before = results.stat().st_size if results.exists() else 0
-            status = subprocess.run(line, stdout=log, stderr=log, check=False, cwd=scratch, env=environment).returncode
-            is_further = results.exists() and results.stat().st_size > before
-            if status != GIVEN_UP or not is_further:
-                break
-    if status not in (0, GIVEN_UP):
-        raise jvm.ToolError(f"the JVM of the tests ended with status {status}; see {scratch / 'runner.log'}")
-    return read(results)
+        return subprocess.run(line, stdout=log, stderr=log, check=False, cwd=scratch, env=environment).returncode
 
 
 def read(results: Path) -> dict[str, Outcome]:

@@ -1,5 +1,5 @@
 """A suite's committed list: one line per test, ``SHIM KAFKA TEST``, and after `` # `` the cause where the shim does
-not pass. A class of which no test is known yet has a line of its own.
+not pass. A method that was not run yet has one line, however many invocations it has.
 
 The columns are outcomes with a hyphen for a blank (``not-applicable``); ``not-run`` is one of them.
 """
@@ -37,9 +37,13 @@ class Row:
     cause: str = ""
 
     @property
-    def is_class(self) -> bool:
-        """Whether it stands for a class of which no test is known."""
-        return self.test.rpartition(".")[2][:1].isupper()
+    def class_name(self) -> str:
+        return self.test.partition("[")[0].rpartition(".")[0]
+
+    @property
+    def was_run(self) -> bool:
+        """On one of the targets at least."""
+        return {self.shim, self.kafka} != {NOT_RUN}
 
     def text(self) -> str:
         columns = f"{_joined(self.shim)} {_joined(self.kafka)} {self.test}"
@@ -78,10 +82,9 @@ def read(path: Path) -> dict[str, Row]:
 def write(path: Path, title: str, rows: Iterable[Row]) -> None:
     ordered = sorted(rows, key=lambda row: _natural(row.test))
     of_shim, of_kafka = (sum(getattr(row, column) != NOT_RUN for row in ordered) for column in ("shim", "kafka"))
-    count = sum(not row.is_class for row in ordered)
     head = [
-        f"# {title}: {count} tests known, {of_shim} run on the shim, {of_kafka} on Kafka with one broker; "
-        f"{len(ordered) - count} classes not run.",
+        f"# {title}: {len(ordered)} tests known, {of_shim} run on the shim, {of_kafka} on Kafka with one broker; "
+        f"{classes_not_run(ordered)} classes not run.",
         "# The columns: the outcome on the shim, the outcome on Kafka, the test; after the hash the cause.",
     ]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,8 +100,7 @@ def without_hope(rows: Iterable[Row]) -> list[str]:
     """Return the methods of which Kafka with one broker passes no invocation, and was asked about all of them."""
     of_method: dict[str, list[str]] = {}
     for row in rows:
-        if not row.is_class:
-            of_method.setdefault(row.test.partition("[")[0], []).append(row.kafka)
+        of_method.setdefault(row.test.partition("[")[0], []).append(row.kafka)
     return sorted(
         method
         for method, outcomes in of_method.items()
@@ -106,20 +108,28 @@ def without_hope(rows: Iterable[Row]) -> list[str]:
     )
 
 
-def add_classes(rows: dict[str, Row], classes: Iterable[str]) -> None:
-    """Add a row for each class of which no test is known yet, and take out those of the others."""
-    known = {row.test.partition("[")[0].rpartition(".")[0] for row in rows.values() if not row.is_class}
-    for name in classes:
-        if name in known:
-            rows.pop(name, None)
-        else:
+def add_methods(rows: dict[str, Row], methods: Iterable[str]) -> None:
+    """Add a row for each test method of which none is there."""
+    known = {row.test.partition("[")[0] for row in rows.values()}
+    for name in methods:
+        if name not in known:
             subject = next((subject for subject, pattern in SUBJECTS if pattern.search(name)), "")
-            rows.setdefault(name, Row(name, cause=f"{subject}: not run yet" if subject else "not run yet"))
+            rows[name] = Row(name, cause=f"{subject}: not run yet" if subject else "not run yet")
+
+
+def classes_not_run(rows: Iterable[Row]) -> int:
+    """Return of how many classes no test was run on either target."""
+    was_run: dict[str, bool] = {}
+    for row in rows:
+        was_run[row.class_name] = was_run.get(row.class_name, False) or row.was_run
+    return sum(not any_run for any_run in was_run.values())
 
 
 def merge(rows: dict[str, Row], target: str, outcomes: dict[str, Outcome]) -> None:
     """Put the outcomes of a run into the rows. A cause that was written by hand stays while the outcome does."""
     for test, outcome in outcomes.items():
+        if "[" in test:
+            rows.pop(test.partition("[")[0], None)
         row = rows.setdefault(test, Row(test))
         if target == "kafka":
             row.kafka = outcome.status

@@ -34,7 +34,7 @@ class Figures:
     """Counts over rows of lists."""
 
     counted: int
-    """Tests that are known; a class of which none is known is not among them."""
+    """Tests that are known: invocations, and methods that were not run yet."""
     asked: int
     """Tests that were run on Kafka with one broker."""
     on_kafka: int
@@ -48,8 +48,7 @@ class Figures:
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Figures:
-        known = list(rows)
-        tests = [row for row in known if not row.is_class]
+        tests = list(rows)
         passed = [row for row in tests if row.kafka == PASSED]
         here = Counter(row.shim for row in passed)
         return cls(
@@ -60,7 +59,7 @@ class Figures:
             failing=len(passed) - here[PASSED] - here[NOT_APPLICABLE] - here[NOT_RUN],
             not_applicable=here[NOT_APPLICABLE],
             not_run=sum(NOT_RUN in (row.kafka, row.shim) for row in tests),
-            classes_not_run=len(known) - len(tests),
+            classes_not_run=outcome_list.classes_not_run(tests),
         )
 
     def text(self) -> str:

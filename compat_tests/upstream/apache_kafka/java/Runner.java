@@ -16,6 +16,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -35,12 +36,14 @@ import org.junit.platform.launcher.LauncherDiscoveryRequest;
 import org.junit.platform.launcher.PostDiscoveryFilter;
 import org.junit.platform.launcher.TestExecutionListener;
 import org.junit.platform.launcher.TestIdentifier;
+import org.junit.platform.launcher.TestPlan;
 import org.junit.platform.launcher.core.LauncherConfig;
 import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
 import org.junit.platform.launcher.core.LauncherFactory;
 
 /**
- * Runs tests and writes one line of JSON for each. Arguments: the target (`shim` or `kafka`), the file with the tests
+ * Runs tests and writes one line of JSON for each. Arguments: the target (`shim` or `kafka`; `list` only writes the
+ * names of the test methods), the file with the tests
  * (a class, a method of it, or one invocation `method[3]`, a line each; behind a hyphen a method to leave out), the file of results, and the seconds that one
  * test may take. The status is 0 when every test has its line, and 3 when a test had to be given up with the JVM: its
  * line is the last one.
@@ -58,7 +61,9 @@ public final class Runner {
         boolean isShim = arguments[0].equals("shim");
         List<String> tests = Files.readAllLines(Path.of(arguments[1]));
         int limitSeconds = Integer.parseInt(arguments[3]);
-        OneBroker.install();
+        if (!arguments[0].equals("list")) {
+            OneBroker.install();
+        }
         if (isShim) {
             Replacement.install();
         }
@@ -84,11 +89,28 @@ public final class Runner {
             .build();
         Launcher launcher = LauncherFactory.create(config);
         LauncherDiscoveryRequest built = request.build();
+        if (arguments[0].equals("list")) {
+            list(launcher.discover(built), Path.of(arguments[2]));
+            Runtime.getRuntime().halt(0);
+        }
         Report report = new Report(Path.of(arguments[2]), isShim, limitSeconds * 1000L + GRACE_MS);
         launcher.execute(built, report);
         report.close();
         // Threads that a test left behind do not keep the JVM alive.
         Runtime.getRuntime().halt(0);
+    }
+
+    /** Writes the name of each test method, a line each. How many invocations a template has shows when it runs. */
+    private static void list(TestPlan plan, Path path) throws IOException {
+        Set<String> names = new TreeSet<>();
+        for (TestIdentifier root : plan.getRoots()) {
+            for (TestIdentifier each : plan.getDescendants(root)) {
+                if (each.getUniqueIdObject().getLastSegment().getType().matches("method|test-template")) {
+                    names.add(name(each.getUniqueIdObject()));
+                }
+            }
+        }
+        Files.write(path, names);
     }
 
     /** The methods that have a result, from a run that a test ended. */
