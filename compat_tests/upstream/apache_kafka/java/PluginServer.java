@@ -64,7 +64,9 @@ final class PluginServer implements AutoCloseable {
     /** Authorizers of tests, and their twins. */
     private static final Map<String, String> AUTHORIZERS = Map.of(
         "kafka.server.AlterCredentialsTest$TestStandardAuthorizer", PLUGINS + "AllowsAllButUnauthorizedAlter",
-        "kafka.server.RequestQuotaTest$KraftTestAuthorizer", PLUGINS + "AllowsAllButUnauthorized");
+        "kafka.server.RequestQuotaTest$KraftTestAuthorizer", PLUGINS + "AllowsAllButUnauthorized",
+        // It decides like its parent. Two tests hold its updates up, and see that here nothing does.
+        "kafka.api.SslAdminIntegrationTest$TestableStandardAuthorizer", StandardAuthorizer.class.getName());
 
     private final KafkaConfig config;
     private final Map<String, Object> all = new HashMap<>();
