@@ -166,8 +166,8 @@ def heartbeat(
         response.standby_tasks = _entries(updated.assigned.standby)
         response.warmup_tasks = _entries(updated.assigned.warmup)
         if updated.user_endpoint is not None:
-            endpoint_epoch += 1
-            decision.changes.append(lambda: setattr(group, "endpoint_epoch", endpoint_epoch))
+            # As in Kafka it counts although the request may fail.
+            endpoint_epoch = group.endpoint_epoch = endpoint_epoch + 1
     if endpoint_epoch != request.endpoint_information_epoch:
         response.partitions_by_user_endpoint = partitions_by_endpoint(group, updated, configured, image)
     if is_known:

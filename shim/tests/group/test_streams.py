@@ -383,6 +383,15 @@ def test_offsets_of_its_topics_are_in_use(at_once: Node) -> None:
     assert at_once.committed("g", "s") == (-1, 0)
 
 
+def test_a_request_that_fails_makes_a_newer_list_of_endpoints(at_once: Node) -> None:
+    """As in Kafka: what it found of the endpoint stays, and the other members are told of a list."""
+    at_once.streams("g", "a", topology=shape("no"))
+    here = {"host": "here", "port": 1}
+    assert code_of(at_once.streams, "g", "b", topology=shape("no"), user_endpoint=here) is E.UNKNOWN_SERVER_ERROR
+    told = at_once.streams("g", "a", 2, endpoint_information_epoch=0)
+    assert (told.endpoint_information_epoch, told.partitions_by_user_endpoint) == (1, [])
+
+
 # --- other kinds
 
 
