@@ -19,6 +19,15 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "org.apache.kafka.tools.FeatureCommandTest.testDowngradeMetadataVersionWithKRaft[1]",
         *(f"{_QUORUM}{what}Successful[{number}]" for what in ("Replication", "Status") for number in (1, 3, 5)),
     ),
+    # Kafka's kit formats the quorum in that node's directory alone, and starts no combined node on it.
+    "a controller that is a node of its own, with a dynamic quorum in its directory": (
+        "org.apache.kafka.server.BootstrapControllersIntegrationTest."
+        "testIncrementalAlterConfigsByAllControllersWithDynamicQuorum",
+        "org.apache.kafka.server.BootstrapControllersIntegrationTest."
+        "testIncrementalAlterConfigsBySingleControllerWithDynamicQuorum",
+        "org.apache.kafka.server.KRaftClusterTest.testDescribeKRaftVersion",
+        "org.apache.kafka.server.ReconfigurableQuorumIntegrationTest.testCreateAndDestroyReconfigurableCluster",
+    ),
     "reporters of metrics, instances of a class of the test": (
         f"{_RECONFIGURATION}testMetricsReporterUpdate",
         f"{_RECONFIGURATION}testUpdatesUsingConfigProvider",

@@ -136,7 +136,7 @@ def merge(rows: dict[str, Row], target: str, outcomes: dict[str, Outcome]) -> No
             continue
         subject = subject_of(test)
         if subject and outcome.status == FAILED:
-            row.shim, row.cause = NOT_APPLICABLE, f"inside Kafka's JVM: {subject}"
+            row.shim, row.cause = NOT_APPLICABLE, f"not applicable: {subject}"
             continue
         if row.shim != outcome.status or not row.cause or outcome.status == NOT_APPLICABLE:
             row.cause = "" if outcome.status == PASSED else cause(test, outcome)

@@ -32,15 +32,12 @@ public final class OneBroker {
         "share.coordinator.state.topic.min.isr");
     private static final List<String> REPLICAS_IF_GIVEN = List.of("default.replication.factor", "min.insync.replicas");
     /**
-     * Tests that ask only for a controller that is a node of its own, by method. They compare its id or its features,
-     * and hold of a node that is broker and controller, too. (Those that ask for both kinds run for both.)
+     * Tests that ask only for a controller that is a node of its own, by method. They compare its id, and hold of a
+     * node that is broker and controller, too. (Those that ask for both kinds run for both.)
      */
     private static final Set<String> OF_ONE_NODE = Set.of(
-        "testCreateAndDestroyReconfigurableCluster", "testDescribeClusterByControllers", "testDescribeKRaftVersion",
-        "testDescribeMetadataQuorum", "testDescribeMetadataQuorumByControllers",
-        "testIncrementalAlterConfigsByAllControllersWithDynamicQuorum",
-        "testIncrementalAlterConfigsByControllers",
-        "testIncrementalAlterConfigsBySingleControllerWithDynamicQuorum", "testQuotaConfigsIsReadOnlyShouldBeFalse");
+        "testDescribeClusterByControllers", "testDescribeMetadataQuorum", "testDescribeMetadataQuorumByControllers",
+        "testIncrementalAlterConfigsByControllers", "testQuotaConfigsIsReadOnlyShouldBeFalse");
     /** The brokers that the running test asked for. */
     private static volatile int asked = 1;
 
@@ -59,7 +56,6 @@ public final class OneBroker {
         agent = at(agent, "org.apache.kafka.common.test.junit.RaftClusterInvocationContext",
             isConstructor().and(takesArguments(3)), OneNode.class);
         String kit = "org.apache.kafka.common.test.TestKitNodes$Builder";
-        agent = at(agent, kit, named("build"), Kit.class);
         agent = at(agent, kit, named("setNumBrokerNodes"), Brokers.class);
         agent = at(agent, kit, named("setNumControllerNodes"), Controllers.class);
         agent = at(agent, kit, named("setPerServerProperties"), GivenPerServer.class);
@@ -91,19 +87,6 @@ public final class OneBroker {
 
     public static boolean isCombined(String method, boolean asked) {
         return asked || OF_ONE_NODE.contains(method);
-    }
-
-    /** Makes one node of a kit that one of these tests builds. */
-    public static void combine(Object builder) {
-        boolean isOne = StackWalker.getInstance().walk(frames ->
-            frames.anyMatch(frame -> OF_ONE_NODE.contains(frame.getMethodName())));
-        if (isOne) {
-            try {
-                builder.getClass().getMethod("setCombined", boolean.class).invoke(builder, true);
-            } catch (ReflectiveOperationException error) {
-                throw new IllegalStateException(error);
-            }
-        }
     }
 
     public static int brokers(int count) {
@@ -148,13 +131,6 @@ public final class OneBroker {
         @Advice.OnMethodEnter
         static void enter(@Advice.Argument(0) String method, @Advice.Argument(value = 2, readOnly = false) boolean both) {
             both = OneBroker.isCombined(method, both);
-        }
-    }
-
-    public static final class Kit {
-        @Advice.OnMethodEnter
-        static void enter(@Advice.This Object builder) {
-            OneBroker.combine(builder);
         }
     }
 
