@@ -71,6 +71,9 @@ class Outcome:
 class Driver:
     """One run of the job. Counts the batches that the job reports."""
 
+    KEPT_LINES = 40
+    """Of its output, for who has to know why it ended."""
+
     def __init__(self, command: list[str], environment: dict[str, str], cwd: Path) -> None:
         # A session of its own: the JVM is a child of the driver and must die with it.
         self.process = subprocess.Popen(
@@ -88,7 +91,7 @@ class Driver:
         for raw in self.process.stderr:
             line = raw.decode(errors="replace")
             with self._moved:
-                self.tail = [*self.tail[-40:], line]
+                self.tail = [*self.tail[-self.KEPT_LINES :], line]
                 self.batches += line.startswith("batch ")
                 self._moved.notify_all()
         with self._moved:

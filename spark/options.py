@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import re
+from pathlib import Path
 
 import click
 
@@ -44,6 +46,15 @@ FORMATS = tuple(
         click.option(f"--{part}-schema", help="DDL of JSON, or Avro's JSON."),
     )
 )
+
+
+def existing(_context: click.Context, _option: click.Parameter, location: str) -> str:
+    """Checks a path of this machine. What has a scheme is Spark's to find. Locations stay text: `Path` would make one
+    slash of the two of ``hdfs://``.
+    """
+    if not re.match(r"[a-z][a-z0-9+.-]*:/", location) and not Path(location).exists():
+        raise click.BadParameter(f"{location} does not exist")
+    return location
 
 
 def source(command: Command) -> Command:

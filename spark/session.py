@@ -31,17 +31,28 @@ PACKAGES = (
 MASTER = "local[2,4]"
 MEMORY = "1g"
 LOG_TAIL_CHARACTERS = 4000
+# The port of the JVM in which spark-submit runs, for the Python program that it starts.
+IS_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+# What the jobs count on wherever they run.
+OF_THE_JOBS = {
+    "spark.sql.session.timeZone": "UTC",
+    # A query reads all retained batches of old state again at a restart.
+    "spark.sql.streaming.minBatchesToRetain": "10",
+}
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """A session with the Kafka and Avro connectors, bound to the loopback address, workers on this very Python.
+    """A session with the Kafka and Avro connectors, bound to the loopback address, workers on this very Python. In a
+    program that spark-submit started it is the session that its options describe.
 
     ``settings`` are Spark's own names and win over the defaults here; options of Java are added to them. Raises
     RuntimeError with the end of the JVM's output when Spark does not start.
     """
     from pyspark.sql import SparkSession
 
+    if IS_SUBMITTED in os.environ:
+        return _submitted(app_name, settings or {})
     # Spark's workers look for `python3` on PATH, which need not be the interpreter that has the project's packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -59,11 +70,9 @@ def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> S
         JAVA_OPTIONS: f"-Dlog4j2.configurationFile=file:{home / 'log4j2.properties'}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "kafka-shim-spark-warehouse"),
-        # A query reads all retained batches of old state again at a restart.
-        "spark.sql.streaming.minBatchesToRetain": "10",
+        **OF_THE_JOBS,
     }
     builder = SparkSession.builder.appName(app_name).master(os.environ.get("KAFKA_SHIM_SPARK_MASTER", MASTER))
     given = dict(settings or {})
@@ -78,6 +87,20 @@ def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> S
             raise RuntimeError(
                 f"Spark did not start:\n{log.read_text(errors='replace')[-LOG_TAIL_CHARACTERS:]}"
             ) from failed
+
+
+def _submitted(app_name: str, settings: Mapping[str, str]) -> SparkSession:
+    """The session of spark-submit. Master, addresses, memory and packages are the cluster's affair: a default here
+    would win over an option there. Options there win over those of the jobs.
+    """
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.appName(app_name).getOrCreate()
+    given = session.sparkContext.getConf()
+    for name, value in {**OF_THE_JOBS, **settings}.items():
+        if not given.contains(name):
+            session.conf.set(name, value)
+    return session
 
 
 @contextlib.contextmanager

@@ -133,7 +133,7 @@ def start(
     frame: DataFrame,
     bootstrap_servers: str,
     topic: str,
-    checkpoint: Path,
+    checkpoint: Path | str,
     *,
     sink: str = FOREACH_BATCH,
     interval: str | None = None,
@@ -173,7 +173,7 @@ def start(
     "--sink", type=click.Choice([FOREACH_BATCH, DATA_SOURCE, SPARK]), default=FOREACH_BATCH, show_default=True
 )
 @click.option("--tasks", type=int, default=2, show_default=True, help="Of the sink data-source.")
-@click.option("--checkpoint", type=click.Path(path_type=Path), required=True)
+@click.option("--checkpoint", required=True, help="Directory; on a cluster one that all machines see.")
 @click.option("--interval", help="Go on, with a micro-batch this often ('1 second'); else end when all is read.")
 @click.option("--for-s", type=float, help="End after this many seconds.")
 @click.option("--progress", type=click.Path(path_type=Path), help="Write the triggers there as JSON lines.")
@@ -185,7 +185,7 @@ def main(
     out: str,
     sink: str,
     tasks: int,
-    checkpoint: Path,
+    checkpoint: str,
     interval: str | None,
     for_s: float | None,
     progress: Path | None,

@@ -7,7 +7,6 @@ least once: a task that is retried writes its rows again. ``kafka_shim.spark.sin
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import click
 
@@ -16,6 +15,8 @@ from kafka_shim.spark.session import build_session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame, SparkSession
 
     from kafka_shim.spark.formats import Format
@@ -35,7 +36,7 @@ def encoded(frame: DataFrame, key: Format, value: Format, *, keep_partition: boo
 
 def copy(
     session: SparkSession,
-    path: Path,
+    path: Path | str,
     bootstrap_servers: str,
     topic: str,
     key: Format,
@@ -51,12 +52,12 @@ def copy(
 
 
 @click.command(help=__doc__.splitlines()[0])
-@click.option("--in", "path", type=click.Path(path_type=Path, exists=True), required=True, help="The table.")
+@click.option("--in", "path", callback=options.existing, required=True, help="The table.")
 @click.option("--bootstrap-servers", required=True)
 @click.option("--topic", required=True)
 @click.option("--keep-partition", is_flag=True, help="Each row to the partition that its column names.")
 @options.formats_of
-def main(path: Path, bootstrap_servers: str, topic: str, keep_partition: bool, key: Format, value: Format) -> None:
+def main(path: str, bootstrap_servers: str, topic: str, keep_partition: bool, key: Format, value: Format) -> None:
     session = build_session("table to topic")
     began = time.monotonic()
     rows = copy(session, path, bootstrap_servers, topic, key, value, keep_partition=keep_partition)

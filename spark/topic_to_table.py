@@ -37,7 +37,9 @@ def decoded(frame: DataFrame, key: Format, value: Format) -> DataFrame:
     return frame.select(*columns)
 
 
-def copy(session: SparkSession, source: Source, path: Path, key: Format, value: Format, mode: str = "overwrite") -> int:
+def copy(
+    session: SparkSession, source: Source, path: Path | str, key: Format, value: Format, mode: str = "overwrite"
+) -> int:
     """Writes the part as one batch; returns the number of rows of the table."""
     with task_progress.told(session, f"{source.topics} -> {path}"):
         decoded(kafka_topic.read(session, source), key, value).write.mode(mode).parquet(str(path))
@@ -45,7 +47,7 @@ def copy(session: SparkSession, source: Source, path: Path, key: Format, value: 
 
 
 def append_new(
-    session: SparkSession, source: Source, path: Path, checkpoint: Path, key: Format, value: Format
+    session: SparkSession, source: Source, path: Path | str, checkpoint: Path | str, key: Format, value: Format
 ) -> triggers.Summary:
     """Appends what is new since the last run with this checkpoint and ends."""
     frame = decoded(kafka_topic.stream(session, source), key, value)
@@ -62,12 +64,12 @@ def append_new(
 @click.command(help=__doc__.splitlines()[0])
 @options.source
 @options.formats_of
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory of the table.")
+@click.option("--out", required=True, help="Directory of the table.")
 @click.option("--mode", type=click.Choice(["overwrite", "append", "error"]), default="error", show_default=True)
-@click.option("--checkpoint", type=click.Path(path_type=Path), help="Append only what is new since the last run.")
+@click.option("--checkpoint", help="Append only what is new since the last run.")
 @click.option("--page", type=click.Path(path_type=Path), help="With --checkpoint: plot the triggers there.")
 def main(
-    source: Source, key: Format, value: Format, out: Path, mode: str, checkpoint: Path | None, page: Path | None
+    source: Source, key: Format, value: Format, out: str, mode: str, checkpoint: str | None, page: Path | None
 ) -> None:
     session = build_session("topic to table")
     began = time.monotonic()

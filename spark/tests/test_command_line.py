@@ -1,0 +1,72 @@
+"""``kafka-shim-spark``: every job by its name, and what spark-submit ships."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from kafka_shim.spark import command_line, options, shipping
+
+
+@pytest.mark.parametrize("name", command_line.JOBS)
+def test_each_job_has_help(name: str) -> None:
+    done = CliRunner().invoke(command_line.main, [name, "--help"])
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith(f"Usage: main {name} ")
+
+
+def test_an_unknown_job_is_told() -> None:
+    done = CliRunner().invoke(command_line.main, ["nothing"])
+    assert done.exit_code == 2
+    assert "No such command 'nothing'" in done.output
+
+
+def test_a_location_keeps_its_slashes_and_a_missing_path_is_told(tmp_path: Path) -> None:
+    @click.command()
+    @click.option("--in", "path", callback=options.existing)
+    def job(path: str) -> None:
+        click.echo(path)
+
+    for location in ("hdfs://name:8020/table", "s3a://bucket/table", str(tmp_path)):
+        assert CliRunner().invoke(job, ["--in", location]).output == f"{location}\n"
+    done = CliRunner().invoke(job, ["--in", str(tmp_path / "none")])
+    assert done.exit_code == 2
+    assert f"{tmp_path / 'none'} does not exist" in done.output
+
+
+IMPORTS = """\
+import kafka_shim, sys
+from kafka_shim.spark import stream, topic_to_table, table_to_topic, generator
+from kafka_shim.spark.audit import __main__
+from kafka_shim.spark.sink import foreach_batch, data_source, faults
+assert all(".zip" in module.__file__ for name, module in sys.modules.items() if name.startswith("kafka_shim"))
+"""
+
+
+def test_the_shipped_archive_is_all_that_jobs_and_tasks_import_of_the_project(tmp_path: Path) -> None:
+    archive, job = shipping.write(tmp_path / "shipped")
+    assert job.read_text().startswith("from kafka_shim.spark.command_line import main")
+    # Folders of PYTHONPATH are no site folders: an editable install of the project there is not found.
+    sites = [path for path in sys.path if path.endswith("site-packages")]
+    python = Path(os.path.realpath(sys.executable))
+    tried = subprocess.run(
+        [python, "-c", IMPORTS],
+        env={"PYTHONPATH": os.pathsep.join([str(archive), *sites]), "PATH": os.environ["PATH"]},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert tried.returncode == 0, tried.stderr
+
+
+def test_the_same_sources_give_the_same_archive(tmp_path: Path) -> None:
+    first, _ = shipping.write(tmp_path / "a")
+    second, _ = shipping.write(tmp_path / "b")
+    assert first.read_bytes() == second.read_bytes()
