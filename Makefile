@@ -12,6 +12,7 @@ test:        ; @scripts/bootstrap test && $(SUITE) $(or $(ARGS),test)
 lint:        ; @scripts/bootstrap test && $(SUITE) lint
 bench:       ; @scripts/bootstrap java && .venv/bin/python -m bench $(ARGS)
 compat:      ; @scripts/bootstrap compat && .venv/bin/python -m kafka_shim.compat --long --readme $(ARGS)$(if $(ARGS),, && .venv/bin/python -m kafka_shim.compat.upstream --long --findings \
+	&& .venv/bin/python -m kafka_shim.compat.ecosystem --readme \
 	&& .venv/bin/python -m kafka_shim.compat.upstream.apache_kafka --targets shim,kafka)
 soak:        ; @scripts/bootstrap compat && $(SUITE) soak
 spark-demo:  ; @scripts/bootstrap java && .venv/bin/python -m kafka_shim.spark.demo $(ARGS)

@@ -95,24 +95,24 @@ TEST_LIBS = ROOT / ".cache" / f"kafka-{KAFKA_VERSION}-tests-{_TESTS_KEY}" / "lib
 
 def kafka_libs() -> Path:
     """The folder of jars; fetches them on the first call. Raises RuntimeError when neither Maven nor Ivy can run."""
-    return _fetched(LIBS, ARTIFACTS)
+    return fetched(LIBS, ARTIFACTS)
 
 
 def test_libs() -> Path:
     """The folder of Kafka's test jars and of all that they need, Kafka included. Fetches and raises like
     `kafka_libs`."""
-    return _fetched(TEST_LIBS, (*TEST_ARTIFACTS, *TEST_NEEDS))
+    return fetched(TEST_LIBS, (*TEST_ARTIFACTS, *TEST_NEEDS))
 
 
 def streams_libs() -> Path:
     """The folder of the jars of Kafka Streams. Fetches and raises like `kafka_libs`."""
-    return _fetched(STREAMS_LIBS, STREAMS_ARTIFACTS)
+    return fetched(STREAMS_LIBS, STREAMS_ARTIFACTS)
 
 
 def jmx_agent() -> Path:
     """The jar of the agent that shows a JVM's metrics to Prometheus. Fetches and raises like `kafka_libs`."""
     jar = f"jmx_prometheus_javaagent-{JMX_VERSION}.jar"
-    return _fetched(ROOT / ".cache" / f"jmx-{JMX_VERSION}" / "libs", JMX_ARTIFACTS, jar) / jar
+    return fetched(ROOT / ".cache" / f"jmx-{JMX_VERSION}" / "libs", JMX_ARTIFACTS, jar) / jar
 
 
 def classpath(*extra: Path) -> str:
@@ -122,7 +122,10 @@ def classpath(*extra: Path) -> str:
     return os.pathsep.join([f"{kafka_libs()}/*", *(str(path) for path in extra)])
 
 
-def _fetched(libs: Path, artifacts: Sequence[tuple[str, ...]], wanted: str = CLIENTS_JAR) -> Path:
+def fetched(libs: Path, artifacts: Sequence[tuple[str, ...]], wanted: str = CLIENTS_JAR) -> Path:
+    """Makes `libs` the folder of the jars of `artifacts` (group, name, version, perhaps a classifier) and of all that
+    they need, and returns it. Raises RuntimeError when neither Maven nor Ivy can run, or no jar has the name
+    `wanted` (a pattern)."""
     if libs.is_dir():
         return libs
     libs.parent.mkdir(parents=True, exist_ok=True)
@@ -136,7 +139,7 @@ def _fetched(libs: Path, artifacts: Sequence[tuple[str, ...]], wanted: str = CLI
         for jar in list(partial.iterdir()):
             if jar.name.startswith(UNWANTED):
                 jar.unlink()
-        if not (partial / wanted).is_file():
+        if not any(partial.glob(wanted)):
             raise RuntimeError(f"the fetch ended without {wanted}")
         try:
             partial.rename(libs)
