@@ -96,7 +96,7 @@ class Worker:
             wait_for(f"{name} to run", lambda name=name: self.states(name) == ["RUNNING"] * 2, self.log)  # type: ignore[misc]
 
     def create(self, name: str, **config: str) -> None:
-        """Makes a connector as soon as the worker takes it: it answers 409 while it rebalances."""
+        """Makes a connector as soon as the worker takes it: it answers 404 before, 409 while it rebalances."""
 
         def accepted() -> bool:
             if self._process.poll() is not None:
@@ -105,7 +105,7 @@ class Worker:
             try:
                 self.ask("/connectors", {"name": name, "config": given})
             except urllib.error.HTTPError as refused:
-                if refused.code == 409:
+                if refused.code in {404, 409, 503}:
                     return False
                 raise PartError(f"{name} was refused: {refused.read()!r}") from None
             except OSError:
