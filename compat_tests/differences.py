@@ -202,6 +202,20 @@ DIFFERENCES = (
         "shim/tests/security/test_secrets.py::test_no_secret_is_told",
     ),
     KnownDifference(
+        "listeners while a broker runs",
+        "refuses AlterConfigs of `listeners` and `listener.security.protocol.map` with INVALID_REQUEST",
+        "opens and closes listeners as the options change",
+        "a broker for tests is started again in a fraction of a second; its clients know its address",
+        "test_listeners_are_changed_by_a_restart_alone",
+    ),
+    KnownDifference(
+        "stores of the listener between brokers, at the start",
+        "checks only that new stores and those in force trust each other",
+        "does not start either unless the listener's truststore trusts its keystore",
+        "there is no other broker, so nothing that works is lost",
+        "shim/tests/security/test_tls.py::test_a_start_needs_no_trust_in_its_own_keystore",
+    ),
+    KnownDifference(
         "plug-ins in Java",
         "refuses a start with a Java class that is not built in, and takes Python classes",
         "loads the class",

@@ -68,6 +68,18 @@ def test_the_shim_advertises_kafkas_apis_in_kafkas_versions(each) -> None:
     assert ours == theirs
 
 
+def test_listeners_are_changed_by_a_restart_alone(each) -> None:
+    def set_again(connection: Connection) -> int:
+        node = {"resource_type": 4, "resource_name": "1"}
+        asked = ask.make("DescribeConfigs", resources=[{**node, "configuration_keys": ["listeners"]}])
+        (entry,) = connection.request(asked, 4).results[0].configs
+        change = {"name": "listeners", "config_operation": 0, "value": entry.value}
+        made = ask.make("IncrementalAlterConfigs", resources=[{**node, "configs": [change]}], validate_only=True)
+        return connection.request(made, 1).responses[0].error_code
+
+    assert each(set_again) == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
+
+
 def test_the_initial_rebalance_delay(each) -> None:
     def seconds_to_join(connection: Connection) -> float:
         join = ask.make(

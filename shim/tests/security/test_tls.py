@@ -280,6 +280,22 @@ def test_stores_of_the_listener_between_brokers_stay_such_that_brokers_can_conne
         assert alter(broker, keystore_key=key, keystore_certificate_chain=chain) == (0, None)
 
 
+def test_a_start_needs_no_trust_in_its_own_keystore(authority: CertificateAuthority):
+    """A known difference: Kafka does not start so."""
+    options = {
+        **store_options(authority),
+        "ssl.truststore.certificates": CertificateAuthority("another CA").certificate,
+    }
+    named = {"inter.broker.listener.name": "SSL"}
+    with Broker(listen="PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0", **options, **named) as broker:
+        with tls_connection(broker, authority) as client:
+            assert client.ranges()
+        # What it starts with is what it is held to from now on.
+        key, chain = authority.issue("broker")
+        code, _ = alter(broker, keystore_key=key, keystore_certificate_chain=chain)
+        assert code == ErrorCode.INVALID_REQUEST
+
+
 @pytest.mark.option("ssl.allow.dn.changes", "ssl.allow.san.changes")
 @pytest.mark.parametrize(
     ("name", "hosts", "option", "words"),
