@@ -2,7 +2,9 @@
 
 Records a second that Kafka's own ShareConsumerPerformance acquires and accepts with 1 and with 16 consumers; how long
 500 members of a share group and 50 of a streams group take until each has its assignment and none is behind. The
-brokers take turns, which of them begins alternates, and a figure is the median of the rounds after a warm-up.
+brokers take turns, which of them begins alternates, and a figure is the median of the rounds after a warm-up; a ratio
+is the median of the rounds' ratios, with the smallest and the largest. The rate of records is the tool's own
+(`nMsg.sec`), which counts the time to join as well, for both brokers.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     Sample = tuple[float, float]
 
 TOPIC, PARTITIONS = "bench", 16
+# It has a task for each member.
+TASKS = "tasks"
 RECORD_BYTES, RECORDS_PER_BATCH = 100, 500
 PERFORMANCE = "org.apache.kafka.tools.ShareConsumerPerformance"
 GROUP_RESOURCE = 32
@@ -104,13 +108,18 @@ def share_members(target: Target, count: int) -> Sample:
         first: dict[str, Any] = {} if epoch else {"subscribed_topic_names": [TOPIC]}
         return make("ShareGroupHeartbeat", group_id=group, member_id=f"m{number}", member_epoch=epoch, **first)
 
-    return _members(target, count, beat, 1, {})
+    assigned: set[int] = set()
+
+    def take(number: int, answer: Any) -> None:
+        if answer.assignment is not None and answer.assignment.topic_partitions:
+            assigned.add(number)
+
+    return _members(target, count, beat, 1, {}, take, lambda: len(assigned) == count)
 
 
 def streams_members(target: Target, count: int) -> Sample:
     """Members of a streams group, each with its tasks."""
-    shape = {"epoch": 0, "subtopologies": [{"subtopology_id": "0", "source_topics": [TOPIC]}]}
-
+    shape = {"epoch": 0, "subtopologies": [{"subtopology_id": "0", "source_topics": [TASKS]}]}
     owned: dict[int, dict[str, Any]] = {}
 
     def beat(group: str, number: int, epoch: int) -> Any:
@@ -130,7 +139,7 @@ def streams_members(target: Target, count: int) -> Sample:
                 tasks[:] = rows
 
     options = {"streams.initial.rebalance.delay.ms": "0", "streams.assignment.interval.ms": "0"}
-    return _members(target, count, beat, 0, options, take)
+    return _members(target, count, beat, 0, options, take, lambda: all(one["active_tasks"] for one in owned.values()))
 
 
 def _members(
@@ -139,9 +148,11 @@ def _members(
     beat: Callable[[str, int, int], Any],
     version: int,
     options: dict[str, str],
-    take: Callable[[int, Any], None] = lambda number, answer: None,
+    take: Callable[[int, Any], None],
+    is_whole: Callable[[], bool],
 ) -> Sample:
-    """All join, and then send heartbeats until all have the same epoch and nothing changes any more."""
+    """All join, and then send heartbeats until all have the same epoch and something to do, and nothing changes any
+    more."""
     group = f"members-{time.monotonic_ns()}"
     with Connection(target.bootstrap) as client:
         if options:
@@ -155,7 +166,7 @@ def _members(
                 assert not answer.error_code, answer
                 epochs[number] = answer.member_epoch
                 take(number, answer)
-            if before == epochs and len(set(epochs)) == 1:
+            if before == epochs and len(set(epochs)) == 1 and is_whole():
                 break
         else:
             raise AssertionError(f"{target.kind}: members do not agree: {sorted(set(epochs))}")
@@ -182,6 +193,7 @@ def run(rounds: int, kinds: tuple[str, ...], sizes: tuple[int, int, int]) -> dic
             target = stack.enter_context(make_target(kind, settings=SETTINGS, is_measured=True))
             with Connection(target.bootstrap, timeout_s=60) as client:
                 create_topic(client, TOPIC, PARTITIONS)
+                create_topic(client, TASKS, sizes[2])
                 fill(client, sizes[0])
             sides.append((kind, target))
         for round_number in range(rounds + 1):
@@ -208,17 +220,32 @@ def rows(found: dict[str, dict[str, list[Sample]]]) -> list[dict[str, Any]]:
     ]
 
 
+def ratios(by_kind: dict[str, list[Sample]], kinds: tuple[str, ...]) -> dict[str, list[float]]:
+    """The first kind's figures over the last one's, of each round: of the rates, and of CPU."""
+    pairs = list(zip(by_kind[kinds[0]], by_kind[kinds[-1]], strict=True))
+    return {
+        "rate": [ours[0] / theirs[0] for ours, theirs in pairs],
+        # CPU is counted in steps of 10 ms; Kafka's is never none.
+        "cpu": [ours[1] / theirs[1] for ours, theirs in pairs if theirs[1]],
+    }
+
+
+def _spread(values: list[float]) -> str:
+    if not values:
+        return ""
+    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
 def table(found: dict[str, dict[str, list[Sample]]], kinds: tuple[str, ...]) -> str:
-    """The medians as a table in Markdown; the ratio is of the rates of a round, its median."""
+    """The medians as a table in Markdown, and the ratios with their spread."""
     lines = ["| share and streams groups | " + " | ".join(f"{kind}: a second, us CPU each" for kind in kinds)]
-    lines[0] += " | ratio |"
-    lines.append("| --- |" + " --- |" * (len(kinds) + 1))
+    lines[0] += " | ratio | CPU ratio |"
+    lines.append("| --- |" + " --- |" * (len(kinds) + 2))
     figures = {(row["work"], row["kind"]): row for row in rows(found)}
     for name, by_kind in found.items():
         cells = [f"{figures[name, kind]['per_s']:,.0f}, {figures[name, kind]['cpu_us_each']:.1f}" for kind in kinds]
-        pairs = zip(by_kind[kinds[0]], by_kind[kinds[-1]], strict=True)
-        ratio = f"{statistics.median(ours[0] / theirs[0] for ours, theirs in pairs):.2f}" if len(kinds) > 1 else ""
-        lines.append(f"| {name} | " + " | ".join(cells) + f" | {ratio} |")
+        shown = [_spread(values) for values in ratios(by_kind, kinds).values()] if len(kinds) > 1 else ["", ""]
+        lines.append(f"| {name} | " + " | ".join([*cells, *shown]) + " |")
     return "\n".join(lines)
 
 
@@ -236,7 +263,11 @@ def main() -> None:
         found = run(given.rounds, kinds, (given.records, given.members, given.streams_members))
     print(table(found, kinds))
     if given.json:
-        given.json.write_text(json.dumps(rows(found), indent=1) + "\n")
+        given.json.parent.mkdir(parents=True, exist_ok=True)
+        told: dict[str, Any] = {"rounds": given.rounds, "rows": rows(found)}
+        if len(kinds) > 1:
+            told["ratios"] = {name: ratios(by_kind, kinds) for name, by_kind in found.items()}
+        given.json.write_text(json.dumps(told, indent=1) + "\n")
 
 
 if __name__ == "__main__":

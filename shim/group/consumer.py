@@ -281,9 +281,11 @@ class ConsumerGroup(ConsumerGroupRecords):
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         """Check the member that OffsetFetch v9+ names. Requests without a member are not checked."""
-        if member_id is None and epoch < 0:
-            return
-        member = self.member(member_id or "")
+        if member_id is None:
+            if epoch < 0:
+                return
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Kafka, which looks for a member without a name
+        member = self.member(member_id)
         if epoch != member.member_epoch:
             code = ErrorCode.ILLEGAL_GENERATION if member.uses_classic else ErrorCode.STALE_MEMBER_EPOCH
             raise KafkaError(code, f"epoch {epoch}, expected {member.member_epoch}")

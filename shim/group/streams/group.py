@@ -197,9 +197,11 @@ class StreamsGroup:
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         """Check the member that OffsetFetch v9+ names. Requests without a member are not checked."""
-        if member_id is None and epoch < 0:
-            return
-        member = self.member(member_id or "")
+        if member_id is None:
+            if epoch < 0:
+                return
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Kafka, which looks for a member without a name
+        member = self.member(member_id)
         if epoch != member.member_epoch:
             raise _stale(
                 f"The received member epoch {epoch} does not match the expected member epoch {member.member_epoch}."

@@ -369,6 +369,7 @@ def test_commits_and_fetches_have_the_members_epoch(at_once: Node) -> None:
     group.check_fetch("a", 3)
     assert code_of(group.check_fetch, "a", 2) is E.STALE_MEMBER_EPOCH
     assert code_of(group.check_fetch, "x", 2) is E.UNKNOWN_MEMBER_ID
+    assert code_of(group.check_fetch, None, 3) is E.UNKNOWN_SERVER_ERROR
 
 
 def test_offsets_of_its_topics_are_in_use(at_once: Node) -> None:
