@@ -61,6 +61,12 @@ def written(directory: Path, *, with_id: bool) -> dict[str, Any]:
         ("-I", f"3@[::1]:19193:{DIRECTORY}"),  # of several voters the order is a chance of the JVM
         ("-N", "-r", "3.9"),
         ("-s", "-r", "4.1-IV0", "-f", "group.version=0"),
+        (
+            "-g",
+            "-N",
+            "-S",
+            'SCRAM-SHA-256=[name=alice,iterations=8192,salt="MWx2NHBkbnc0ZndxN25vdGN4bQ==",password=secret]',
+        ),
     ],
     ids=lambda words: words[0],
 )
@@ -70,10 +76,11 @@ def test_the_directory_is_kafkas(tmp_path: Path, words: tuple[str, ...]) -> None
         config = tmp_path / f"{who}.properties"
         config.write_text(f"{CONFIG}log.dirs={tmp_path / who}\n")
         line = ("format", "-t", CLUSTER_ID, "-c", str(config), *words)
-        if who == "kafka":
-            jvm.run("kafka.tools.StorageTool", *line)
-        else:
-            assert main(["storage", *line]) == 0
+        for _ in range(2 if "-g" in words else 1):  # the second time nothing is left to do
+            if who == "kafka":
+                jvm.run("kafka.tools.StorageTool", *line)
+            else:
+                assert main(["storage", *line]) == 0
         found.append(written(tmp_path / who, with_id=words[0] == "-I"))
     theirs, ours = found
     if words[0] == "-s":  # the voter's directory id is a random one
