@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -179,6 +180,16 @@ def test_a_fault_of_the_environment_kills_the_child_and_acknowledged_data_is_bac
         assert child.wait(60) == -signal.SIGKILL
     with served(*arguments) as (ready, _), Connection(ready["listeners"].removeprefix("PLAINTEXT://")) as client:
         assert fetch(client, "t", 0, 0).high_watermark >= acknowledged
+
+
+def test_a_start_raises_the_limit_of_open_files():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
+        with Broker():
+            assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= soft
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_wrong_fault_stops_the_start():

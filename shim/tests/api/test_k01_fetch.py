@@ -107,6 +107,14 @@ def test_a_reader_whose_epoch_is_unknown_is_out_of_range(client):
     assert (told.error_code, told.diverging_epoch.epoch) == (0, -1)
 
 
+def test_a_reader_of_an_epoch_without_records_reads_on(client):
+    make_topic(client, "t")
+    request = fetch_request({("t", 0): 0})
+    request.topics[0].partitions[0].last_fetched_epoch = 0
+    told = client.request(request, 12).responses[0].partitions[0]
+    assert (told.error_code, told.diverging_epoch.epoch, told.high_watermark) == (0, -1, 0)
+
+
 def test_a_reader_beyond_the_end_of_its_epoch_is_told_where_it_ended(broker, client):
     make_topic(client, "t")
     produce(client, "t", 0, batch(b"a"))

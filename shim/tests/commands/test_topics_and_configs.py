@@ -44,6 +44,17 @@ def test_topics_are_made_listed_described_grown_and_deleted(run):
     assert run("topics", "describe") == (0, "", "")
 
 
+def test_a_topic_whose_options_may_not_be_read_is_no_topic_without_options(capsys):
+    acls = [{"principal": "User:ANONYMOUS", "operation": one, "topic": "t"} for one in ("Describe", "Create")]
+    with Broker(acls=acls) as broker:
+        where = ("--bootstrap-server", broker.bootstrap_servers)
+        assert main(["topics", "create", "t", *where]) == 0
+        capsys.readouterr()
+        assert main(["topics", "describe", "t", *where]) == 1
+        out, err = capsys.readouterr()
+        assert (out, err.partition(" ")[2].startswith("t: TOPIC_AUTHORIZATION_FAILED")) == ("", True), err
+
+
 def test_failures_are_one_line_and_status_one(run):
     assert run("topics", "create", "t")[0] == 0
     status, out, err = run("topics", "create", "t")

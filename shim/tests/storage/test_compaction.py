@@ -488,6 +488,14 @@ def test_lags_hold_back_and_push(make_disk: Callable[..., Disk]) -> None:
     assert examine(log, 2, NOW_MS + 5001).is_due is True
 
 
+def test_the_shortest_lag_holds_back_too(make_disk: Callable[..., Disk]) -> None:
+    log = make_disk({**COMPACT, "min.compaction.lag.ms": "1"}).open()
+    keyed(log, (b"a", b"1"), timestamp=NOW_MS)
+    log.roll(NOW_MS)
+    assert examine(log, None, NOW_MS).cleanable_bytes == 0
+    assert examine(log, None, NOW_MS + 1).cleanable_bytes > 0
+
+
 @pytest.mark.option("topic:max.compaction.lag.ms")
 def test_max_lag_rolls_the_active_segment(make_disk: Callable[..., Disk]) -> None:
     log = make_disk({**COMPACT, "max.compaction.lag.ms": "1000"}).open()

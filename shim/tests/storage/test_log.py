@@ -504,3 +504,14 @@ def test_the_earliest_offset_has_the_epoch_of_its_batch(log: PartitionLog) -> No
     assert (log.earliest().offset, log.earliest().leader_epoch) == (0, 4)
     log.delete_records_before(1)
     assert (log.earliest().offset, log.earliest().leader_epoch, log.earliest().timestamp_ms) == (1, 4, -1)
+
+
+def test_the_earliest_offset_before_the_first_known_epoch_has_none(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({})
+    log = disk.open()
+    put(log, b"a")
+    put(log, b"b")
+    disk.stop()
+    (disk.partition / "leader-epoch-checkpoint").write_text("0\n1\n4 1\n")
+    found = disk.open().earliest()
+    assert (found.timestamp_ms, found.offset, found.leader_epoch) == (-1, 0, -1)

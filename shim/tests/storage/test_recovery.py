@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from kafka_shim.config import BrokerConfig, TopicConfig
 from kafka_shim.errors import ErrorCode
 from kafka_shim.storage import names
+from kafka_shim.storage.logs import Logs
 from kafka_shim.storage.recovery import finish_swaps, list_files
-from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, end, put, records, refused
+from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, batch, end, put, records, refused
 
 SEGMENT = {"segment.bytes": "1048576"}
 BASE = "00000000000000000000"
@@ -61,6 +63,21 @@ def test_everything_is_back_after_a_restart(make_disk: Callable[..., Disk], clea
     disk.stop() if clean else disk.crash()
     disk.open()
     assert state_of(disk) == before
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_start_recovers_every_partition_after_a_crash_and_loads_none_after_a_clean_stop(
+    make_disk: Callable[..., Disk], clean: bool
+) -> None:
+    disk = make_disk({})
+    put(disk.open(), b"a")
+    disk.stop() if clean else disk.crash()
+    config = BrokerConfig(log_dirs=(str(disk.path),))
+    logs = Logs(config, disk.clock, disk.faults)
+    logs.open_dirs()
+    logs.start(lambda name, partition: (TOPIC_ID, TopicConfig(config, {}), 0))
+    assert set(logs.partitions.loaded) == (set() if clean else {("t", 0)})
+    logs.stop()
 
 
 def test_clean_stop_and_crash_recovery_write_the_same_files(make_disk: Callable[..., Disk]) -> None:

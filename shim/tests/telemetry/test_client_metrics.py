@@ -14,6 +14,7 @@ from kafka_shim.cext.compression import compress
 from kafka_shim.config import BrokerConfig, ConfigError
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
 from kafka_shim.protocol.messages.push_telemetry_request import PushTelemetryRequest
 from kafka_shim.telemetry import client_metrics
@@ -194,6 +195,14 @@ def test_what_cannot_be_taken_has_kafkas_error(broker, client):
     assert one(b"m", instance_id=bytes(15) + b"\x01") == ErrorCode.INVALID_REQUEST
     assert one(b"") == 0
     assert len(Receiver.last.pushes) == 1
+
+
+def test_clients_are_matched_by_the_software_that_they_name(client):
+    subscribe(client, metrics="x", match="client_software_name=some-app,client_software_version=7.*")
+    for version, told in (("7.1", ["x"]), ("8", [])):
+        named = ApiVersionsRequest(client_software_name="some-app", client_software_version=version)
+        assert client.request(named, 3).error_code == 0
+        assert ask(client, version.encode().ljust(16)).requested_metrics == told
 
 
 @pytest.mark.parametrize("match", ["client_id=a=b", "client_id=", "client_id=(", "client_id=(?=a)a", "nothing=a"])
