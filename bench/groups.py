@@ -1,28 +1,24 @@
-"""Groups on the shim beside Apache Kafka: ``python -m bench.groups``.
-
-Commits and heartbeats one at a time over one connection, and how long 100 members that come at once take to be together
-in one generation. A figure is the median of the rounds after a warm-up.
+"""Groups: commits and heartbeats one at a time over one connection, and how long 100 members that come at once take to
+be together in one generation.
 """
 
 from __future__ import annotations
 
-import argparse
-import statistics
 import threading
 import time
 from contextlib import ExitStack
 
 from bench.cost import cpu_s
-from bench.machine import awake
+from bench.rounds import Case, Side
 from kafka_shim.errors import ErrorCode
-from kafka_shim.targets import Target
-from kafka_shim.targets import make as make_target
 from kafka_shim.targets.requests import create_topic, make, protocols, subscription
 from kafka_shim.wire_client import Connection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from bench.rounds import Figures, Pace
 
 TOPIC = "bench"
 MEMBERS = 100
@@ -39,46 +35,57 @@ def join_fields(group: str, member_id: str = "") -> dict[str, Any]:
     }
 
 
-def commits(target: Target, count: int) -> tuple[float, float]:
-    """(commits a second, CPU in us each)."""
+def commits(side: Side, pace: Pace) -> Figures:
+    """A simple consumer's commits of one partition."""
     entry = {"name": TOPIC, "partitions": [{"partition_index": 0, "committed_offset": 1}]}
     request = make("OffsetCommit", group_id="bench-commits", topics=[entry])
-    return _repeat(target, request, 9, count)
+    return _repeat(side, request, 9, pace)
 
 
-def heartbeats(target: Target, count: int) -> tuple[float, float]:
-    """(heartbeats a second, CPU in us each) of a stable classic group."""
-    group = f"bench-beats-{time.monotonic_ns()}"
-    with Connection(target.bootstrap) as client:
+def heartbeats(side: Side, pace: Pace) -> Figures:
+    """Heartbeats of a stable classic group."""
+    group = side.next_name("bench-beats")
+    with Connection(side.bootstrap) as client:
         given: Any = client.request(make("JoinGroup", **join_fields(group)), 3)
         fields = {"group_id": group, "generation_id": given.generation_id, "member_id": given.member_id}
         client.request(make("SyncGroup", **fields), 3)
-    return _repeat(target, make("Heartbeat", **fields), 3, count)
+    return _repeat(side, make("Heartbeat", **fields), 3, pace)
 
 
-def consumer_heartbeats(target: Target, count: int) -> tuple[float, float]:
-    """(heartbeats a second, CPU in us each) of a stable group of the consumer protocol."""
-    who = {"group_id": f"bench-consumer-{time.monotonic_ns()}", "member_id": "bench"}
+def consumer_heartbeats(side: Side, pace: Pace) -> Figures:
+    """Heartbeats of a stable group of the consumer protocol."""
+    who = {"group_id": side.next_name("bench-consumer"), "member_id": "bench"}
     first = {"member_epoch": 0, "rebalance_timeout_ms": 30_000, "topic_partitions": []}
-    with Connection(target.bootstrap) as client:
+    with Connection(side.bootstrap) as client:
         request = make("ConsumerGroupHeartbeat", **who, **first, subscribed_topic_names=[TOPIC])
         joined: Any = client.request(request, 1)
-    return _repeat(target, make("ConsumerGroupHeartbeat", **who, member_epoch=joined.member_epoch), 1, count)
+    return _repeat(side, make("ConsumerGroupHeartbeat", **who, member_epoch=joined.member_epoch), 1, pace)
 
 
-def _repeat(target: Target, request: Any, version: int, count: int) -> tuple[float, float]:
-    with Connection(target.bootstrap) as client:
-        client.request(request, version)
-        cpu, started = cpu_s(target), time.perf_counter()
-        for _ in range(count):
-            client.request(request, version)
-        took_s = time.perf_counter() - started
-        return count / took_s, (cpu_s(target) - cpu) * 1e6 / count
+def _repeat(side: Side, request: Any, version: int, pace: Pace) -> Figures:
+    """The same request again and again for the seconds of a step."""
+    with Connection(side.bootstrap) as client:
+        _checked(client.request(request, version))
+        count, cpu, started = 0, cpu_s(side.target), time.perf_counter()
+        end = started + pace.seconds
+        while (now := time.perf_counter()) < end:
+            answer = client.request(request, version)
+            count += 1
+        spent = cpu_s(side.target) - cpu
+    _checked(answer)
+    return {"per_s": count / (now - started), "cpu_us": spent * 1e6 / count}
 
 
-def members(target: Target, count: int) -> tuple[float, float]:
-    """(members a second, CPU in us each) until `count` members that came at once are together in one generation."""
-    group = f"bench-members-{time.monotonic_ns()}"
+def _checked(answer: Any) -> None:
+    """Raises RuntimeError for an answer with an error: it would be the time of a refusal."""
+    rows = [answer] if hasattr(answer, "error_code") else [row for topic in answer.topics for row in topic.partitions]
+    if any(row.error_code for row in rows):
+        raise RuntimeError(f"refused: {answer}")
+
+
+def members(side: Side, pace: Pace) -> Figures:
+    """Until the members that came at once are together in one generation."""
+    group, count, target = side.next_name("bench-members"), MEMBERS, side.target
     generations: dict[int, int] = {}
     is_over = threading.Event()
 
@@ -109,79 +116,33 @@ def members(target: Target, count: int) -> tuple[float, float]:
         cpu, started = cpu_s(target), time.perf_counter()
         for thread in threads:
             thread.start()
-        is_over.wait(60)
+        if not is_over.wait(120):
+            raise RuntimeError(f"{count} members are not in one generation after 120 s")
         took_s = time.perf_counter() - started
         spent = cpu_s(target) - cpu
         is_over.set()
         for thread in threads:
             thread.join()
-    return count / took_s, spent * 1e6 / count
+    return {"per_s": count / took_s, "cpu_us": spent * 1e6 / count}
 
 
-WORK = (
-    ("offset commits", commits, 2000),
-    ("classic heartbeats", heartbeats, 2000),
-    ("consumer heartbeats", consumer_heartbeats, 2000),
-    (f"{MEMBERS} members at once until they are one generation", members, MEMBERS),
+CASES = (
+    Case("offset commits", commits, "per_s"),
+    Case("classic heartbeats", heartbeats, "per_s"),
+    Case("consumer heartbeats", consumer_heartbeats, "per_s"),
+    Case(f"{MEMBERS} members at once", members, "per_s"),
 )
 
-KINDS = ("shim", "kafka-native")
 
-
-def run(rounds: int, kinds: tuple[str, ...]) -> dict[tuple[str, str], tuple[float, float]]:
-    """(work, kind) -> (a second, broker CPU in us each), medians."""
-    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    with ExitStack() as stack:
-        sides = []
-        for kind in kinds:
-            target = stack.enter_context(make_target(kind, is_measured=True))
-            with Connection(target.bootstrap) as client:
-                create_topic(client, TOPIC, 1)
-                _wait(client)
-            sides.append((kind, target))
-        for round_number in range(rounds + 1):
-            for name, work, count in WORK:
-                for kind, target in sides:
-                    sample = work(target, count)
-                    if round_number:
-                        found.setdefault((name, kind), []).append(sample)
-    return {
-        key: (statistics.median(rate for rate, _ in samples), statistics.median(cost for _, cost in samples))
-        for key, samples in found.items()
-    }
-
-
-def _wait(client: Connection) -> None:
-    """Until the coordinator's topic is there and loaded."""
+def prepare(side: Side) -> None:
+    """Makes the topic, and waits until the coordinator's topic is there and loaded."""
     groups = [{"group_id": f"probe-{number}", "topics": None} for number in range(300)]
-    for _ in range(300):
-        client.request(make("FindCoordinator", key_type=0, coordinator_keys=["any"]), 4)
-        answer: Any = client.request(make("OffsetFetch", groups=groups), 9)
-        if not any(group.error_code for group in answer.groups):
-            return
-        time.sleep(0.1)
+    with Connection(side.bootstrap) as client:
+        create_topic(client, TOPIC, 1)
+        for _ in range(300):
+            client.request(make("FindCoordinator", key_type=0, coordinator_keys=["any"]), 4)
+            answer: Any = client.request(make("OffsetFetch", groups=groups), 9)
+            if not any(group.error_code for group in answer.groups):
+                return
+            time.sleep(0.1)
     raise RuntimeError("the coordinator does not load")
-
-
-def table(found: dict[tuple[str, str], tuple[float, float]], kinds: tuple[str, ...]) -> str:
-    lines = ["| groups | " + " | ".join(f"{kind}: a second, us CPU each" for kind in kinds) + " | ratio |"]
-    lines.append("| --- |" + " --- |" * (len(kinds) + 1))
-    for name, *_ in WORK:
-        cells = [f"{found[name, kind][0]:,.0f}, {found[name, kind][1]:.0f}" for kind in kinds]
-        ratio = f"{found[name, kinds[0]][0] / found[name, kinds[-1]][0]:.1f}" if len(kinds) > 1 else ""
-        lines.append(f"| {name} | " + " | ".join(cells) + f" | {ratio} |")
-    return "\n".join(lines)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only-shim", action="store_true")
-    given = parser.parse_args()
-    kinds = KINDS[:1] if given.only_shim else KINDS
-    with awake():
-        print(table(run(given.rounds, kinds), kinds))
-
-
-if __name__ == "__main__":
-    main()

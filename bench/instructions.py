@@ -1,20 +1,22 @@
 """Instructions that the broker executes for one request of each kind: ``python -m bench.instructions``.
 
-Counted by callgrind, so the figures hardly depend on the machine or on what else it does. The broker runs twice under
-valgrind for each kind, with FEW and with MANY requests; the difference is divided by the requests between. ``--python``
-counts a broker of another environment with the same requests, for a comparison of two versions. The table is that of
-docs/performance.md.
+Counted by callgrind, so the figures hardly depend on the machine or on what else it does. One broker runs under
+valgrind; of each kind it serves some requests before the counter is set to zero and REQUESTS while it counts.
+``--python`` counts a broker of another environment with the same requests, for a comparison of two versions;
+``--functions`` prints where the instructions go. The table of docs/performance.md is made of ``--json``.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,12 +26,12 @@ from kafka_shim.wire_client import Connection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
 
-# Without the garbage collector: one collection more or less among the requests is a tenth of the figure.
 BROKER = "import gc, sys; gc.disable(); from kafka_shim.cli import main; sys.exit(main(sys.argv[1:]))"
-FEW, MANY = 50, 450
-COLLECTED = re.compile(r"Collected *: *(\d+)")
+WARM_UP, REQUESTS = 30, 200
+COLLECTED = re.compile(r"^summary: (\d+)", re.MULTILINE)
 READY = re.compile(rb"ready PLAINTEXT://(\S+) ")
 SMALL = [(b"key", b"x" * 100, 1, ())]
 LARGE = [(b"key", b"x" * 1000, 1, ())] * 1000
@@ -41,20 +43,21 @@ class Workload:
     def __init__(self, client: Connection) -> None:
         self.client = client
         self._sequence = 0
-        self._session_id = self._session_epoch = 0
+        self._sessions: dict[int, list[int]] = {}
         requests.create_topic(client, "counted", 1, {"max.message.bytes": "2000000"})
         answer = client.request(
             requests.make("InitProducerId", transactional_id=None, transaction_timeout_ms=60_000), 4
         )
+        self._member: dict[str, Any] | None = None
+        self._consumer: dict[str, Any] | None = None
+        self._transactional: list[int] | None = None
         self._producer_id, self._epoch = answer.producer_id, answer.producer_epoch
 
     def _produce(self, records: list[tuple[bytes, bytes, int, tuple[()]]]) -> None:
         batch = build(records, producer_id=self._producer_id, producer_epoch=self._epoch, base_sequence=self._sequence)
         self._sequence += len(records)
         answer = self.client.request(requests.produce("counted", 0, batch), 11)
-        error_code = answer.responses[0].partition_responses[0].error_code
-        if error_code:
-            raise SystemExit(f"a produce was refused: error code {error_code}")
+        _check(answer.responses[0].partition_responses[0].error_code)
 
     def small_produce(self) -> None:
         """One record of 100 bytes, acks=all, idempotent."""
@@ -77,30 +80,57 @@ class Workload:
         self._fetch_session(4_000)
 
     def _fetch_session(self, partition_count: int) -> None:
-        if not self._session_id:
-            requests.create_topic(self.client, "watched", partition_count, {})
-            self._session_id = self._fetch({number: 0 for number in range(partition_count)})
-        self.client.request(requests.produce("watched", 0, build(SMALL)), 11)
-        self._fetch({0: self._session_epoch - 1})
+        topic = f"watched-{partition_count}"
+        session = self._sessions.get(partition_count)
+        if session is None:
+            requests.create_topic(self.client, topic, partition_count, {})
+            session = self._sessions[partition_count] = [0, 0]
+            session[0] = self._fetch(topic, session, dict.fromkeys(range(partition_count), 0))
+        self.client.request(requests.produce(topic, 0, build(SMALL)), 11)
+        self._fetch(topic, session, {0: session[1] - 1})
 
-    def _fetch(self, offsets: dict[int, int]) -> int:
+    def _fetch(self, topic: str, session: list[int], offsets: dict[int, int]) -> int:
         parts = [
             {"partition": number, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
             for number, offset in offsets.items()
         ]
-        session = {"session_id": self._session_id, "session_epoch": self._session_epoch}
-        topics = [{"topic": "watched", "partitions": parts}]
+        topics = [{"topic": topic, "partitions": parts}]
+        how = {"session_id": session[0], "session_epoch": session[1]}
         answer = self.client.request(
-            requests.make("Fetch", max_wait_ms=0, min_bytes=1, max_bytes=1 << 24, topics=topics, **session), 12
+            requests.make("Fetch", max_wait_ms=0, min_bytes=1, max_bytes=1 << 24, topics=topics, **how), 12
         )
-        if answer.error_code:
-            raise SystemExit(f"a fetch was refused: error code {answer.error_code}")
-        self._session_epoch += 1
-        return answer.session_id
+        _check(answer.error_code)
+        session[1] += 1
+        return int(answer.session_id)
 
     def heartbeat(self) -> None:
-        """A heartbeat of a group that does not exist: the cost of an answer from the coordinator."""
-        self.client.request(requests.make("Heartbeat", group_id="g", generation_id=1, member_id="m"), 4)
+        """A heartbeat of the only member of a stable classic group."""
+        if self._member is None:
+            ask: dict[str, Any] = {
+                "group_id": "beats",
+                "session_timeout_ms": 300_000,
+                "rebalance_timeout_ms": 300_000,
+                "protocol_type": "consumer",
+                "protocols": requests.protocols("range"),
+            }
+            given = self.client.request(requests.make("JoinGroup", **ask), 3)
+            self._member = {
+                "group_id": "beats",
+                "generation_id": given.generation_id,
+                "member_id": given.member_id,
+            }
+            _check(self.client.request(requests.make("SyncGroup", **self._member), 3).error_code)
+        _check(self.client.request(requests.make("Heartbeat", **self._member), 4).error_code)
+
+    def consumer_heartbeat(self) -> None:
+        """A heartbeat of the only member of a stable group of the consumer protocol."""
+        if self._consumer is None:
+            who = {"group_id": "consumers", "member_id": "counted"}
+            first = {"member_epoch": 0, "rebalance_timeout_ms": 300_000, "topic_partitions": []}
+            ask = requests.make("ConsumerGroupHeartbeat", **who, **first, subscribed_topic_names=["counted"])
+            self._consumer = who | {"member_epoch": self.client.request(ask, 1).member_epoch}
+        answer = self.client.request(requests.make("ConsumerGroupHeartbeat", **self._consumer), 1)
+        _check(answer.error_code)
 
     def offset_commit(self) -> None:
         """A simple consumer commits the offset of one partition."""
@@ -111,6 +141,48 @@ class Workload:
             8,
         )
 
+    def transaction(self) -> None:
+        """One record to each of 20 partitions, offsets, and the commit, as a client of transactions version 2."""
+        self._transaction(20)
+
+    def _transaction(self, partition_count: int) -> None:
+        if self._transactional is None:
+            requests.create_topic(self.client, "sold", partition_count, {})
+            for kind in (0, 1):
+                ask = requests.make("FindCoordinator", key_type=kind, coordinator_keys=["t"])
+                while self.client.request(ask, 4).coordinators[0].error_code:
+                    time.sleep(0.05)
+            given = self.client.request(
+                requests.make("InitProducerId", transactional_id="t", transaction_timeout_ms=900_000), 5
+            )
+            _check(given.error_code)
+            self._transactional = [given.producer_id, given.producer_epoch]
+        producer_id, epoch = self._transactional
+        batch = build(SMALL, producer_id=producer_id, producer_epoch=epoch, base_sequence=0, transactional=True)
+        rows = [{"index": number, "records": batch} for number in range(partition_count)]
+        topics = [{"name": "sold", "partition_data": rows}]
+        ask = requests.make("Produce", transactional_id="t", acks=-1, timeout_ms=30_000, topic_data=topics)
+        answer = self.client.request(ask, 12)
+        _check(max(row.error_code for row in answer.responses[0].partition_responses))
+        part = {"partition_index": 0, "committed_offset": 1, "committed_metadata": ""}
+        offsets = {"topics": [{"name": "counted", "partitions": [part]}], "group_id": "t", "member_id": ""}
+        who = {"transactional_id": "t", "producer_id": producer_id, "producer_epoch": epoch}
+        told = self.client.request(requests.make("TxnOffsetCommit", generation_id=-1, **who, **offsets), 5)
+        _check(told.topics[0].partitions[0].error_code)
+        ended = self.client.request(
+            requests.make(
+                "EndTxn", transactional_id="t", producer_id=producer_id, producer_epoch=epoch, committed=True
+            ),
+            5,
+        )
+        _check(ended.error_code)
+        self._transactional = [ended.producer_id, ended.producer_epoch]
+
+
+def _check(error_code: int) -> None:
+    if error_code:
+        raise SystemExit(f"a request was refused: error code {error_code}")
+
 
 KINDS: dict[str, Callable[[Workload], None]] = {
     "small produce": Workload.small_produce,
@@ -119,26 +191,47 @@ KINDS: dict[str, Callable[[Workload], None]] = {
     "produce and incremental fetch, 10 partitions": Workload.fetch_few,
     "produce and incremental fetch, 4,000 partitions": Workload.fetch_many,
     "heartbeat": Workload.heartbeat,
+    "consumer heartbeat": Workload.consumer_heartbeat,
     "offset commit": Workload.offset_commit,
+    "transaction of 20 partitions": Workload.transaction,
 }
 
 
+class Counter:
+    """A broker under callgrind."""
+
+    def __init__(self, process: subprocess.Popen[bytes], folder: Path) -> None:
+        self._process = process
+        self._folder = folder
+        self._dumps = 0
+
+    def _tell(self, *words: str) -> None:
+        subprocess.run(["vgdb", f"--pid={self._process.pid}", *words], check=True, capture_output=True)
+
+    def begin(self) -> None:
+        self._tell("instrumentation", "on")
+        self._tell("zero")
+
+    def end(self) -> Path:
+        """Returns callgrind's file of what was executed since `begin`."""
+        self._tell("dump")
+        self._tell("instrumentation", "off")
+        self._dumps += 1
+        (found,) = self._folder.glob(f"out.{self._dumps}")
+        return found
+
+
 @contextmanager
-def counted(python: str, counts: list[int]) -> Iterator[str]:
-    """A broker under callgrind; gives its address, and adds its instructions to `counts` when it has ended."""
-    with tempfile.TemporaryDirectory(prefix="kafka-shim-instructions-") as folder:
-        line = [
-            "valgrind",
-            "--tool=callgrind",
-            f"--callgrind-out-file={folder}/out",
-            python,
-            "-m",
-            "kafka_shim",
-            "serve",
-        ]
-        line += ["--listen", "127.0.0.1:0", "--data-dir", f"{folder}/data", "-o", "log.cleaner.enable=false"]
+def counted(python: str) -> Iterator[tuple[Counter, str]]:
+    """A broker under callgrind, and its address. Without the garbage collector: one collection more or less among the
+    requests is a tenth of a figure."""
+    with tempfile.TemporaryDirectory(prefix="kafka-shim-instructions-") as name:
+        folder = Path(name)
+        line = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={folder}/out"]
+        line += [python, "-c", BROKER, "serve", "--listen", "127.0.0.1:0", "--data-dir", f"{folder}/data"]
+        line += ["-o", "log.cleaner.enable=false"]
         environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
-        errors = Path(folder, "stderr")
+        errors = folder / "stderr"
         with (
             errors.open("wb") as stderr,
             subprocess.Popen(line, stdout=subprocess.PIPE, stderr=stderr, env=environment) as broker,
@@ -149,35 +242,59 @@ def counted(python: str, counts: list[int]) -> Iterator[str]:
                 if ready is None:
                     broker.kill()
                     raise SystemExit(f"the broker did not get ready:\n{errors.read_text()[-2000:]}")
-                yield ready[1].decode()
+                yield Counter(broker, folder), ready[1].decode()
             finally:
                 broker.send_signal(signal.SIGTERM)
                 broker.wait()
-        found = COLLECTED.search(errors.read_text())
-        if found is None:
-            raise SystemExit(f"callgrind gave no count:\n{errors.read_text()[-2000:]}")
-        counts.append(int(found[1]))
 
 
-def instructions(python: str, kind: str) -> float:
-    """Instructions a request."""
-    counts: list[int] = []
-    for number in (FEW, MANY):
-        with counted(python, counts) as address, Connection(address, timeout_s=900) as client:
-            workload = Workload(client)
-            for _ in range(number):
+def instructions(python: str, kinds: list[str], functions: int = 0) -> dict[str, float]:
+    """Instructions of one request of each kind. With `functions` so many of them are printed with their own share."""
+    found = {}
+    with counted(python) as (counter, address), Connection(address, timeout_s=900) as client:
+        workload = Workload(client)
+        for kind in kinds:
+            for _ in range(WARM_UP):
                 KINDS[kind](workload)
-    return (counts[1] - counts[0]) / (MANY - FEW)
+            counter.begin()
+            for _ in range(REQUESTS):
+                KINDS[kind](workload)
+            path = counter.end()
+            summary = COLLECTED.search(path.read_text())
+            if summary is None:
+                raise SystemExit("callgrind gave no count")
+            found[kind] = int(summary[1]) / REQUESTS
+            if functions:
+                print(f"{kind}: {found[kind]:,.0f}\n{_by_function(path, functions)}", flush=True)
+    return found
+
+
+def _by_function(path: Path, count: int) -> str:
+    """The functions with the most instructions of their own, as instructions of one request."""
+    done = subprocess.run(
+        ["callgrind_annotate", "--threshold=100", str(path)], capture_output=True, text=True, check=True
+    )
+    rows = re.findall(r"^ *([\d,]+) \([ \d.]+%\) +(\S.*)$", done.stdout, re.MULTILINE)
+    shown = [(int(number.replace(",", "")) / REQUESTS, name) for number, name in rows if "PROGRAM TOTALS" not in name]
+    return "\n".join(f"{number:>10,.0f}  {name[-110:]}" for number, name in shown[:count])
+
+
+def table(figures: Mapping[str, float]) -> str:
+    rows = [f"| {kind} | {count:,.0f} |" for kind, count in figures.items()]
+    return "\n".join(["| one request | instructions |", "| --- | ---: |", *rows])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.instructions", description=__doc__)
     parser.add_argument("--python", default=sys.executable, help="the interpreter of the broker's environment")
+    parser.add_argument("--functions", type=int, default=0, help="print so many functions of each kind")
+    parser.add_argument("--json", type=Path, help="also write the figures there")
     parser.add_argument("kinds", nargs="*", default=list(KINDS), help=f"of: {', '.join(KINDS)}")
     given = parser.parse_args()
-    print("| one request | instructions |\n| --- | ---: |")
-    for kind in given.kinds:
-        print(f"| {kind} | {instructions(given.python, kind):,.0f} |", flush=True)
+    figures = {kind: round(count) for kind, count in instructions(given.python, given.kinds, given.functions).items()}
+    print(table(figures))
+    if given.json:
+        given.json.write_text(json.dumps(figures, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 import time
+from random import Random
 from struct import Struct
 
 from kafka_shim.cext.crc32c import crc32c
@@ -40,7 +41,7 @@ U32, I32 = Struct(">I"), Struct(">i")
 class Link:
     """A blocking socket with whole-frame reads into one buffer."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, buffer_bytes: int = 64 << 20) -> None:
         properties = json.loads(os.environ.get(PROPERTIES, "{}"))
         if properties:
             from kafka_shim.client_security import ClientSecurity
@@ -50,7 +51,7 @@ class Link:
         else:
             self.socket = socket.create_connection(parse_address(bootstrap))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.buffer = bytearray(64 << 20)
+        self.buffer = bytearray(buffer_bytes)
         self.view = memoryview(self.buffer)
 
     def frame(self) -> memoryview:
@@ -78,11 +79,22 @@ class Link:
 class Batches:
     """One Produce request as bytes, with a batch whose producer, sequence and CRC are set for each send."""
 
-    def __init__(self, topic: str, partition: int, records: int, producer_id: int) -> None:
-        value = bytes(range(256)) * (RECORD_BYTES // 256)
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        records: int,
+        producer_id: int,
+        *,
+        record_bytes: int = RECORD_BYTES,
+        codec: int = 0,
+    ) -> None:
         now_ms = int(time.time() * 1000)
-        rows = [(None, value, now_ms, ()) for _ in range(records)]
-        batch = build(rows, producer_id=producer_id, producer_epoch=0, base_sequence=0)
+        random = Random(record_bytes)
+        # One half is random and one half is not, so that a batch compresses to a little more than half of its size.
+        half = bytes(record_bytes // 2)
+        rows = [(None, random.randbytes(record_bytes - len(half)) + half, now_ms, ()) for _ in range(records)]
+        batch = build(rows, codec=codec, producer_id=producer_id, producer_epoch=0, base_sequence=0)
         part = {"index": partition, "records": batch}
         request = make("Produce", acks=-1, timeout_ms=30_000, topic_data=[{"name": topic, "partition_data": [part]}])
         self.frame = bytearray(encode_request_frame(request, PRODUCE, 1, "bench"))
@@ -179,12 +191,16 @@ def latency(bootstrap: str, topic: str, amount: int) -> dict[str, Any]:
         link.socket.sendall(frame)
         check(first_error(link.frame()))
         taken.append((time.perf_counter_ns() - began) / 1000)
-    taken.sort()
-    pick = {
-        f"p{percent:g}_us": taken[min(int(len(taken) * percent / 100), len(taken) - 1)]
+    return {**percentiles(taken), "requests": amount}
+
+
+def percentiles(taken_us: list[float]) -> dict[str, float]:
+    """p50, p90, p99 and p99.9 by name."""
+    ordered = sorted(taken_us)
+    return {
+        f"p{percent:g}_us": ordered[min(int(len(ordered) * percent / 100), len(ordered) - 1)]
         for percent in (50, 90, 99, 99.9)
     }
-    return {**pick, "requests": amount}
 
 
 if __name__ == "__main__":

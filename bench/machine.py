@@ -1,23 +1,33 @@
-"""Removes two effects of virtual machines from the figures, for all brokers alike.
+"""The machine under the bench: what it is, and the two states in which figures are taken.
 
-A halted CPU leaves the guest, and each wake-up of broker and client pays for the return. ``awake`` therefore runs a
-process on every CPU that yields to everything else. Writing to a page that the host reclaimed while it was free costs
-ten times as much as usual. ``settle`` therefore makes the host provide pages before a round writes a log. Both remove
-the same amount from each broker's figures, which makes ratios larger than on an unmodified machine: ``--as-is``.
+A halted CPU leaves the guest, and each wake-up of broker and client pays for the return. `Spinners` keep every CPU busy
+with processes that yield to everything else. Writing to a page that the host reclaimed while it was free costs ten
+times as much as usual. ``settle`` therefore makes the host provide pages before a step writes a log. Both happen in the
+state QUIET, for all brokers alike; AS_IS leaves the machine alone.
 """
 
 from __future__ import annotations
 
 import os
+import platform
+import signal
 import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from kafka_shim.targets.kafka_native import java_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+    from typing import Any, Self
+
+QUIET, AS_IS = "quiet", "as it is"
+STATES = (QUIET, AS_IS)
 
 # It ends together with the process that started it.
 _SPIN = """
@@ -31,20 +41,46 @@ while os.getppid() == parent:
 """
 
 
-@contextmanager
-def awake(wanted: bool = True) -> Iterator[None]:
-    """Keeps all CPUs of this process from halting. Raises RuntimeError at the end if that failed."""
-    cpus = sorted(os.sched_getaffinity(0)) if wanted else []
-    command = [sys.executable, "-c", _SPIN, str(os.getpid())]
-    spinning = [subprocess.Popen([*command, str(cpu)]) for cpu in cpus]
-    try:
-        yield
-        if any(process.poll() is not None for process in spinning):
-            raise RuntimeError("a CPU was not kept awake")
-    finally:
-        for process in spinning:
+class Spinners:
+    """One process for each CPU of this process, stopped until `awake`. A context manager."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-c", _SPIN, str(os.getpid())]
+        self._processes = [subprocess.Popen([*command, str(cpu)]) for cpu in sorted(os.sched_getaffinity(0))]
+        self._signal(signal.SIGSTOP)
+
+    def _signal(self, number: signal.Signals) -> None:
+        for process in self._processes:
+            process.send_signal(number)
+
+    @contextmanager
+    def awake(self, wanted: bool = True) -> Iterator[None]:
+        """Keeps all CPUs from halting. Raises RuntimeError at the end if that failed."""
+        if not wanted:
+            yield
+            return
+        self._signal(signal.SIGCONT)
+        try:
+            yield
+            if any(process.poll() is not None for process in self._processes):
+                raise RuntimeError("a CPU was not kept awake")
+        finally:
+            self._signal(signal.SIGSTOP)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes:
             process.kill()
             process.wait()
+
+
+@contextmanager
+def awake(wanted: bool = True) -> Iterator[None]:
+    """Keeps all CPUs of this process from halting, for a bench with one state."""
+    with Spinners() as spinners, spinners.awake(wanted):
+        yield
 
 
 def settle(directory: Path, size_bytes: int) -> None:
@@ -56,3 +92,31 @@ def settle(directory: Path, size_bytes: int) -> None:
     with tempfile.NamedTemporaryFile(dir=directory, buffering=0) as file:
         for _ in range(size_bytes // len(block) * 3 // 2):
             file.write(block)
+
+
+def description() -> dict[str, Any]:
+    """What a reader has to know of this machine; no names of hosts, users or folders."""
+    models = (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name"))
+    return {
+        "cpus": len(os.sched_getaffinity(0)),
+        "cpu": next(models, platform.machine()),
+        "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "java": java_version(),
+    }
+
+
+def load() -> float:
+    """The average number of processes that ran or waited for a CPU in the last minute: a quiet machine has few."""
+    return round(os.getloadavg()[0], 2)
+
+
+def jvm_flags(pid: int) -> list[str]:
+    """The flags of a running JVM, its heap and collector among them, without those that hold a path."""
+    done = subprocess.run(["jcmd", str(pid), "VM.flags"], capture_output=True, text=True, check=False)
+    return [word for word in done.stdout.split() if word.startswith("-XX:") and "/" not in word]
+
+
+def _lines(path: str) -> list[str]:
+    return Path(path).read_text().splitlines()

@@ -1,94 +1,284 @@
-"""The table of the bench: each budget with both brokers' figures, the ratio, and whether it is met."""
+"""The tables of the bench, from its JSON alone: the terminal, README and docs/performance.md show the same.
+
+A figure is the median of the rounds, a ratio the median of the rounds' ratios with the least and the greatest. Each row
+has both states of the machine; the budget is for the quiet one.
+"""
 
 from __future__ import annotations
 
-import statistics
 from dataclasses import dataclass
+
+from bench.machine import AS_IS, QUIET
+from bench.rounds import KAFKA, SHIM, YARDSTICK, median, paired, short
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
+
+    Results = Mapping[str, Any]
+
+ABSENT = ""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table. `ratio` compares the shim to Kafka. `limit` is a minimum with `at_least`, else a maximum.
-    `absolute` applies the limit to the figure itself.
-    """
+    """One figure of a case. `limit` is for the ratio to Kafka, a least value with `is_more` (more is better), else a
+    greatest; `is_absolute` makes it one for the figure itself. No `limit`: the figure is there to be known."""
 
-    name: str
+    case: str
+    figure: str
     title: str
-    unit: str
-    limit: float
-    at_least: bool = False
-    absolute: bool = False
+    limit: float | None = None
+    is_more: bool = False
+    is_absolute: bool = False
 
 
-ROWS = (
-    Row("produce_mb_s", "produce, 1 KB records, 4 partitions, idempotent, acks=all", "MB/s", 1.5, at_least=True),
-    Row("produce_cpu_s_gb", "  broker CPU", "s/GB", 0.25),
-    Row("consume_mb_s", "consume the same", "MB/s", 1.3, at_least=True),
-    Row("consume_cpu_s_gb", "  broker CPU", "s/GB", 0.5),
-    Row("single_p50_us", "one record, acks=all, one at a time: p50", "us", 0.3),
-    Row("single_p99_us", "  p99", "us", 0.2),
-    Row("single_cpu_us", "  broker CPU each", "us", 0.12),
-    Row("start_s", "start to first answer", "s", 0.08),
-    Row("embedded_start_ms", "  embedded, after import", "ms", 50, absolute=True),
-    Row("memory_start_mb", "anonymous memory after start", "MB", 50, absolute=True),
-    Row("memory_after_mb", "  after the bench", "MB", 80, absolute=True),
+def _latency(case: str, title: str) -> tuple[Row, ...]:
+    return (Row(case, "p50_us", f"{title}: p50 [us]"), *_tail(case))
+
+
+def _tail(case: str) -> tuple[Row, ...]:
+    return (
+        Row(case, "p99_us", "p99 [us]"),
+        Row(case, "p99.9_us", "p99.9 [us]"),
+        Row(case, "cpu_us", "broker CPU each [us]"),
+    )
+
+
+def _clients(case: str, title: str) -> tuple[Row, ...]:
+    first = Row(case, "per_s", f"{title}: requests a second", is_more=True)
+    return (first, Row(case, "p50_us", "p50 [us]"), *_tail(case))
+
+
+def _work(case: str, title: str, cost: str, unit: str, limit: float) -> tuple[Row, ...]:
+    return (Row(case, "per_s", f"{title}: a second", limit, True), Row(case, cost, f"broker CPU each [{unit}]"))
+
+
+def _by_count(prefix: str, title: str) -> Iterator[Row]:
+    for count in CLIENT_COUNTS:
+        people = "1 client" if count == 1 else f"{count} clients"
+        yield from _clients(f"{prefix}, {count} clients", f"{title}, {people}")
+
+
+CLIENT_COUNTS = (1, 4, 16, 64)
+CODECS = ("none", "lz4", "zstd")
+TABLES: dict[str, tuple[str, tuple[Row, ...]]] = {
+    "basics": (
+        "what",
+        (
+            Row(
+                "throughput",
+                "produce_mb_s",
+                "produce, 1 KB records, 4 partitions, idempotent, acks=all [MB/s]",
+                2.5,
+                True,
+            ),
+            Row("throughput", "produce_cpu_s_gb", "broker CPU [s/GB]", 0.35),
+            Row("throughput", "consume_mb_s", "consume the same [MB/s]", 1.3, True),
+            Row("throughput", "consume_cpu_s_gb", "broker CPU [s/GB]", 0.5),
+            *_latency("single", "one record of 1 KB, acks=all, one at a time"),
+            Row("start", "new_s", "start in a new directory to the first answer [s]", 0.08),
+            Row("start", "again_s", "start after a default stop [s]", 0.08),
+            Row("start, embedded", "ms", "start embedded, after import [ms]", 20, is_absolute=True),
+            Row("start", "memory_mb", "anonymous memory after start [MB]", 50, is_absolute=True),
+            Row("memory after", "memory_mb", "after the tables of produce and consume [MB]", 80, is_absolute=True),
+        ),
+    ),
+    "clients": (
+        "produce, acks=all, idempotent, each client one request at a time",
+        (
+            *_by_count("small", "100 B records"),
+            *_by_count("large", "100 KB records"),
+            *(
+                row
+                for codec in CODECS
+                for row in _clients(f"batches, {codec}", f"100 records of 1 KB, 4 clients, compression {codec}")
+            ),
+        ),
+    ),
+    "equal": (
+        "equal load, 16 clients; a latency begins when the request is due",
+        (
+            *_latency("equal load, small", "2,000 records of 100 B a second"),
+            *_latency("equal load, large", "500 records of 100 KB a second"),
+        ),
+    ),
+    "transactions": (
+        "transactions of Java producers, `linger.ms=0`",
+        tuple(
+            row
+            for name, limit in (
+                ("1 record", 15),
+                ("1,000 records", 4),
+                ("20 records, 20 partitions", 4),
+                ("1,000 records, 20 partitions", 4),
+                ("1 record, 16 producers", 4),
+                ("20 records, 20 partitions, 16 producers", 4),
+            )
+            for row in _work(f"transactions: {name}", name, "cpu_ms", "ms", limit)
+        ),
+    ),
+    "groups": (
+        "groups",
+        tuple(
+            row
+            for name in ("offset commits", "classic heartbeats", "consumer heartbeats", "100 members at once")
+            for row in _work(name, name, "cpu_us", "us", 3)
+        ),
+    ),
+    "security": (
+        "TLS and ACLs",
+        (
+            Row("tls throughput", "produce_mb_s", "TLS: produce, 1 KB records [MB/s]", is_more=True),
+            Row("tls throughput", "produce_cpu_s_gb", "broker CPU [s/GB]"),
+            Row("tls throughput", "consume_mb_s", "TLS: consume the same [MB/s]", is_more=True),
+            Row("tls throughput", "consume_cpu_s_gb", "broker CPU [s/GB]"),
+            *_latency("tls single", "TLS: one record, one at a time"),
+            *_latency("one acl", "one ACL: one record, one at a time"),
+            *_latency("many acls", "10,000 ACLs: the same"),
+        ),
+    ),
+    "scale": (
+        "at size, the shim alone",
+        (
+            Row("soak", "memory_mb", "anonymous memory after 4 GB written and read [MB]", 80, is_absolute=True),
+            Row("idle partitions", "each_kb", "an idle partition, of 10,000 [KB]", 6, is_absolute=True),
+            Row(
+                "idle partitions",
+                "p50_ratio",
+                "p50 of one record, 10,000 partitions to 10 [ratio]",
+                1.2,
+                is_absolute=True,
+            ),
+            Row("crc", "ratio", "CRC-32C of 64 KiB, speed relative to the PyPI package [ratio]", 2, True, True),
+        ),
+    ),
+}
+YARDSTICK_TABLES = ("basics",)
+
+
+def table(name: str, figures: Mapping[str, Any]) -> str:
+    """One of TABLES in Markdown, or nothing where the run did not have its part."""
+    title, rows = TABLES[name]
+    cases: Results = figures["cases"]
+    known = [row for row in rows if row.case in cases]
+    if not known:
+        return ""
+    kinds = (KAFKA, YARDSTICK, SHIM) if name in YARDSTICK_TABLES else (KAFKA, SHIM)
+    if name == "scale":
+        kinds = (SHIM,)
+        if figures["settings"]["is_small"]:
+            title += " and at a small part of the size: 0.2 GB, 1,000 partitions"
+    states = (QUIET,) if name == "scale" else (QUIET, AS_IS)
+    heads = [title]
+    for state in states:
+        heads += [f"{kind.capitalize()}, {state}" if kind == KAFKA else f"{kind}, {state}" for kind in kinds]
+        heads += [f"ratio, {state}"] if KAFKA in kinds else []
+    heads += ["budget", ""]
+    return _markdown(heads, [_cells(row, cases[row.case], kinds, states) for row in known])
+
+
+def _cells(row: Row, result: Results, kinds: Sequence[str], states: Sequence[str]) -> list[str]:
+    cells = [row.title]
+    for state in states:
+        found = [median(result, state, kind, row.figure) for kind in kinds]
+        cells += [ABSENT if value is None else short(value) for value in found]
+        if KAFKA in kinds:
+            cells.append(str(paired(result, state, row.figure) or ABSENT))
+    return [*cells, *_verdict(row, result)]
+
+
+def _verdict(row: Row, result: Results) -> tuple[str, str]:
+    """(the budget, whether the quiet figure is inside)."""
+    if row.limit is None:
+        return ABSENT, ABSENT
+    ratio = paired(result, QUIET, row.figure)
+    value = median(result, QUIET, SHIM, row.figure) if row.is_absolute else ratio and ratio.median
+    budget = f"{'>=' if row.is_more else '<='} {row.limit:g}{'' if row.is_absolute else 'x'}"
+    if value is None:
+        return budget, ABSENT
+    is_inside = value >= row.limit if row.is_more else value <= row.limit
+    return budget, "inside" if is_inside else "outside"
+
+
+def _markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---", *("---:" for _ in heads[1:-1]), "---"], *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+# The bench's own clients, brokers and spinners stay below; above, the machine did other work as well.
+MOST_LOAD_OF_CPU = 4
+
+
+def _loads(figures: Mapping[str, Any]) -> list[float]:
+    return [result["load"] for result in figures["cases"].values() if "load" in result]
+
+
+def warning(figures: Mapping[str, Any]) -> str:
+    """A sentence about a machine that was not the bench's alone, or nothing."""
+    most, cpus = max(_loads(figures), default=0), figures["machine"]["cpus"]
+    if most <= MOST_LOAD_OF_CPU * cpus:
+        return ""
+    return (
+        f"**The machine did other work during this run (load up to {most:g} on {cpus} CPUs): these figures show what is "
+        "measured, and are no measure of either broker.**"
+    )
+
+
+def conditions(figures: Mapping[str, Any]) -> str:
+    """One paragraph: the machine, the settings, and what a doubting reader asks first."""
+    machine, settings, cases = figures["machine"], figures["settings"], figures["cases"]
+    loads = _loads(figures)
+    unstable = sorted(
+        f"{name} ({', '.join(kind for kind, warm in result['warm_up'].items() if not warm['is_stable'])})"
+        for name, result in cases.items()
+        if not all(warm["is_stable"] for warm in result.get("warm_up", {}).values())
+    )
+    flags = " ".join(figures.get("jvm", []))
+    lines = [
+        f"{figures['began']}, {machine['cpus']} CPUs ({machine['cpu']}), {machine['memory_gb']} GB, "
+        f"{machine['system']}, Python {machine['python']}, {machine['java']}; shared by broker and client.",
+        f"{settings['rounds']} rounds; steps of {settings['seconds']:g} s, {settings['megabytes']} MB for throughput; "
+        f"at least {settings['warm_up_s']:g} s of warm-up of each side, the same for both.",
+        f"Load of the machine when a case began: {min(loads, default=0):g} to {max(loads, default=0):g}.",
+        f"Not stable after the warm-up: {'; '.join(unstable) or 'none'}.",
+    ]
+    if flags:
+        lines.append(f"Kafka's JVM: `{flags}`.")
+    return "\n".join([*filter(None, [warning(figures)]), *lines])
+
+
+def page(figures: Mapping[str, Any]) -> str:
+    """All tables, for the terminal."""
+    tables = [table(name, figures) for name in TABLES]
+    return "\n\n".join([*filter(None, tables), conditions(figures)])
+
+
+HEADLINES = (
+    Row("throughput", "produce_mb_s", "produce, 1 KB records [MB/s]"),
+    Row("throughput", "consume_mb_s", "consume [MB/s]"),
+    Row("single", "p50_us", "one record, acks=all: p50 [us]"),
+    Row("single", "p99_us", "one record, acks=all: p99 [us]"),
+    Row("single", "cpu_us", "broker CPU of one record [us]"),
+    Row("small, 64 clients", "per_s", "64 clients, one record at a time each [a second]"),
+    Row("transactions: 1 record", "per_s", "transactions of one record, one Java producer [a second]"),
+    Row(
+        "transactions: 20 records, 20 partitions, 16 producers",
+        "per_s",
+        "transactions of 20 partitions, 16 Java producers [a second]",
+    ),
+    Row("tls throughput", "produce_mb_s", "produce with TLS [MB/s]"),
+    Row("start", "new_s", "start to the first answer [s]"),
+    Row("memory after", "memory_mb", "memory of the process after produce and consume [MB]"),
 )
 
 
-def ratio(shim: list[float], kafka: list[float]) -> float | None:
-    """Returns the median of the rounds' ratios, or the ratio of the medians if the rounds are not pairs."""
-    if not shim or not kafka or 0 in kafka:
-        return None
-    if len(shim) == len(kafka):
-        return statistics.median(mine / theirs for mine, theirs in zip(shim, kafka, strict=True))
-    return statistics.median(shim) / statistics.median(kafka)
-
-
-def verdict(row: Row, mine: list[float], theirs: list[float]) -> tuple[str, str]:
-    """Returns (ratio as text, inside or outside)."""
-    value = statistics.median(mine) if row.absolute else ratio(mine, theirs)
-    quotient = ratio(mine, theirs)
-    shown = "" if quotient is None else f"{quotient:.2f}x"
-    if value is None:
-        return shown, ""
-    inside = value >= row.limit if row.at_least else value <= row.limit
-    return shown, "inside" if inside else "OUTSIDE"
-
-
-def table(figures: Mapping[str, Any]) -> str:
-    """Markdown, wide enough to read in a terminal."""
-    results = figures["results"]
-    lines = [
-        f"| {'what':64} | {'Kafka 4.3.1':>12} | {'yardstick':>10} | {'shim':>10} | {'ratio':>7} | {'budget':>9} "
-        f"| {'':8} |",
-        f"| {'-' * 64} | {'-' * 11}: | {'-' * 9}: | {'-' * 9}: | {'-' * 6}: | {'-' * 8}: | {'-' * 8} |",
-    ]
-    for row in ROWS:
-        values = {kind: results[kind].get(row.name, []) for kind in ("kafka", "yardstick", "shim")}
-        cells = {kind: number(statistics.median(found)) if found else "" for kind, found in values.items()}
-        shown, where = verdict(row, values["shim"], values["kafka"]) if values["shim"] else ("", "")
-        sign = ">=" if row.at_least else "<="
-        budget = f"{sign} {row.limit:g}" + ("" if row.absolute else "x")
-        title = f"{row.title} [{row.unit}]"
-        lines.append(
-            f"| {title:64} | {cells['kafka']:>12} | {cells['yardstick']:>10} | {cells['shim']:>10} | {shown:>7} "
-            f"| {budget:>9} | {where:8} |"
-        )
-    machine = figures["machine"]
-    settings = figures["settings"]
-    kept = "left as they are" if settings["as_is"] else "kept awake for single records"
-    lines.append(
-        f"medians of {settings['repeats']} rounds of {settings['megabytes']} MB after one that warms up, "
-        f"on {machine['cpus']} CPUs, {kept}, shared by broker and client; "
-        f"{machine['system']}, Python {machine['python']}, {machine['java']}"
-    )
-    return "\n".join(lines)
-
-
-def number(value: float) -> str:
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+def headlines(figures: Mapping[str, Any]) -> str:
+    """README's table: both states, the ratio with its spread."""
+    cases = figures["cases"]
+    heads = ["", "Kafka, quiet", "shim, quiet", "ratio", "Kafka, as it is", "shim, as it is", "ratio"]
+    rows = [_cells(row, cases[row.case], (KAFKA, SHIM), (QUIET, AS_IS))[:-2] for row in HEADLINES if row.case in cases]
+    lines = [heads, ["---", *("---:" for _ in heads[1:])], *rows]
+    table = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+    return "\n\n".join(filter(None, [warning(figures), table]))

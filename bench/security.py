@@ -1,21 +1,17 @@
-"""TLS and ACLs on the shim beside Apache Kafka: ``python -m bench.security``.
-
-TLS 1.3 with the suite that both choose, which the last line names. ACLs: a user who may WRITE to one topic writes
-single records, with that ACL alone and among 10,000. A figure is the median of the rounds after one that warms up.
+"""TLS and ACLs: TLS 1.3 with the suite that client and broker choose, which is among the results; a user who may WRITE
+to one topic writes single records, with that ACL alone and among 10,000.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import socket
 import ssl
-import statistics
-import tempfile
-from contextlib import ExitStack
-from pathlib import Path
+from dataclasses import replace
 
 from bench.client_process import load, make_topic
+from bench.data import percentiles, single, throughput
+from bench.rounds import Case, Side
 from kafka_shim.security.tls.authority import CertificateAuthority
 from kafka_shim.targets import requests
 from kafka_shim.targets.secured import SecuredKafka, SecuredShim
@@ -23,28 +19,14 @@ from kafka_shim.wire_client import Connection, check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from pathlib import Path
 
+    from bench.rounds import Figures, Pace
     from kafka_shim.targets.secured import SecuredTarget
-
-    # (what, kind) -> a figure of each round
-    Figures = dict[tuple[str, str], list[float]]
 
 ACLS = 10_000
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
-KINDS = (("shim", SecuredShim), ("kafka", SecuredKafka))
-ROWS = (
-    ("tls produce, 1 KB records [MB/s]", "tls_produce_mb_s"),
-    ("  broker CPU [s/GB]", "tls_produce_cpu_s_gb"),
-    ("tls consume the same [MB/s]", "tls_consume_mb_s"),
-    ("  broker CPU [s/GB]", "tls_consume_cpu_s_gb"),
-    ("tls, one record, one at a time: p50 [us]", "tls_single_p50_us"),
-    ("  broker CPU each [us]", "tls_single_cpu_us"),
-    ("one ACL, one record, one at a time: p50 [us]", "acl_single_p50_us"),
-    ("  broker CPU each [us]", "acl_single_cpu_us"),
-    (f"{ACLS:,} ACLs, the same: p50 [us]", "acls_single_p50_us"),
-    ("  broker CPU each [us]", "acls_single_cpu_us"),
-)
+KINDS = {"shim": SecuredShim, "kafka": SecuredKafka}
 
 
 class Setup:
@@ -96,64 +78,50 @@ def add_acls(client: Connection, names: list[str]) -> None:
             check(one.error_code, one.error_message)
 
 
-def measure_tls(secured: SecuredTarget, setup: Setup, number: int, amount: int, single: int) -> dict[str, float]:
-    topic, one = f"tls-{number}", f"tls-single-{number}"
-    with Connection(secured.bootstrap, timeout_s=60) as client:
-        make_topic(client, topic, 4)
-        make_topic(client, one, 1)
-        wrote = _load("produce", secured, "SSL", topic, amount, setup.tls)
-        read = _load("consume", secured, "SSL", topic, int(wrote["bytes"]), setup.tls)
-        each = _load("latency", secured, "SSL", one, single, setup.tls)
-        client.request(requests.make("DeleteTopics", topic_names=[topic, one], timeout_ms=60_000), 5)
-    return {
-        "tls_produce_mb_s": wrote["bytes"] / wrote["seconds"] / 1e6,
-        "tls_produce_cpu_s_gb": wrote["cpu_s"] / wrote["bytes"] * 1e9,
-        "tls_consume_mb_s": read["bytes"] / read["seconds"] / 1e6,
-        "tls_consume_cpu_s_gb": read["cpu_s"] / read["bytes"] * 1e9,
-        "tls_single_p50_us": each["p50_us"],
-        "tls_single_cpu_us": each["cpu_s"] / each["requests"] * 1e6,
-    }
+def tls_throughput(side: Side, pace: Pace) -> Figures:
+    """As `bench.data.throughput`, with TLS."""
+    return throughput(_with_tls(side), pace)
 
 
-def measure_single(secured: SecuredTarget, setup: Setup, prefix: str, single: int) -> dict[str, float]:
-    each = _load("latency", secured, "SASL_PLAINTEXT", "allowed", single, setup.user)
-    return {f"{prefix}_single_p50_us": each["p50_us"], f"{prefix}_single_cpu_us": each["cpu_s"] / single * 1e6}
+def tls_single(side: Side, pace: Pace) -> Figures:
+    return single(_with_tls(side), pace)
 
 
-def _load(
-    work: str, secured: SecuredTarget, listener: str, topic: str, amount: int, properties: Mapping[str, str]
-) -> dict[str, float]:
-    return load(work, secured.target, topic, amount, bootstrap=secured.addresses[listener], properties=properties)
+def _with_tls(side: Side) -> Side:
+    return replace(side, bootstrap=side.kept["addresses"]["SSL"], properties=side.kept["setup"].tls)
 
 
-def run(repeats: int, megabytes: int, single: int) -> tuple[Figures, dict[str, str]]:
-    """Returns the figures, and the suite of TLS of each kind."""
-    figures: Figures = {}
-    suites: dict[str, str] = {}
-    with ExitStack() as stack:
-        setup = Setup(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-"))))
-        brokers = {}
-        for kind, made in KINDS:
-            secured = made(setup.settings, protocols=("SSL", "SASL_PLAINTEXT"))
-            secured.target.prepare_for_measuring()
-            brokers[kind] = stack.enter_context(secured)
-            suites[kind] = suite_of(secured.addresses["SSL"])
-            with Connection(secured.bootstrap, timeout_s=60) as client:
-                make_topic(client, "allowed", 1)
-                add_acls(client, ["allowed"])
-        for prefix in ("acl", "acls"):
-            for number in range(repeats + 1):
-                for kind, secured in brokers.items():
-                    row = measure_single(secured, setup, prefix, single)
-                    if prefix == "acl":
-                        row |= measure_tls(secured, setup, number, megabytes * 1_000_000, single)
-                    if number:  # the first only warms up
-                        for name, value in row.items():
-                            figures.setdefault((name, kind), []).append(value)
-            for secured in brokers.values() if prefix == "acl" else ():
-                with Connection(secured.bootstrap, timeout_s=60) as client:
-                    add_acls(client, [f"other-{number}" for number in range(ACLS - 1)])
-    return figures, suites
+def allowed(side: Side, pace: Pace) -> Figures:
+    """Single records of a user with an ACL, with SASL and without TLS."""
+    count = max(int(pace.seconds * side.kept.get("allowed_s", 1000)), 100)
+    address, user = side.kept["addresses"]["SASL_PLAINTEXT"], side.kept["setup"].user
+    each = load("latency", side.target, "allowed", count, bootstrap=address, properties=user)
+    side.kept["allowed_s"] = 1e6 / each["p50_us"]
+    return percentiles(each) | {"cpu_us": each["cpu_s"] / count * 1e6}
+
+
+def allowed_among_many(side: Side, pace: Pace) -> Figures:
+    if not side.kept.get("has_many"):
+        side.kept["has_many"] = True
+        with Connection(side.target.bootstrap, timeout_s=60) as client:
+            add_acls(client, [f"other-{number}" for number in range(ACLS - 1)])
+    return allowed(side, pace)
+
+
+def prepare(side: Side, secured: SecuredTarget, setup: Setup) -> None:
+    side.kept |= {"addresses": secured.addresses, "setup": setup}
+    with Connection(side.target.bootstrap, timeout_s=60) as client:
+        make_topic(client, "allowed", 1)
+        add_acls(client, ["allowed"])
+
+
+def cases(megabytes: int) -> list[Case]:
+    return [
+        Case("tls throughput", tls_throughput, "produce_mb_s", is_awake=False, pages_mb=megabytes),
+        Case("tls single", tls_single, "p50_us"),
+        Case("one acl", allowed, "p50_us"),
+        Case("many acls", allowed_among_many, "p50_us"),
+    ]
 
 
 def suite_of(address: str) -> str:
@@ -164,30 +132,3 @@ def suite_of(address: str) -> str:
     with socket.create_connection((host, int(port)), timeout=30) as plain, context.wrap_socket(plain) as secured:
         name, version, _ = secured.cipher() or ("", "", 0)
         return f"{version} {name}"
-
-
-def table(result: tuple[Figures, dict[str, str]]) -> str:
-    figures, suites = result
-    lines = [
-        f"| {'TLS and ACLs':50} | {'Kafka 4.3.1':>12} | {'shim':>10} | {'ratio':>7} |",
-        f"| {'-' * 50} | {'-' * 11}: | {'-' * 9}: | {'-' * 6}: |",
-    ]
-    for title, name in ROWS:
-        mine, theirs = figures[(name, "shim")], figures[(name, "kafka")]
-        ratio = statistics.median(one / other for one, other in zip(mine, theirs, strict=True) if other)
-        shown = [statistics.median(theirs), statistics.median(mine)]
-        lines.append(f"| {title:50} | {shown[0]:>12.1f} | {shown[1]:>10.1f} | {ratio:>6.2f}x |")
-    more = statistics.median(figures[("acls_single_cpu_us", "shim")]) - statistics.median(
-        figures[("acl_single_cpu_us", "shim")]
-    )
-    lines.append(f"10,000 ACLs cost the shim {more:+.1f} us of CPU a request; suites: {suites}")
-    return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m bench.security", description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--megabytes", type=int, default=200)
-    parser.add_argument("--requests", type=int, default=1000)
-    options = parser.parse_args()
-    print(table(run(options.repeats, options.megabytes, options.requests)))

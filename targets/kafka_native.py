@@ -19,8 +19,20 @@ if TYPE_CHECKING:
 
 CLUSTER_ID = "a2Fma2Etc2hpbS10ZXN0cw"
 FORMATTED = ("meta.properties", "bootstrap.checkpoint")
-# The JVM's own choice of collector and compilers, for measurements.
-AS_SHIPPED = ("-Xmx768m",)
+# What Kafka's start scripts pass (KAFKA_HEAP_OPTS, KAFKA_JVM_PERFORMANCE_OPTS), for measurements.
+AS_SHIPPED = (
+    "-Xmx1G",
+    "-Xms1G",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+)
+# A killed broker can register again only after its old session has expired: 9 s by default. A clean stop ends the
+# session by controlled shutdown.
+SHORT_SESSION = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "1000"}
 
 
 class KafkaNative(ProcessTarget):
@@ -39,10 +51,7 @@ class KafkaNative(ProcessTarget):
             "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": str(self.data_dir),
-            # A killed broker can register again only after its old session has expired: 9 s by default. A clean stop
-            # ends the session by controlled shutdown.
-            "broker.session.timeout.ms": "4000",
-            "broker.heartbeat.interval.ms": "1000",
+            **({} if self.is_measured else SHORT_SESSION),
             **self.settings,
         }
 
@@ -50,6 +59,10 @@ class KafkaNative(ProcessTarget):
     def controller(self) -> str:
         """The address of the controller's listener."""
         return f"127.0.0.1:{self.controller_port}"
+
+    @property
+    def is_measured(self) -> bool:
+        return self.jvm_options == AS_SHIPPED
 
     def prepare_for_measuring(self) -> None:
         self.jvm_options = AS_SHIPPED
@@ -90,7 +103,7 @@ class KafkaNative(ProcessTarget):
     def start(self) -> Self:
         self.prepare()
         log4j = f"-Dlog4j2.configurationFile={jvm.log4j_configuration()}"
-        archive = () if self.jvm_options == AS_SHIPPED else class_archive.options()
+        archive = () if self.is_measured else class_archive.options()
         options = [*archive, *self.jvm_options, log4j, "-cp", classpath()]
         command = ["java", *options, "kafka.Kafka", str(self.properties_path)]
         self._spawn(command)

@@ -33,6 +33,27 @@ def test_the_readme_counts_the_apis_as_the_coverage_page_does():
     assert f"It serves all {served} APIs" in (ROOT / "README.md").read_text()
 
 
+def test_the_figures_of_the_pages_are_those_of_the_committed_run(tmp_path: Path):
+    """Each table is what docs/bench.json makes of it, and a changed number is noticed."""
+    check = [sys.executable, "scripts/bench_tables.py", "check"]
+    done = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    for name in ("scripts", "bench", "docs", "README.md"):
+        source = ROOT / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
+    for page in ("README.md", "docs/performance.md"):
+        text = (tmp_path / page).read_text()
+        assert "<!-- bench " in text
+        first, table = text.split("<!-- bench ", 1)
+        changed = re.sub(r"\d(?= \|)", lambda digit: str((int(digit[0]) + 1) % 10), table, count=1)
+        assert changed != table
+        (tmp_path / page).write_text(f"{first}<!-- bench {changed}")
+        again = subprocess.run(check, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        assert again.returncode == 1, page
+        assert page.rpartition("/")[2] in again.stderr
+        (tmp_path / page).write_text(text)
+
+
 def build_site(tree: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tree / "site")]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}

@@ -1,0 +1,172 @@
+"""How every figure beside Apache Kafka is taken: cases, warm-up, rounds in pairs, and the one statistic.
+
+A case is one kind of work. Each side first works for equal times until its figure is stable; then every round does the
+case once on each side in each state of the machine. The side and the state that begin change from round to round. All
+steps are kept; a ratio is the median of the rounds' ratios with the least and the greatest.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from dataclasses import dataclass, field
+
+from bench import machine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from kafka_shim.targets import Target
+
+    Figures = dict[str, float]
+
+SHIM, KAFKA, YARDSTICK = "shim", "kafka", "yardstick"
+STABLE_STEPS, STABLE_WITHIN = 3, 0.1
+MOST_WARM_UPS = 4
+LEAST_ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How much a run does: seconds of a step whose length is free, megabytes of a throughput step, rounds, the least
+    seconds of warm-up of each side, seconds of a case after which no further round begins if LEAST_ROUNDS are done, and
+    whether the work at size is small."""
+
+    seconds: float = 0.8
+    megabytes: int = 500
+    rounds: int = 5
+    warm_up_s: float = 2.0
+    case_s: float = 60.0
+    is_small: bool = False
+
+
+@dataclass
+class Side:
+    """One broker under the bench. `kept` is for the cases: what they know of it from step to step."""
+
+    kind: str
+    target: Target
+    bootstrap: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    kept: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.bootstrap = self.bootstrap or self.target.bootstrap
+
+    def next_name(self, word: str) -> str:
+        """A name that no step used before."""
+        self.kept["number"] = self.kept.get("number", 0) + 1
+        return f"{word}-{self.kept['number']}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """`work` does one step and returns its figures; `stable` names the one that a warm-up waits for, and an empty one
+    means that there is none. `pages_mb` are made warm before a step in the state QUIET. `is_awake`: CPUs are kept from
+    halting in QUIET; work that fills both CPUs is not slowed down by that."""
+
+    name: str
+    work: Callable[[Side, Pace], Figures]
+    stable: str = ""
+    is_awake: bool = True
+    pages_mb: int = 0
+    kinds: tuple[str, ...] = (SHIM, KAFKA)
+    states: tuple[str, ...] = machine.STATES
+
+
+def run(cases: Sequence[Case], sides: Mapping[str, Side], pace: Pace, keep: Callable[[str, Any], None]) -> None:
+    """Does every case and hands its result to `keep` by its name."""
+    with machine.Spinners() as spinners:
+        for case in cases:
+            print(f"{case.name} ...", file=sys.stderr, flush=True)
+            taking_part = [sides[kind] for kind in case.kinds if kind in sides]
+            began = time.monotonic()
+            load = machine.load()
+            warm = _warm_up(case, taking_part, pace, spinners) if case.stable else {}
+            rounds = []
+            for number in range(pace.rounds):
+                if number >= LEAST_ROUNDS and time.monotonic() - began > pace.case_s:
+                    break
+                for state in _turned(case.states, number // len(taking_part)):
+                    order = _turned(taking_part, number)
+                    figures = {side.kind: _step(case, side, pace, state, spinners) for side in order}
+                    rounds.append({"state": state, "order": [side.kind for side in order], "figures": figures})
+            took_s = round(time.monotonic() - began, 1)
+            keep(case.name, {"load": load, "seconds": took_s, "warm_up": warm, "rounds": rounds})
+
+
+def _turned(values: Sequence[Any], number: int) -> list[Any]:
+    """`values` from another one on, by the number of the round."""
+    at = number % len(values)
+    return [*values[at:], *values[:at]]
+
+
+def _step(case: Case, side: Side, pace: Pace, state: str, spinners: machine.Spinners) -> Figures:
+    if state == machine.QUIET and case.pages_mb:
+        machine.settle(side.target.data_dir.parent, case.pages_mb * 1_000_000)
+    with spinners.awake(case.is_awake and state == machine.QUIET):
+        return case.work(side, pace)
+
+
+def _warm_up(case: Case, sides: Sequence[Side], pace: Pace, spinners: machine.Spinners) -> dict[str, Any]:
+    """Works until the figure of every side is stable, at most MOST_WARM_UPS times the least time, and for the same time
+    on each (to the length of a step)."""
+    spent = {side.kind: 0.0 for side in sides}
+    seen: dict[str, list[float]] = {side.kind: [] for side in sides}
+    for number in range(1, MOST_WARM_UPS + 1):
+        for side in _turned(sides, number):
+            while spent[side.kind] < pace.warm_up_s * number:
+                began = time.monotonic()
+                seen[side.kind].append(_step(case, side, pace, machine.AS_IS, spinners)[case.stable])
+                spent[side.kind] += time.monotonic() - began
+        if all(is_stable(values) for values in seen.values()):
+            break
+    return {
+        kind: {"seconds": round(spent[kind], 1), "is_stable": is_stable(values), case.stable: values}
+        for kind, values in seen.items()
+    }
+
+
+def is_stable(values: Sequence[float]) -> bool:
+    last = values[-STABLE_STEPS:]
+    return len(last) == STABLE_STEPS and max(last) - min(last) <= STABLE_WITHIN * statistics.median(last)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The median of the rounds' ratios, with the least and the greatest."""
+
+    median: float
+    least: float
+    greatest: float
+
+    def __str__(self) -> str:
+        return f"{short(self.median)}x ({short(self.least)}-{short(self.greatest)})"
+
+
+def values(result: Mapping[str, Any], state: str, kind: str, figure: str) -> list[float]:
+    """The figure of a side in each round."""
+    rounds = [one["figures"] for one in result["rounds"] if one["state"] == state]
+    return [one[kind][figure] for one in rounds if figure in one.get(kind, {})]
+
+
+def median(result: Mapping[str, Any], state: str, kind: str, figure: str) -> float | None:
+    found = values(result, state, kind, figure)
+    return statistics.median(found) if found else None
+
+
+def paired(result: Mapping[str, Any], state: str, figure: str, one: str = SHIM, other: str = KAFKA) -> Ratio | None:
+    """`one` against `other`; None where no round has both, or where the figure of `other` is too small to measure."""
+    mine, theirs = values(result, state, one, figure), values(result, state, other, figure)
+    if not mine or len(mine) != len(theirs) or 0 in theirs:
+        return None
+    ratios = [left / right for left, right in zip(mine, theirs, strict=True)]
+    return Ratio(statistics.median(ratios), min(ratios), max(ratios))
+
+
+def short(value: float) -> str:
+    """Three digits: what figures of a machine are worth."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

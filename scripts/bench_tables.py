@@ -1,0 +1,79 @@
+#!/usr/bin/env python
+"""Writes the tables of README.md and docs/performance.md from docs/bench.json, the committed result of `make bench`.
+
+Without an argument it writes; ``check`` compares. ``take FILE`` first makes FILE, a result of `make bench`, the
+committed one. A table stands between ``<!-- bench NAME -->`` and ``<!-- end -->``; NAME is one of
+`bench.report.TABLES`, ``headlines``, ``conditions`` or ``instructions``, which is from docs/instructions.json
+(`python -m bench.instructions`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bench import instructions, report  # noqa: E402
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+FIGURES = ROOT / "docs" / "bench.json"
+INSTRUCTIONS = ROOT / "docs" / "instructions.json"
+PAGES = (ROOT / "README.md", ROOT / "docs" / "performance.md")
+PLACE = re.compile(r"(<!-- bench (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def content(name: str, figures: Mapping[str, Any]) -> str:
+    """What stands in one place. Raises KeyError for an unknown name."""
+    if name == "headlines":
+        return report.headlines(figures)
+    if name == "conditions":
+        return report.conditions(figures)
+    if name == "instructions":
+        return instructions.table(json.loads(INSTRUCTIONS.read_text(encoding="utf-8")))
+    return report.table(name, figures)
+
+
+def page(text: str, figures: Mapping[str, Any]) -> str:
+    """The text of a page with what `figures` make of its places."""
+
+    def fill(found: re.Match[str]) -> str:
+        return f"{found[1]}\n{content(found['name'], figures)}\n\n{found[3]}"
+
+    return PLACE.sub(fill, text)
+
+
+def main(arguments: list[str]) -> int:
+    """Does what the first argument says. Returns the exit status."""
+    match arguments:
+        case ["take", path]:
+            shutil.copyfile(path, FIGURES)
+        case [] | ["check"]:
+            pass
+        case _:
+            sys.stderr.write(f"{__doc__}\n")
+            return 2
+    figures = json.loads(FIGURES.read_text(encoding="utf-8"))
+    status = 0
+    for path in PAGES:
+        old = path.read_text(encoding="utf-8")
+        new = page(old, figures)
+        if arguments == ["check"]:
+            if old != new:
+                sys.stderr.write(f"{path.name} does not show docs/bench.json: run python scripts/bench_tables.py\n")
+                status = 1
+        else:
+            path.write_text(new, encoding="utf-8")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
