@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.decision import Decision
+from kafka_shim.group.kinds import KINDS
 from kafka_shim.outcome import Outcome
 
 TYPE_CHECKING = False
@@ -60,7 +61,6 @@ class ClassicRequests:
     def _decide_join(self, groups: Groups, context: JoinContext) -> Decision:
         from kafka_shim.group import classic_join
         from kafka_shim.group.classic import ClassicGroup
-        from kafka_shim.group.kinds import KINDS
         from kafka_shim.group.requests import join_failure
 
         request = context.request
@@ -92,7 +92,6 @@ class ClassicRequests:
         self, request: SyncGroupRequest
     ) -> Outcome[SyncGroupResponse] | Coroutine[Any, Any, Outcome[SyncGroupResponse]]:
         """SyncGroup. A follower waits for the leader's assignment."""
-        from kafka_shim.group.kinds import KINDS
         from kafka_shim.group.purgatory import DelayedResponse
         from kafka_shim.group.requests import sync_failure
 
@@ -113,8 +112,6 @@ class ClassicRequests:
 
     def heartbeat(self, request: HeartbeatRequest) -> Outcome[HeartbeatResponse]:
         """Heartbeat of a classic member, also of one in a consumer group."""
-        from kafka_shim.group.kinds import KINDS
-
         try:
             group = self._runtime.known_group(request.group_id)
         except KafkaError as error:
@@ -130,8 +127,6 @@ class ClassicRequests:
 
     def leave_group(self, request: LeaveGroupRequest) -> Outcome[LeaveGroupResponse]:
         """LeaveGroup in the v3 form: a list of members."""
-        from kafka_shim.group.kinds import KINDS
-
         runtime = self._runtime
         group = runtime.known_group(request.group_id)
         now_ms = runtime.clock.now_ms()

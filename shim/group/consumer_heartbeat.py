@@ -195,9 +195,22 @@ def replace_static(group: ConsumerGroup, old: ConsumerMember, member_id: str, de
 
 
 def _updated(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, client: Client) -> ConsumerMember:
-    """Returns the member with the fields of the request. Null keeps the earlier value."""
+    """Returns the member with the fields of the request, or the member itself if they say nothing new. Null keeps the
+    earlier value."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout_ms = request.rebalance_timeout_ms
+    if (
+        names is None
+        and regex is None
+        and timeout_ms == -1
+        and request.instance_id is None
+        and request.rack_id is None
+        and request.server_assignor is None
+        and member.client_id == client.client_id
+        and member.client_host == client.host
+        and member.classic is None
+    ):
+        return member
     return member.copy(
         instance_id=member.instance_id if request.instance_id is None else request.instance_id,
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,

@@ -6,6 +6,8 @@ Assignments are dicts of topic id -> partition -> epoch in which the member got 
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from kafka_shim.group.records import Record
 from kafka_shim.protocol.records.consumer_group_current_member_assignment_key import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -56,6 +58,7 @@ _FIELDS = (
     "subscribed_regex",
     "subscribed_topics",
 )
+_fields_of = attrgetter(*_FIELDS)
 
 
 class ConsumerMember:
@@ -85,16 +88,34 @@ class ConsumerMember:
     def copy(self, **changes: Any) -> ConsumerMember:
         """Returns a copy of the member with these fields changed."""
         new = ConsumerMember.__new__(ConsumerMember)
-        for name in _FIELDS:
-            setattr(new, name, getattr(self, name))
+        # In the order of _FIELDS. A heartbeat copies its member, so this is no loop over names.
+        (
+            new.assigned,
+            new.classic,
+            new.client_host,
+            new.client_id,
+            new.instance_id,
+            new.member_epoch,
+            new.member_id,
+            new.pending_revocation,
+            new.previous_epoch,
+            new.rack_id,
+            new.rebalance_timeout_ms,
+            new.server_assignor,
+            new.state,
+            new.subscribed_regex,
+            new.subscribed_topics,
+        ) = _fields_of(self)
         for name, value in changes.items():
             setattr(new, name, value)
         return new
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         if not isinstance(other, ConsumerMember):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in _FIELDS)
+        return _fields_of(self) == _fields_of(other)
 
     __hash__ = None  # type: ignore[assignment]
 

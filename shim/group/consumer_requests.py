@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group import consumer_heartbeat, migration
+from kafka_shim.group.classic import ClassicGroup
+from kafka_shim.group.consumer import ConsumerGroup
+from kafka_shim.group.request_context import RequestContext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.group.client import Client
-    from kafka_shim.group.consumer import ConsumerGroup
     from kafka_shim.group.decision import Decision
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.runtime import CoordinatorRuntime
@@ -26,10 +29,6 @@ class ConsumerRequests:
         self, request: ConsumerGroupHeartbeatRequest, version: int, client: Client
     ) -> Outcome[ConsumerGroupHeartbeatResponse]:
         """ConsumerGroupHeartbeat. Raises the error of the response."""
-        from kafka_shim.group import consumer_heartbeat
-        from kafka_shim.group.consumer import ConsumerGroup
-        from kafka_shim.group.request_context import RequestContext
-
         runtime = self._runtime
         consumer_heartbeat.check_request(request, version, runtime.config.group_consumer_assignors)
         group_id = request.group_id
@@ -49,10 +48,6 @@ class ConsumerRequests:
 
     def _find(self, groups: Groups, group_id: str, create: bool, decision: Decision) -> ConsumerGroup:
         """Returns the group to join. If `create`, it may be new, or converted from a classic one."""
-        from kafka_shim.group import migration
-        from kafka_shim.group.classic import ClassicGroup
-        from kafka_shim.group.consumer import ConsumerGroup
-
         group = groups.by_id.get(group_id)
         if isinstance(group, ConsumerGroup):
             return group

@@ -8,10 +8,9 @@ not pay for it.
 from __future__ import annotations
 
 import logging
+from functools import cached_property
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.classic_requests import ClassicRequests
-from kafka_shim.group.consumer_requests import ConsumerRequests
 from kafka_shim.group.decision import REBALANCE, REGEX, SESSION
 from kafka_shim.group.java_order import order_partitions, order_timeline
 from kafka_shim.group.offset_requests import OffsetRequests
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
     from kafka_shim.faults import Faults
+    from kafka_shim.group.classic_requests import ClassicRequests
+    from kafka_shim.group.consumer_requests import ConsumerRequests
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.kind import Group
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
@@ -58,12 +59,26 @@ class GroupCoordinator:
         self, *, clock: Clock, config: BrokerConfig, logs: Logs, metadata: MetadataStore, faults: Faults
     ) -> None:
         self._runtime = CoordinatorRuntime(clock, config, logs, metadata, faults, self._on_timer)
-        self.classic = ClassicRequests(self._runtime)
-        self.consumer = ConsumerRequests(self._runtime)
         self.streams = StreamsRequests(self._runtime)
         self.offsets = OffsetRequests(self._runtime)
         self.share = ShareRequests(self._runtime)
         self._runtime.timers.on_error = self._retry_timer
+
+    # The first request of a protocol imports its rules, so that start-up does not pay for them.
+
+    @cached_property
+    def classic(self) -> ClassicRequests:
+        """Requests of the classic protocol."""
+        from kafka_shim.group.classic_requests import ClassicRequests
+
+        return ClassicRequests(self._runtime)
+
+    @cached_property
+    def consumer(self) -> ConsumerRequests:
+        """Requests of the consumer protocol."""
+        from kafka_shim.group.consumer_requests import ConsumerRequests
+
+        return ConsumerRequests(self._runtime)
 
     # --- life
 

@@ -44,14 +44,14 @@ class OffsetRequests:
 
     def commit(self, request: OffsetCommitRequest, version: int) -> Outcome[OffsetCommitResponse]:
         """OffsetCommit."""
-        from kafka_shim.group import offset_rules
+        from kafka_shim.group.offset_rules import commit
 
         runtime = self._runtime
         partition = runtime.partition_for(request.group_id)
         groups = runtime.loader.groups(partition)
         now_ms = runtime.clock.now_ms()
         limit = runtime.config.offset_metadata_max_bytes
-        changes, response, decision = offset_rules.commit(groups, request, version, limit, now_ms)
+        changes, response, decision = commit(groups, request, version, limit, now_ms)
         flushes = runtime.write_offsets(groups, {request.group_id: changes}, now_ms)
         flushes += runtime.carry_out(partition, groups, decision, now_ms)
         return Outcome(response, flushes)

@@ -252,7 +252,8 @@ class LocalLog:
             self.fail(self.sync_error, torn=True)
 
     def _require_online(self) -> None:
-        self.check_sync()
+        if self.sync_error is not None:
+            self.check_sync()
         if self.is_offline:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} is offline after an I/O error")
         if self.is_closed:

@@ -70,7 +70,8 @@ class PartitionLog(LocalLog):
             entry = self.producers.entries.get(batch.producer_id)
             if entry is not None and (cached := entry.duplicate_of(batch)) is not None:
                 # The original batch may still be waiting for its fsync.
-                flushed = self.request_flush() if self._owes_flush(cached[3]) else None
+                must_flush = cached[3] + 1 - self.recovery_point >= config.flush_messages
+                flushed = self.request_flush() if must_flush else None
                 return Appended(cached[2], cached[3], cached[4], self.log_start_offset, duplicate=True, flushed=flushed)
             self._check_producer(batch, verification, client=True)
         append_time_ms = now_ms if config.message_timestamp_type == LOG_APPEND_TIME else -1
@@ -209,16 +210,12 @@ class PartitionLog(LocalLog):
             self.unflushed_since_ms = now_ms
             self.want_flush()
         flushed = None
-        if self._owes_flush(last_offset):
+        if last_offset + 1 - self.recovery_point >= self.config.flush_messages:
             flushed = self.request_flush()
         faults = self._services.faults
         if faults.armed:
             faults.reach("log.after_append", topic=self.topic, partition=self.partition)
         return Appended(base_offset, last_offset, append_time_ms, self.log_start_offset, False, size_bytes, flushed)
-
-    def _owes_flush(self, last_offset: int) -> bool:
-        """Whether `flush.messages` requires an fsync up to `last_offset` before the response is sent."""
-        return last_offset + 1 - self.recovery_point >= self.config.flush_messages
 
     def _index_aborted(self, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int) -> None:
         try:

@@ -52,9 +52,13 @@ class ProducerEntry:
 
     def duplicate_of(self, batch: Batch) -> CachedBatch | None:
         """Return the cached batch with the same epoch and sequence numbers as `batch` (A4), or None."""
-        if batch.producer_epoch == self.epoch:
-            first, last = batch.base_sequence, batch.last_sequence
-            for cached in self.batches:
+        batches = self.batches
+        if batches and batch.producer_epoch == self.epoch:
+            first = batch.base_sequence
+            if first == batches[-1][1] + 1:
+                return None  # the next one, as nearly always; five batches never hold all sequence numbers
+            last = batch.last_sequence
+            for cached in batches:
                 if cached[0] == first and cached[1] == last:
                     return cached
         return None

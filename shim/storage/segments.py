@@ -111,7 +111,12 @@ class Segment(SegmentFiles):
             return False
         if self._limits_of is not config:
             self._set_limits(config)
-        return self._is_index_full or self.waited_ms(max_timestamp_ms, now_ms) > self._longest_wait_ms
+        if self._is_index_full:
+            return True
+        first_ms = self.first_timestamp_ms
+        if first_ms is not None and first_ms >= 0:  # what `waited_ms` answers, without the call
+            return max_timestamp_ms - first_ms > self._longest_wait_ms
+        return self.waited_ms(max_timestamp_ms, now_ms) > self._longest_wait_ms
 
     def _set_limits(self, config: TopicConfig) -> None:
         """Compute the limits of `is_full`. They depend only on the configuration and the indexes."""

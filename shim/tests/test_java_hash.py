@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kafka_shim.java_hash import internal_partition, java_string_hash
 
@@ -29,3 +31,14 @@ def test_the_minimum_lands_on_partition_zero() -> None:
 @pytest.mark.parametrize(("text", "partition"), [("hello", 22), ("app", 1), ("", 0)])
 def test_partition_is_the_absolute_value_modulo_the_count(text: str, partition: int) -> None:
     assert internal_partition(text, 50) == partition
+
+
+@given(st.text(st.characters(codec=None), max_size=60), st.integers(1, 1000))
+def test_hash_is_that_of_the_definition(text: str, count: int) -> None:
+    """Over all characters, single surrogates too: the sum of UTF-16 units times powers of 31, modulo 2**32."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    numbers = [units[at] << 8 | units[at + 1] for at in range(0, len(units), 2)]
+    total = sum(number * 31 ** (len(numbers) - 1 - at) for at, number in enumerate(numbers)) & 0xFFFFFFFF
+    value = total - 0x1_0000_0000 if total & 0x8000_0000 else total
+    assert java_string_hash(text) == value
+    assert internal_partition(text, count) == (0 if value == -(2**31) else abs(value) % count)
