@@ -221,8 +221,8 @@ def warning(figures: Mapping[str, Any]) -> str:
     if most <= MOST_LOAD_OF_CPU * cpus:
         return ""
     return (
-        f"**The machine did other work during this run (load up to {most:g} on {cpus} CPUs): these figures show what is "
-        "measured, and are no measure of either broker.**"
+        f"**The machine did other work during this run (load up to {most:g} on {cpus} CPUs): these figures show what "
+        "is measured, and are no measure of either broker.**"
     )
 
 
