@@ -2,9 +2,10 @@
 ratios.
 
 Parts: start-up; produce and consume with 1 to 64 clients; transactions of Java producers; groups; TLS and ACLs; what
-grows with use. `rounds` says how a figure is taken, `machine` what its two states are. ``--minutes`` fits the whole run
-into about so many; ``--quick`` does small rounds of the parts that need the least time. Every round is in the JSON,
-from which ``scripts/bench_tables.py`` writes the tables of README and docs/performance.md.
+grows with use; what stops the loop. `rounds` says how a figure is taken, `machine` what its two states are.
+``--minutes`` fits the whole run into about so many; ``--quick`` does small rounds of the parts that need the least
+time. Every round is in the JSON, from which ``scripts/bench_tables.py`` writes the tables of README and
+docs/performance.md.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 # What a run of all parts takes on two quiet CPUs with a pace, found by doing it.
 FULL, FULL_MINUTES = Pace(), 20.0
+NOT_QUICK = ("scale", "loop")
 QUICK = Pace(seconds=0.3, megabytes=200, rounds=3, warm_up_s=0.6, case_s=15, is_small=True)
 
 
@@ -68,7 +70,7 @@ def pace_of(options: argparse.Namespace) -> Pace:
 
 def main() -> int:
     options = arguments()
-    names = options.only or [name for name in parts.PARTS if not (options.quick and name == "scale")]
+    names = options.only or [name for name in parts.PARTS if not (options.quick and name in NOT_QUICK)]
     pace = pace_of(options)
     began = time.monotonic()
     figures: dict[str, Any] = {
@@ -79,7 +81,7 @@ def main() -> int:
     }
     options.json.parent.mkdir(parents=True, exist_ok=True)
 
-    def keep(part: str, name: str, result: Any) -> None:
+    def keep(name: str, result: Any) -> None:
         """Writes the file after each case: a run that is stopped has what it measured."""
         if isinstance(result, dict) and "rounds" in result:
             figures["cases"][name] = result
@@ -88,10 +90,11 @@ def main() -> int:
         figures["minutes"] = round((time.monotonic() - began) / 60, 1)
         options.json.write_text(json.dumps(rounded(figures), indent=1) + "\n")
 
-    parts.run(names, pace, keep)
+    failed = parts.run(names, pace, keep)
+    keep("failed", failed)
     print(report.page(rounded(figures)))
     print(f"{figures['minutes']} minutes; every round: {options.json}", file=sys.stderr)
-    return 0
+    return 1 if failed else 0
 
 
 def rounded(value: Any) -> Any:

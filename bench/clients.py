@@ -118,6 +118,7 @@ def paced(clients: list[Client], seconds: float, rate: float) -> tuple[list[floa
 
 
 def run(bootstrap: str, topic: str, shape: Shape) -> dict[str, Any]:
+    """Figures, and under `taken_us` each latency."""
     clients = [Client(bootstrap, topic, number, shape) for number in range(shape.clients)]
     if shape.rate:
         taken, took_s = paced(clients, shape.seconds, shape.rate)
@@ -125,8 +126,13 @@ def run(bootstrap: str, topic: str, shape: Shape) -> dict[str, Any]:
         taken, took_s = closed(clients, shape.seconds)
     requests = len(taken)
     sent_bytes = requests * shape.records * shape.record_bytes
-    return {**percentiles(taken), "requests": requests, "seconds": took_s, "bytes": sent_bytes}
+    for client in clients:
+        client.link.socket.close()
+    figures = {"requests": requests, "seconds": took_s, "bytes": sent_bytes, "taken_us": taken}
+    return {**percentiles(taken), **figures}
 
 
 if __name__ == "__main__":
-    print(json.dumps(run(sys.argv[1], sys.argv[2], Shape(**json.loads(sys.argv[3])))))
+    found = run(sys.argv[1], sys.argv[2], Shape(**json.loads(sys.argv[3])))
+    del found["taken_us"]
+    print(json.dumps(found))

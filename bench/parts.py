@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import traceback
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from bench import data, groups, machine, rounds, scale, security, start, transactions
+from bench import data, groups, loop, machine, rounds, scale, security, start, transactions
 from bench.client_process import ROOT, anonymous_mb
 from bench.rounds import KAFKA, SHIM, YARDSTICK, Side
 from kafka_shim.targets import Target, make
@@ -103,6 +104,13 @@ def run_scale(pace: Pace, keep: Keep) -> None:
     rounds.run(scale.CASES, {SHIM: Side(SHIM, Target())}, once, keep)
 
 
+def run_loop(pace: Pace, keep: Keep) -> None:
+    with loop.Watched() as target:
+        side = Side(SHIM, target)
+        loop.prepare(side)
+        rounds.run(loop.CASES, {SHIM: side}, replace(pace, rounds=1 if pace.is_small else 3), keep)
+
+
 PARTS: dict[str, Callable[[Pace, Keep], None]] = {
     "start": run_start,
     "data": run_data,
@@ -110,10 +118,18 @@ PARTS: dict[str, Callable[[Pace, Keep], None]] = {
     "groups": run_groups,
     "security": run_security,
     "scale": run_scale,
+    "loop": run_loop,
 }
 
 
-def run(names: Sequence[str], pace: Pace, keep: Callable[[str, str, Any], None]) -> None:
-    """Does the parts by name; `keep` takes the part, the case and the result."""
+def run(names: Sequence[str], pace: Pace, keep: Callable[[str, Any], None]) -> dict[str, str]:
+    """Does the parts by name; `keep` takes the case, or a fact's name, and the result. A part that fails ends, and the
+    next ones are done: returns why, by part."""
+    failed = {}
     for name in names:
-        PARTS[name](pace, lambda case, result, name=name: keep(name, case, result))  # type: ignore[misc]
+        try:
+            PARTS[name](pace, keep)
+        except Exception as error:
+            traceback.print_exc()
+            failed[name] = f"{type(error).__name__}: {error}".splitlines()[0]
+    return failed

@@ -63,6 +63,17 @@ def _by_count(prefix: str, title: str) -> Iterator[Row]:
 
 CLIENT_COUNTS = (1, 4, 16, 64)
 CODECS = ("none", "lz4", "zstd")
+LOOP_WORK = (
+    "nothing",
+    "compaction",
+    "retention of 10,000 segments",
+    "metadata of 10,000 partitions",
+    "rebalance of 1,000 members",
+    "100 MB of cold fetch",
+    "start of 5,000 connections",
+    "DescribeLogDirs",
+    "snapshot",
+)
 TABLES: dict[str, tuple[str, tuple[Row, ...]]] = {
     "basics": (
         "what",
@@ -139,6 +150,18 @@ TABLES: dict[str, tuple[str, tuple[Row, ...]]] = {
             *_latency("many acls", "10,000 ACLs: the same"),
         ),
     ),
+    "loop": (
+        "a small produce beside other work, the shim alone",
+        tuple(
+            row
+            for work in LOOP_WORK
+            for row in (
+                Row(f"loop: {work}", "p99.9_us", f"{work}: p99.9 [us]"),
+                Row(f"loop: {work}", "turn_cpu_ms", "longest turn, CPU [ms]", 10, is_absolute=True),
+                Row(f"loop: {work}", "turn_ms", "longest turn, time [ms]"),
+            )
+        ),
+    ),
     "scale": (
         "at size, the shim alone",
         (
@@ -156,6 +179,12 @@ TABLES: dict[str, tuple[str, tuple[Row, ...]]] = {
     ),
 }
 YARDSTICK_TABLES = ("basics",)
+# Tables of the shim alone, in one state.
+ALONE = ("scale", "loop")
+SMALL_SIZES = {
+    "scale": " and at a small part of the size: 0.2 GB, 1,000 partitions",
+    "loop": ", a twentieth of the sizes that the names say, but for the partitions",
+}
 
 
 def table(name: str, figures: Mapping[str, Any]) -> str:
@@ -166,11 +195,11 @@ def table(name: str, figures: Mapping[str, Any]) -> str:
     if not known:
         return ""
     kinds = (KAFKA, YARDSTICK, SHIM) if name in YARDSTICK_TABLES else (KAFKA, SHIM)
-    if name == "scale":
+    if name in ALONE:
         kinds = (SHIM,)
         if figures["settings"]["is_small"]:
-            title += " and at a small part of the size: 0.2 GB, 1,000 partitions"
-    states = (QUIET,) if name == "scale" else (QUIET, AS_IS)
+            title += SMALL_SIZES[name]
+    states = (QUIET,) if name in ALONE else (QUIET, AS_IS)
     heads = [title]
     for state in states:
         heads += [f"{kind.capitalize()}, {state}" if kind == KAFKA else f"{kind}, {state}" for kind in kinds]
@@ -244,6 +273,8 @@ def conditions(figures: Mapping[str, Any]) -> str:
         f"Load of the machine when a case began: {min(loads, default=0):g} to {max(loads, default=0):g}.",
         f"Not stable after the warm-up: {'; '.join(unstable) or 'none'}.",
     ]
+    if figures.get("failed"):
+        lines.append(f"Failed parts: {'; '.join(f'{part} ({why})' for part, why in figures['failed'].items())}.")
     if flags:
         lines.append(f"Kafka's JVM: `{flags}`.")
     return "\n".join([*filter(None, [warning(figures)]), *lines])
