@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 
@@ -10,12 +11,17 @@ import pytest
 from kafka_shim.cli import main
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
+from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC
+from kafka_shim.java_hash import internal_partition
 from kafka_shim.protocol.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
 from kafka_shim.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from kafka_shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
+from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kafka_shim.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kafka_shim.tests.api.admin import BROKER, DELETE, SET, alter, create, new_topic
 from kafka_shim.tests.produced import batch, make_topic, produce
@@ -130,3 +136,21 @@ def test_directories_cordoned_by_the_file_take_nothing_once_metadata_version_kno
         assert create(client, new_topic("u"))["u"].error_code == ErrorCode.INVALID_REPLICATION_FACTOR
         assert alter(client, BROKER, "1", ("cordoned.log.dirs", SET, "")) == (0, None)
         assert create(client, new_topic("u"))["u"].error_code == 0
+
+
+def test_transactions_of_a_directory_that_is_left_are_known_when_another_one_fails(tmp_path: Path, dirs) -> None:
+    ids = [f"id-{number}" for number in range(16)]
+    with Broker(log_dirs=",".join(dirs)) as broker, Connection(broker.bootstrap_servers) as client:
+        look_up = FindCoordinatorRequest(key_type=1, coordinator_keys=ids)
+        assert {one.error_code for one in client.request(look_up, 4).coordinators} == {0}
+        for transactional_id in ids:
+            begin = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)
+            assert client.request(begin, 5).error_code == 0
+        home = {number: path for path, topic, number, *_ in places(client) if topic == TRANSACTION_STATE_TOPIC}
+    assert set(home.values()) == set(dirs)
+    shutil.rmtree(dirs[1])
+    Path(dirs[1]).write_text("no directory")
+    with Broker(log_dirs=",".join(dirs)) as broker, Connection(broker.bootstrap_servers) as client:
+        answer = client.request(DescribeTransactionsRequest(transactional_ids=ids), 0).transaction_states
+    known = {state.transactional_id for state in answer if state.error_code == 0}
+    assert known == {one for one in ids if home[internal_partition(one, 50)] == dirs[0]}
