@@ -21,6 +21,7 @@ PARTS = {
     "sarama": "other_languages",
     "kafkajs": "other_languages",
     "rskafka": "other_languages",
+    "registry": "registry",
 }
 
 

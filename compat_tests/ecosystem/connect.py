@@ -4,6 +4,7 @@ into another file.
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import urllib.error
@@ -136,7 +137,7 @@ class Connect(Part):
         for path in (source, sink):
             path.unlink(missing_ok=True)
         lines = [f"line {number}" for number in range(LINES)]
-        source.write_text("".join(f"{line}\n" for line in lines[: LINES // 2]))
+        source.touch()
         plain.create(lab.bootstrap, TOPIC)
         worker = Worker(lab.bootstrap, self._libs, lab.scratch)
         try:
@@ -146,8 +147,10 @@ class Connect(Part):
                 tasks_max="1",
                 file=str(source),
                 topic=TOPIC,
-                batch_size="50",
-                **{"exactly_once_support": "required", "transaction_boundary": "poll"},
+                # A batch that is full leaves lines in the source's buffer until the file grows.
+                batch_size=str(2 * LINES),
+                exactly_once_support="required",
+                transaction_boundary="poll",
             )
             worker.create(
                 "sink",
@@ -156,11 +159,18 @@ class Connect(Part):
                 file=str(sink),
                 topics=TOPIC,
             )
-            # In the middle of the work.
-            wait_for("lines", lambda: len(plain.read(lab.bootstrap, TOPIC)) >= 200, worker.log)
+            left = iter(lines)
+
+            def is_at_work() -> bool:
+                # Some lines at a time, each time a transaction or two.
+                with source.open("a") as file:
+                    file.writelines(f"{line}\n" for line in itertools.islice(left, 50))
+                return len(plain.read(lab.bootstrap, TOPIC)) >= 200
+
+            wait_for("lines", is_at_work, worker.log)
             worker.kill()
             with source.open("a") as file:
-                file.writelines(f"{line}\n" for line in lines[LINES // 2 :])
+                file.writelines(f"{line}\n" for line in left)
             worker = Worker(lab.bootstrap, self._libs, lab.scratch)
             worker.wait_until_running("source", "sink")
             wait_for("the last line", lambda: sink.exists() and lines[-1] in sink.read_text().splitlines(), worker.log)
