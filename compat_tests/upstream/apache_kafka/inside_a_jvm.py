@@ -34,6 +34,15 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "org.apache.kafka.api.EndToEndClusterIdTest.testEndToEndWithClassicProtocol",
         "org.apache.kafka.api.EndToEndClusterIdTest.testEndToEndWithConsumerProtocol",
     ),
+    "BrokerServer.metrics and KafkaYammerMetrics, the metrics in the JVM": (
+        "kafka.api.GroupEndToEndAuthorizationTest.testAuthentications",
+        "kafka.api.MetricsTest.testMetrics[2]",
+        "kafka.api.SaslScramSslEndToEndAuthorizationTest.testAuthentications",
+        "kafka.network.DynamicNumNetworkThreadsTest.testDynamicNumNetworkThreads",
+        "kafka.server.BrokerMetricNamesTest.testMetrics",
+        "kafka.server.ProduceRequestTest.testCorruptLz4ProduceRequest",
+        "org.apache.kafka.clients.consumer.ShareConsumerTest.testRenewAcknowledgementOnPoll",
+    ),
     "threads, counted by name": (
         f"{_RECONFIGURATION}testLogCleanerConfig",
         f"{_RECONFIGURATION}testTransactionVerificationEnable",

@@ -109,6 +109,12 @@ final class PluginServer implements AutoCloseable {
         }
     }
 
+    /** Whether the authorizer of this name decides by ACLs, and in no other way. */
+    static boolean isStandard(String authorizer) {
+        String standard = StandardAuthorizer.class.getName();
+        return standard.equals(AUTHORIZERS.getOrDefault(authorizer, authorizer));
+    }
+
     int port() {
         return server.getLocalPort();
     }

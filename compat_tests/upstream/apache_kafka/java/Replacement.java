@@ -28,7 +28,6 @@ import org.apache.kafka.coordinator.group.GroupConfig;
 import org.apache.kafka.image.ConfigurationsImage;
 import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
-import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
 import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
 import org.apache.kafka.metadata.properties.MetaPropertiesEnsemble;
 import org.apache.kafka.security.CredentialProvider;
@@ -360,7 +359,7 @@ public final class Replacement {
         if (name == null || name.toString().isEmpty()) {
             return None$.MODULE$;
         }
-        if (!name.toString().equals(StandardAuthorizer.class.getName())) {
+        if (!PluginServer.isStandard(name.toString())) {
             throw new NotApplicable("authorizerPlugin of a test's own class");
         }
         return Option.apply(Plugin.wrapInstance(cluster.acls(), null, "authorizer.class.name"));
