@@ -20,4 +20,4 @@ def test_the_sample_of_kafkas_own_tests_passes(tmp_path: Path) -> None:
     bad = {test: outcome for test, outcome in outcomes.items() if outcome.status != jvm_run.PASSED}
     assert not bad, "\n".join(f"{outcome.status}: {test}\n{outcome.message}" for test, outcome in bad.items())
     assert sorted(outcomes) == sorted(chosen)
-    assert len(outcomes) == 20
+    assert len(outcomes) == 22

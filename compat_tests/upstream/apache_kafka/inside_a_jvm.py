@@ -40,6 +40,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "kafka.api.SaslScramSslEndToEndAuthorizationTest.testAuthentications",
         "kafka.network.DynamicNumNetworkThreadsTest.testDynamicNumNetworkThreads",
         "kafka.server.BrokerMetricNamesTest.testMetrics",
+        "kafka.server.ControllerMutationQuotaTest.testQuotaMetric",
         "kafka.server.ProduceRequestTest.testCorruptLz4ProduceRequest",
         "org.apache.kafka.clients.consumer.ShareConsumerTest.testRenewAcknowledgementOnPoll",
     ),
