@@ -54,6 +54,7 @@ import kafka.server.KafkaConfig;
  */
 final class PluginServer implements AutoCloseable {
     static final String PRINCIPAL_BUILDER = "principal.builder.class";
+    private static final long STOP_MS = 5_000;
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private static final String PLUGINS = "kafka_shim.compat.upstream.apache_kafka.plugins.";
@@ -72,6 +73,7 @@ final class PluginServer implements AutoCloseable {
     private final Map<String, Object> all = new HashMap<>();
     private final Map<String, Object> policies = new HashMap<>();
     private final ServerSocket server;
+    private final Thread thread;
 
     PluginServer(KafkaConfig config, KafkaConfig controller) throws IOException {
         this.config = config;
@@ -80,7 +82,7 @@ final class PluginServer implements AutoCloseable {
         }
         all.putAll(config.originals());
         this.server = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
-        Thread thread = new Thread(this::serve, "kafkashim-plugins");
+        this.thread = new Thread(this::serve, "kafkashim-plugins");
         thread.setDaemon(true);
         thread.start();
     }
@@ -226,5 +228,11 @@ final class PluginServer implements AutoCloseable {
     @Override
     public void close() throws IOException {
         server.close();
+        try {
+            // Some tests look for threads that are left.
+            thread.join(STOP_MS);
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+        }
     }
 }

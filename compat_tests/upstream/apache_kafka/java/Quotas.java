@@ -1,5 +1,6 @@
 package kafkashim;
 
+import java.lang.reflect.Field;
 import java.net.InetAddress;
 import java.util.HashMap;
 import java.util.Map;
@@ -7,7 +8,6 @@ import java.util.Optional;
 
 import kafka.network.ConnectionQuotas;
 import kafka.server.ClientRequestQuotaManager;
-import kafka.server.KafkaConfig;
 import kafka.server.QuotaFactory.QuotaManagers;
 import kafka.server.ReplicationQuotaManager;
 
@@ -16,6 +16,7 @@ import org.apache.kafka.common.metrics.Quota;
 import org.apache.kafka.common.quota.ClientQuotaEntity;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.image.ClientQuotaImage;
+import org.apache.kafka.network.SocketServerConfigs;
 import org.apache.kafka.server.config.QuotaConfig;
 import org.apache.kafka.server.quota.ClientQuotaManager;
 import org.apache.kafka.server.quota.ControllerMutationQuotaManager;
@@ -25,12 +26,34 @@ final class Quotas {
     private Quotas() {
     }
 
-    static QuotaManagers managers(Replacement.Cluster cluster, KafkaConfig config, String name) {
-        return Stand.in(QuotaManagers.class, name, new Managers(cluster, config, name));
+    static QuotaManagers managers(Replacement.Cluster cluster, String name) {
+        return Stand.in(QuotaManagers.class, name, new Managers(cluster, name));
     }
 
     static ConnectionQuotas connections(Replacement.Cluster cluster, String name) {
-        return Stand.in(ConnectionQuotas.class, name, new Connections(cluster));
+        ConnectionQuotas made = Stand.in(ConnectionQuotas.class, name, new Connections(cluster));
+        try {
+            // A test reads the field.
+            Field limit = ConnectionQuotas.class.getDeclaredField("brokerMaxConnections");
+            limit.setAccessible(true);
+            limit.set(made, Integer.valueOf(option(cluster, SocketServerConfigs.MAX_CONNECTIONS_CONFIG)
+                .orElse(String.valueOf(cluster.config().maxConnections()))));
+        } catch (ReflectiveOperationException error) {
+            throw new IllegalStateException(error);
+        }
+        return made;
+    }
+
+    /** What is set for the broker dynamically, for itself or by default. */
+    private static Optional<String> option(Replacement.Cluster cluster, String name) {
+        for (String broker : new String[] {String.valueOf(cluster.nodeId()), ""}) {
+            String set = cluster.metadata().image().configs()
+                .configProperties(new ConfigResource(ConfigResource.Type.BROKER, broker)).getProperty(name);
+            if (set != null) {
+                return Optional.of(set);
+            }
+        }
+        return Optional.empty();
     }
 
     private static Double limit(Replacement.Cluster cluster, Map<String, String> entity, String option) {
@@ -41,12 +64,10 @@ final class Quotas {
 
     public static final class Managers {
         private final Replacement.Cluster cluster;
-        private final KafkaConfig config;
         private final String name;
 
-        Managers(Replacement.Cluster cluster, KafkaConfig config, String name) {
+        Managers(Replacement.Cluster cluster, String name) {
             this.cluster = cluster;
-            this.config = config;
             this.name = name;
         }
 
@@ -55,7 +76,7 @@ final class Quotas {
         }
 
         private ReplicationQuotaManager replicas(String which, String option) {
-            return Stand.in(ReplicationQuotaManager.class, name + "." + which, new Replicas(cluster, config, option));
+            return Stand.in(ReplicationQuotaManager.class, name + "." + which, new Replicas(cluster, option));
         }
 
         public ClientQuotaManager fetch() {
@@ -131,24 +152,16 @@ final class Quotas {
 
     public static final class Replicas {
         private final Replacement.Cluster cluster;
-        private final KafkaConfig config;
         private final String option;
 
-        Replicas(Replacement.Cluster cluster, KafkaConfig config, String option) {
+        Replicas(Replacement.Cluster cluster, String option) {
             this.cluster = cluster;
-            this.config = config;
             this.option = option;
         }
 
         public long upperBound() {
-            for (String broker : new String[] {String.valueOf(config.nodeId()), ""}) {
-                String set = cluster.metadata().image().configs()
-                    .configProperties(new ConfigResource(ConfigResource.Type.BROKER, broker)).getProperty(option);
-                if (set != null) {
-                    return Long.parseLong(set);
-                }
-            }
-            return QuotaConfig.QUOTA_BYTES_PER_SECOND_DEFAULT;
+            return Quotas.option(cluster, option).map(Long::parseLong)
+                .orElse(QuotaConfig.QUOTA_BYTES_PER_SECOND_DEFAULT);
         }
     }
 

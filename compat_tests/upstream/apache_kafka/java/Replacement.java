@@ -106,9 +106,13 @@ public final class Replacement {
             return node;
         }
 
-        synchronized int nodeId() {
+        synchronized KafkaConfig config() {
             metadata();
-            return node.config().nodeId();
+            return node.config();
+        }
+
+        int nodeId() {
+            return config().nodeId();
         }
 
         synchronized Authorizer acls() {
@@ -315,7 +319,7 @@ public final class Replacement {
         }
 
         public Object quotaManagers() {
-            return Quotas.managers(cluster, config, "BrokerServer.quotaManagers");
+            return Quotas.managers(cluster, "BrokerServer.quotaManagers");
         }
 
         public Object groupCoordinator() {
@@ -423,7 +427,7 @@ public final class Replacement {
         }
 
         public Object quotas() {
-            return Quotas.managers(broker.cluster, broker.config, "BrokerServer.dataPlaneRequestProcessor.quotas");
+            return Quotas.managers(broker.cluster, "BrokerServer.dataPlaneRequestProcessor.quotas");
         }
 
         public boolean isConsumerGroupProtocolEnabled() {
@@ -542,7 +546,7 @@ public final class Replacement {
         }
 
         public Object quotaManagers() {
-            return Quotas.managers(cluster, shared.controllerConfig(), "ControllerServer.quotaManagers");
+            return Quotas.managers(cluster, "ControllerServer.quotaManagers");
         }
     }
 }
