@@ -1,4 +1,5 @@
-"""`kafka-shim storage`: format a data directory before its first start, show its contents, repair its identity."""
+"""`kafka-shim storage`: format a data directory before its first start, show its contents, repair its identity; to
+read all of it and to hand it to Apache Kafka are in storage_check.py."""
 
 from __future__ import annotations
 
@@ -6,22 +7,24 @@ from pathlib import Path
 
 import click
 
+from kafka_shim.commands.directories import fail, opened, replayed
+from kafka_shim.commands.storage_check import check, upgrade_to_kafka
 from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.metadata.image import Image
-    from kafka_shim.metadata.log import MetadataLog
     from kafka_shim.storage.data_dir import DataDir
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NoReturn
 
-
-@click.group(name="storage", help="Prepare a data directory, say what is in one, mend its meta.properties.")
+@click.group(
+    name="storage", help="Prepare a data directory, say what is in one, check it, mend it, hand it to Apache Kafka."
+)
 def group() -> None:
     pass
+
+
+group.add_command(check)
+group.add_command(upgrade_to_kafka)
 
 
 @group.command(
@@ -73,7 +76,7 @@ def format_directories(
         for formatted in format_all(request):
             click.echo(str(formatted))
     except (ConfigError, StorageError, OSError) as err:
-        _fail(str(err))
+        fail(str(err))
 
 
 @group.command(help="Print identity, features and topics of a data directory that no broker has open.")
@@ -83,23 +86,23 @@ def info(directory: str) -> None:
     from kafka_shim.storage.results import StorageError
 
     if not (Path(directory) / META_PROPERTIES).exists():
-        _fail(f"{directory} is not a data directory: it has no {META_PROPERTIES}")
+        fail(f"{directory} is not a data directory: it has no {META_PROPERTIES}")
     data_dir = DataDir(directory)
-    _opened(data_dir)
+    opened(data_dir)
     try:
         meta = data_dir.read_meta()
         for key in ("cluster.id", "node.id", "directory.id", "version"):
             click.echo(f"{key}: {meta.get(key, '')}")
         click.echo(f"stopped cleanly: {'yes' if (Path(directory) / CLEAN_SHUTDOWN).exists() else 'no'}")
         if (Path(directory) / f"{CLUSTER_METADATA_TOPIC}-0").is_dir():
-            image, log = _replayed(data_dir, int(meta.get("node.id", "1")))
+            image, log = replayed(data_dir, int(meta.get("node.id", "1")))
             click.echo(f"metadata log: {log.next_offset} records, epoch {log.epoch}")
             for feature, level in sorted(image.features.items()):
                 click.echo(f"feature {feature}: {level}")
             for topic in sorted(image.topics.values(), key=lambda one: one.name):
                 click.echo(f"topic {topic.name}: {len(topic.partitions)} partitions")
     except StorageError as err:
-        _fail(str(err))
+        fail(str(err))
     finally:
         data_dir.unlock()
 
@@ -121,14 +124,14 @@ def mend(directories: tuple[str, ...], cluster_id: str | None, node_id: int | No
     try:
         for name in directories:
             data_dir = DataDir(name)
-            _opened(data_dir)
+            opened(data_dir)
             found.append(data_dir)
             data_dir.read_meta()
         whole = [data_dir for data_dir in found if not data_dir.meta_fault]
         known = {data_dir.meta["cluster.id"] for data_dir in whole}
         cluster_id = cluster_id or next(iter(known), None)
         if known - {cluster_id}:
-            _fail(f"the directories belong to the cluster {known.pop()}, not to {cluster_id}")
+            fail(f"the directories belong to the cluster {known.pop()}, not to {cluster_id}")
         if cluster_id is None:
             cluster_id = random.uuid_text()
             click.echo(f"The old cluster id is nowhere: this becomes cluster {cluster_id} (--cluster-id sets it).")
@@ -136,7 +139,7 @@ def mend(directories: tuple[str, ...], cluster_id: str | None, node_id: int | No
         nodes = {int(data_dir.meta["node.id"]) for data_dir in whole if "node.id" in data_dir.meta} or set(registered)
         if node_id is None:
             if len(nodes) != 1:
-                _fail("which node this was is nowhere: say it with --node-id")
+                fail("which node this was is nowhere: say it with --node-id")
             (node_id,) = nodes
         lost = [one for one in registered.get(node_id, ()) if one not in {data_dir.directory_id for data_dir in whole}]
         broken = [data_dir for data_dir in found if data_dir.meta_fault]
@@ -148,7 +151,7 @@ def mend(directories: tuple[str, ...], cluster_id: str | None, node_id: int | No
         if not broken:
             click.echo("Nothing to mend.")
     except (StorageError, OSError) as err:
-        _fail(str(err))
+        fail(str(err))
     finally:
         for data_dir in found:
             data_dir.unlock()
@@ -160,34 +163,9 @@ def _registered(directories: list[DataDir]) -> dict[int, list[str]]:
 
     for data_dir in directories:
         if Path(data_dir.partition_path(CLUSTER_METADATA_TOPIC, 0)).is_dir():
-            image, _ = _replayed(data_dir, 1)
+            image, _ = replayed(data_dir, 1)
             return {node: [uuid_text(one) for one in broker.log_dirs] for node, broker in image.brokers.items()}
     return {}
-
-
-def _replayed(data_dir: DataDir, node_id: int) -> tuple[Image, MetadataLog]:
-    from kafka_shim.clock import RealClock
-    from kafka_shim.config import BrokerConfig
-    from kafka_shim.faults import Faults
-    from kafka_shim.metadata.image import Image
-    from kafka_shim.metadata.log import MetadataLog
-    from kafka_shim.metadata.replay import Replayer
-    from kafka_shim.storage.logs import Logs
-
-    config = BrokerConfig(node_id=node_id, log_dirs=(data_dir.path,))
-    image = Image()
-    log = MetadataLog(Logs(config, RealClock(), Faults()).open_metadata_log(), node_id)
-    log.replay(Replayer(image))
-    return image, log
-
-
-def _opened(data_dir: object) -> None:
-    from kafka_shim.storage.results import StorageError
-
-    try:
-        data_dir.lock()  # type: ignore[attr-defined]
-    except (StorageError, OSError) as err:
-        _fail(str(err))
 
 
 def _check_cluster_id(cluster_id: str | None) -> None:
@@ -201,8 +179,3 @@ def _check_cluster_id(cluster_id: str | None) -> None:
         right = False
     if not right or len(cluster_id) != 22:
         raise click.BadParameter(f"{cluster_id!r} is not a uuid of 22 base64 characters", param_hint="--cluster-id")
-
-
-def _fail(reason: str) -> NoReturn:
-    click.echo(f"error: {reason}", err=True)
-    raise click.exceptions.Exit(1)

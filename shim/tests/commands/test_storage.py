@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from kafka_shim.cext.batch import scan_all
 from kafka_shim.cext.records import iterate
 from kafka_shim.cli import main
+from kafka_shim.config import read_properties
 from kafka_shim.protocol.record_frames import ControlType
 from kafka_shim.storage.results import StorageError
 from kafka_shim.targets.requests import make
@@ -205,3 +208,41 @@ def test_a_directory_of_another_node_or_cluster_is_not_ignored(tmp_path, capsys)
     assert "Invalid node.id in:" in capsys.readouterr().err
     assert main([*words[:-2], DIRECTORY, "-N", "-g"]) == 1
     assert f"Expected {DIRECTORY}, but read {CLUSTER}" in capsys.readouterr().err
+
+
+def test_a_directory_is_checked_and_handed_to_kafka(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "d"
+    with opened(path) as store:
+        store.create_topic("t", 1)
+    monkeypatch.chdir(tmp_path)
+    assert main(["storage", "check", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "the last stop was clean" in out
+    assert out.endswith("whole\n")
+    assert main(["storage", "check", str(path), "--json"]) == 0
+    (report,) = json.loads(capsys.readouterr().out)
+    assert (report["is_damaged"], report["findings"], report["segments"]) == (False, [], 1)
+    assert main(["storage", "upgrade-to-kafka", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert f"kafka-server-start.sh {tmp_path / 'server.properties'}" in out
+    written = read_properties(tmp_path / "server.properties")
+    assert (written["node.id"], written["log.dirs"]) == ("1", str(path))
+    assert written["controller.quorum.voters"] == "1@127.0.0.1:9093"
+    assert main(["storage", "upgrade-to-kafka", str(path)]) == 1
+    assert "--force replaces it" in capsys.readouterr().err
+    assert main(["storage", "upgrade-to-kafka", str(path), "--force", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["properties"] == written
+    (path / "meta.properties").unlink()
+    assert main(["storage", "check", str(path)]) == 1
+    assert "damage: " in capsys.readouterr().out
+    assert main(["storage", "upgrade-to-kafka", str(path), "--force"]) == 1
+    assert "storage check` says where" in capsys.readouterr().err
+    assert main(["storage", "check", str(tmp_path / "nowhere")]) == 1
+    assert not (tmp_path / "nowhere").exists()
+    empty = tmp_path / "empty"
+    assert main(["storage", "format", str(empty)]) == 0
+    assert main(["storage", "upgrade-to-kafka", str(empty), "--force"]) == 1
+    assert "name all of log.dirs" in capsys.readouterr().err
+    with opened(tmp_path / "other"):
+        assert main(["storage", "check", str(tmp_path / "other")]) == 1
+        assert "in use by another broker" in capsys.readouterr().err

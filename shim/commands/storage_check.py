@@ -1,0 +1,194 @@
+"""`kafka-shim storage check` and `storage upgrade-to-kafka`: is the directory whole, and how does Apache Kafka take it
+over."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from kafka_shim.commands.directories import fail, opened, replayed
+from kafka_shim.storage.results import StorageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from kafka_shim.storage.check import Report
+
+DEFAULT_DIRECTORY = "./kafka-shim-data"
+# What one node needs beside its listeners.
+OF_ONE_NODE = {
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
+CHECK_EXAMPLES = """\b
+Examples:
+  kafka-shim storage check ./kafka-shim-data
+  kafka-shim storage check /data/1 /data/2 --json
+
+The exit status is 1 if something is damaged; what the next start repairs by itself is no damage."""
+UPGRADE_EXAMPLES = """\b
+Examples:
+  kafka-shim storage upgrade-to-kafka ./kafka-shim-data
+  kafka-shim storage upgrade-to-kafka /data/1 /data/2 --config-file kafka.properties --listener 127.0.0.1:9092"""
+
+
+@click.command(
+    help="Read all of data directories that no broker has open: batches and their CRCs, offsets, indexes, producer "
+    "snapshots, checkpoints. Changes nothing.",
+    epilog=CHECK_EXAMPLES,
+)
+@click.argument("directories", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="one JSON array, an object for each directory")
+def check(directories: tuple[str, ...], as_json: bool) -> None:
+    reports = [_checked(name) for name in directories or (DEFAULT_DIRECTORY,)]
+    if as_json:
+        click.echo(json.dumps([{**asdict(one), "is_damaged": one.is_damaged} for one in reports], indent=2))
+    else:
+        for report in reports:
+            _print(report)
+    if any(report.is_damaged for report in reports):
+        raise click.exceptions.Exit(1)
+
+
+def _checked(directory: str) -> Report:
+    from kafka_shim.storage.check import check_directory, log_bytes
+
+    with _held(directory):
+        try:
+            # The bar is for people; it goes to stderr.
+            with click.progressbar(
+                length=log_bytes(directory),
+                label=f"Reading {directory}",
+                file=sys.stderr,
+                hidden=not sys.stderr.isatty(),
+            ) as bar:
+                return check_directory(directory, bar.update)
+        except OSError as err:
+            fail(f"{directory} cannot be read: {err.strerror}")
+
+
+@contextmanager
+def _held(directory: str) -> Iterator[Any]:
+    """The directory, locked: no broker has it open."""
+    from kafka_shim.storage.data_dir import DataDir
+
+    if not Path(directory).is_dir():
+        fail(f"{directory} is no directory")
+    data_dir = DataDir(directory)
+    opened(data_dir)
+    try:
+        yield data_dir
+    finally:
+        data_dir.unlock()
+
+
+def _print(report: Report) -> None:
+    click.echo(
+        f"{report.directory}: {report.partitions} partitions, {report.segments} segments, {report.batches} batches, "
+        f"{report.read_bytes} bytes; the last stop was {'clean' if report.was_clean else 'not clean'}"
+    )
+    for finding in report.findings:
+        click.echo(f"{finding.severity}: {finding.path}: {finding.text}")
+    damages = sum(one.severity == "damage" for one in report.findings)
+    click.echo(f"{damages} damaged" if damages else "whole")
+
+
+@click.command(
+    name="upgrade-to-kafka",
+    help="Check the data directories of a node and write the server.properties with which Apache Kafka goes on with "
+    "them. Name all of log.dirs.",
+    epilog=UPGRADE_EXAMPLES,
+)
+@click.argument("directories", nargs=-1)
+@click.option("--config-file", default="./server.properties", show_default=True, metavar="FILE", help="what is written")
+@click.option("--listener", default="127.0.0.1:9092", show_default=True, metavar="HOST:PORT", help="for clients")
+@click.option("--controller-listener", default="127.0.0.1:9093", show_default=True, metavar="HOST:PORT")
+@click.option("--force", is_flag=True, help="replace FILE if it exists")
+@click.option("--json", "as_json", is_flag=True, help="one JSON object: the properties and the commands")
+def upgrade_to_kafka(
+    directories: tuple[str, ...],
+    config_file: str,
+    listener: str,
+    controller_listener: str,
+    force: bool,
+    as_json: bool,
+) -> None:
+    directories = directories or (DEFAULT_DIRECTORY,)
+    path = Path(config_file)
+    if path.exists() and not force:
+        fail(f"{config_file} exists: --force replaces it, --config-file FILE names another")
+    reports = [_checked(name) for name in directories]
+    damaged = [report.directory for report in reports if report.is_damaged]
+    if damaged:
+        fail(f"{', '.join(damaged)} is damaged: `kafka-shim storage check` says where")
+    properties = _properties(directories, listener, controller_listener)
+    content = "".join(f"{name}={value}\n" for name, value in properties.items())
+    try:
+        path.write_text(content)
+    except OSError as err:
+        fail(f"{config_file} cannot be written: {err.strerror}")
+    commands = [f"bin/kafka-server-start.sh {path.resolve()}"]
+    is_clean = all(report.was_clean for report in reports)
+    if as_json:
+        found = {"configFile": str(path), "properties": properties, "commands": commands, "wasClean": is_clean}
+        click.echo(json.dumps(found, indent=2))
+        return
+    stop = (
+        "the last stop was clean" if is_clean else "the last stop was not clean: Kafka recovers the logs at its start"
+    )
+    click.echo(f"Wrote {config_file}. The last stop was {stop}.")
+    click.echo("Start Apache Kafka 4.3.1 or newer, in its folder:")
+    for command in commands:
+        click.echo(f"  {command}")
+
+
+def _properties(directories: tuple[str, ...], listener: str, controller_listener: str) -> dict[str, str]:
+    """The options of one combined node on these directories."""
+    from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
+    from kafka_shim.metadata.features import METADATA_VERSION, SUPPORTED
+
+    metas = {}
+    found = None
+    try:
+        for directory in directories:
+            with _held(directory) as data_dir:
+                metas[directory] = data_dir.read_meta()
+                if Path(data_dir.partition_path(CLUSTER_METADATA_TOPIC, 0)).is_dir():
+                    found = replayed(data_dir, int(metas[directory].get("node.id", "1")))
+    except (StorageError, OSError) as err:
+        fail(str(err))
+    if len({(meta.get("cluster.id"), meta.get("node.id")) for meta in metas.values()}) != 1:
+        fail("the directories are not of one node")
+    if found is None:
+        fail(f"none of the directories has {CLUSTER_METADATA_TOPIC}-0: name all of log.dirs")
+    image, log = found
+    level = image.features.get(METADATA_VERSION, 0)
+    if level > SUPPORTED[METADATA_VERSION][1]:
+        fail(f"metadata.version {level} is of no released Kafka: `kafka-features downgrade` it first")
+    node_id = next(iter(metas.values()))["node.id"]
+    # A dynamic quorum has its voters in the log.
+    quorum = (
+        {"controller.quorum.bootstrap.servers": controller_listener}
+        if log.voters
+        else {"controller.quorum.voters": f"{node_id}@{controller_listener}"}
+    )
+    return {
+        "process.roles": "broker,controller",
+        "node.id": node_id,
+        **quorum,
+        "listeners": f"PLAINTEXT://{listener},CONTROLLER://{controller_listener}",
+        "advertised.listeners": f"PLAINTEXT://{listener}",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": ",".join(str(Path(directory).resolve()) for directory in directories),
+        **OF_ONE_NODE,
+    }
