@@ -165,6 +165,9 @@ class Reader:
             yield Line(key, None if text == self._null_value else text)
 
 
+TOO_DEEP = 'give such a value as text, or as {"base64": ...}'
+
+
 class InputError(click.ClickException):
     """Input that is no record."""
 
@@ -176,6 +179,8 @@ def _json_line(number: int, text: bytes) -> Line:
         found = json.loads(text)
     except ValueError as error:
         raise InputError(f"line {number} is not JSON: {error}") from None
+    except RecursionError:
+        raise InputError(f"line {number} is nested too deeply: {TOO_DEEP}") from None
     fields = {"key", "value", "headers", "partition", "timestamp", "offset", "topic", "time"}
     if not isinstance(found, dict) or not set(found) <= fields:
         raise InputError(f"line {number} is not an object of {', '.join(sorted(fields))}")
@@ -190,6 +195,8 @@ def _json_line(number: int, text: bytes) -> Line:
             None if partition is None else int(partition),
             None if timestamp is None else int(timestamp),
         )
+    except RecursionError:
+        raise InputError(f"line {number} is nested too deeply: {TOO_DEEP}") from None
     except (TypeError, ValueError) as error:
         raise InputError(f"line {number}: {error}") from None
 

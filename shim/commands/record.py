@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import os
 import signal
+import socket
 from pathlib import Path
 
 import click
@@ -20,11 +23,27 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
+# What only an address of one's own can be.
+LISTENING = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
+
+
 def address(text: str) -> tuple[str, int]:
     try:
         return parse_address(text)
     except WireClientError as error:
         raise click.BadParameter(str(error)) from None
+
+
+def told(error: OSError) -> str:
+    """The one line for a connection or a file that failed: asyncio adds addresses and numbers that say nothing."""
+    if isinstance(error, socket.gaierror):
+        return "there is no host of this name"
+    # asyncio has one text for several addresses of one name, all of which refused.
+    if isinstance(error, ConnectionRefusedError) or str(error).startswith("Multiple exceptions"):
+        return "nobody listens there: is the broker started, is the port right?"
+    if isinstance(error, TimeoutError):
+        return "it does not answer"
+    return os.strerror(error.errno) if error.errno else str(error)
 
 
 def dialler() -> Dial:
@@ -66,7 +85,9 @@ def record(listen: str, upstream: str, twin: str | None, overwrite: bool, captur
         kept = Path(capture)
         if kept.is_file() and kept.stat().st_size == len(MAGIC):
             kept.unlink()  # nothing was recorded
-        raise click.ClickException(error.strerror or str(error)) from None
+        # What names no file is a connection: of the listener, or that which tries the login.
+        where_it_is = error.filename or (listen if error.errno in LISTENING else upstream)
+        raise click.ClickException(f"{where_it_is}: {told(error)}") from None
 
 
 async def _record(
@@ -119,7 +140,8 @@ def replay(target: str, keep: str | None, capture: str) -> int:
         except CaptureError as error:
             raise click.ClickException(str(error)) from None
         except OSError as error:
-            raise click.ClickException(f"{target}: {error}") from None
+            where = error.filename if error.filename is not None else target
+            raise click.ClickException(f"{where}: {told(error)}") from None
 
 
 group = record

@@ -108,7 +108,16 @@ def test_a_port_that_is_taken_is_told_in_one_line(tmp_path: Path, capsys: pytest
         where = broker.bootstrap_servers
         assert main(["record", "--upstream", where, "--listen", where, str(tmp_path / "capture")]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert "address already in use" in line
+    assert line == f"Error: {where}: Address already in use"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_broker_that_is_not_there_is_told_in_one_line(
+    capture: Path, capsys: pytest.CaptureFixture[str], host: str
+) -> None:
+    assert main(["replay", "--target", f"{host}:1", str(capture)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"Error: {host}:1: nobody listens there: is the broker started, is the port right?"
 
 
 @pytest.mark.parametrize(("tls", "sasl"), [(True, None), (False, "SCRAM-SHA-256"), (True, "PLAIN")])

@@ -81,6 +81,7 @@ def test_records_go_out_and_come_back_as_json(run, broker):
         (["--key-separator", ":"], b"a:b\nc\n", "line 2 has no key separator"),
         (["--json-lines"], b"{}\n\n[]\n", "line 3 is not an object"),
         (["--json-lines"], b"{\n", "line 1 is not JSON"),
+        (["--json-lines"], b"[" * 100_000 + b"\n", "line 1 is nested too deeply"),
         (["--json-lines"], b'{"partition": "x"}\n', "line 1: invalid literal"),
         (["--json-lines", "--key", "k"], b"", "exclude each other"),
         (["--transactional-id", "x", "--acks", "1"], b"", "needs --acks all"),
