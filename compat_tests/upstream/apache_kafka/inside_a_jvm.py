@@ -8,6 +8,16 @@ from __future__ import annotations
 
 _RECONFIGURATION = "kafka.server.DynamicBrokerReconfigurationTest."
 _QUORUM = "org.apache.kafka.tools.MetadataQuorumCommandTest.testDescribeQuorum"
+_METRICS = (
+    "BrokerStateMetric",
+    "BrokerTopicMetricsUnregisteredAfterDeletingTopic",
+    "ClusterIdMetric",
+    "GeneralBrokerTopicMetricsAreGreedilyRegistered",
+    "JMXFilter",
+    "KRaftControllerMetrics",
+    "LinuxIoMetrics",
+    "YammerMetricsCountMetric",
+)
 # What they look at -> the tests, by method or invocation.
 SUBJECTS: dict[str, tuple[str, ...]] = {
     "a controller that is a node of its own, with an id of its own or alive beside a stopped broker": (
@@ -38,11 +48,17 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "kafka.api.GroupEndToEndAuthorizationTest.testAuthentications",
         "kafka.api.MetricsTest.testMetrics[2]",
         "kafka.api.SaslScramSslEndToEndAuthorizationTest.testAuthentications",
+        *(f"kafka.metrics.MetricsTest.test{what}" for what in _METRICS),
         "kafka.network.DynamicNumNetworkThreadsTest.testDynamicNumNetworkThreads",
         "kafka.server.BrokerMetricNamesTest.testMetrics",
         "kafka.server.ControllerMutationQuotaTest.testQuotaMetric",
+        "kafka.server.GssapiAuthenticationTest.testRequestIsAReplay",
         "kafka.server.ProduceRequestTest.testCorruptLz4ProduceRequest",
+        "org.apache.kafka.clients.MetricsDuringTopicCreationDeletionTest.testMetricsDuringTopicCreateDelete",
         "org.apache.kafka.clients.consumer.ShareConsumerTest.testRenewAcknowledgementOnPoll",
+    ),
+    "SocketServer.memoryPool, a field of the broker's": (
+        "org.apache.kafka.clients.producer.SocketServerMemoryPoolTest.testProduceRequestWithUnsupportedVersion",
     ),
     "threads, counted by name": (
         f"{_RECONFIGURATION}testLogCleanerConfig",
