@@ -70,21 +70,19 @@ public class FlinkApplication {
         environment.execute();
         System.out.println("failed at work: " + failedAtWork + ", between the phases: " + failedBetween);
 
-        for (String level : List.of("read_committed", "read_uncommitted")) {
-            Map<String, Object> reading = Map.of("bootstrap.servers", bootstrap, "isolation.level", level);
-            var found = new HashMap<String, Integer>();
-            try (var reader = new KafkaConsumer<String, String>(reading, new StringDeserializer(), new StringDeserializer())) {
-                var parts = List.of(new TopicPartition("flink-out", 0), new TopicPartition("flink-out", 1));
-                reader.assign(parts);
-                reader.seekToBeginning(parts);
-                var ends = reader.endOffsets(parts);
-                while (parts.stream().anyMatch(part -> reader.position(part) < ends.get(part)))
-                    for (var record : reader.poll(Duration.ofMillis(200))) found.merge(record.value(), 1, Integer::sum);
-            }
-            boolean isOnce = found.size() == COUNT && found.values().stream().allMatch(times -> times == 1);
-            if (level.equals("read_committed")) System.out.println("committed: " + found.size() + " values, each once: " + isOnce);
-            else System.out.println("with aborted attempts: " + (found.values().stream().mapToInt(times -> times).sum() > COUNT));
+        // Whether an attempt that was aborted left records depends on when it failed, so readers of those are not asked.
+        Map<String, Object> reading = Map.of("bootstrap.servers", bootstrap, "isolation.level", "read_committed");
+        var found = new HashMap<String, Integer>();
+        try (var reader = new KafkaConsumer<String, String>(reading, new StringDeserializer(), new StringDeserializer())) {
+            var parts = List.of(new TopicPartition("flink-out", 0), new TopicPartition("flink-out", 1));
+            reader.assign(parts);
+            reader.seekToBeginning(parts);
+            var ends = reader.endOffsets(parts);
+            while (parts.stream().anyMatch(part -> reader.position(part) < ends.get(part)))
+                for (var record : reader.poll(Duration.ofMillis(200))) found.merge(record.value(), 1, Integer::sum);
         }
+        boolean isOnce = found.size() == COUNT && found.values().stream().allMatch(times -> times == 1);
+        System.out.println("committed: " + found.size() + " values, each once: " + isOnce);
         try (Admin admin = Admin.create(common)) {
             var offsets = admin.listConsumerGroupOffsets("flink-group").partitionsToOffsetAndMetadata().get();
             System.out.println("committed partitions: " + offsets.size());
