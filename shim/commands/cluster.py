@@ -15,6 +15,7 @@ EPILOG = """\b
 Examples:
   kafka-shim cluster nodes
   kafka-shim cluster health --bootstrap-server kafka:9092 && echo fine
+
 \b
 Exit status: 0; 1 the broker refused or was not reached, and of `health`: something is wrong; 2 wrong options.
 """

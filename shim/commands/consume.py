@@ -33,6 +33,7 @@ Examples:
   kafka-shim consume orders --from 42 -p 0 -n 1    one record
   kafka-shim consume orders --from 5m --json       of the last five minutes, with keys, headers and times
   kafka-shim consume orders --group billing -n 10  the group's next ten, which are committed
+
 \b
 Exit status: 0 printed; 1 the broker refused or was not reached; 2 wrong options.
 """

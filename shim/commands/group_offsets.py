@@ -33,6 +33,7 @@ Examples:
   kafka-shim groups reset-offsets billing --topic orders:0,2 --shift-by -10 --execute
   kafka-shim groups reset-offsets billing --all-topics --by-duration P1D --execute
   kafka-shim groups reset-offsets billing --from-file offsets.csv --execute       topic,partition,offset
+
 \b
 Exit status: 0; 1 the broker refused or was not reached; 2 wrong or contradicting options.
 """

@@ -43,6 +43,7 @@ Examples:
   kafka-shim groups list -v
   kafka-shim groups describe --all
   kafka-shim groups reset-offsets billing --topic orders --to-datetime 2026-01-31T12:00:00 --execute
+
 \b
 Exit status: 0; 1 the broker refused or was not reached; 2 wrong options.
 """

@@ -10,6 +10,8 @@ from importlib import import_module
 
 import click
 
+from kafka_shim.commands.examples import epilog_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +51,7 @@ class Nouns(click.Group):
         if module is None:
             return None
         command: click.Command = import_module(module).group
+        command.epilog = command.epilog or epilog_of(cmd_name)
         return command
 
 

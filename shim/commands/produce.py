@@ -27,6 +27,7 @@ Examples:
   kafka-shim produce orders --key-separator : < lines      key:value
   kafka-shim produce orders --json-lines < records.jsonl   {"key": "k", "value": "v", "headers": {"h": "x"}}
   kafka-shim produce orders --transactional-id t --compression zstd < lines
+
 \b
 Exit status: 0 all is stored; 1 the broker refused or was not reached; 2 wrong options or input.
 """

@@ -26,10 +26,12 @@ EPILOG = """\b
 Examples:
   kafka-shim top
   kafka-shim top --once --json | jq .groups
+
 \b
 Rates count offsets between two looks, so markers of transactions are counted too.
 A look costs a few requests, and one or two for each of at most 200 groups.
 Connections are no part of Kafka's protocol: the metrics at kafka.shim.http.listener have them.
+
 \b
 Exit status: 0 ended by Ctrl-C or --once; 1 the broker refused or was not reached; 2 wrong options.
 """

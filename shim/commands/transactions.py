@@ -9,7 +9,14 @@ import time
 
 import click
 
-from kafka_shim.commands.options import bootstrap_option, connected, json_option, look_up_coordinators, show_rows
+from kafka_shim.commands.options import (
+    bootstrap_option,
+    cluster_of,
+    connected,
+    json_option,
+    look_up_coordinators,
+    show_rows,
+)
 from kafka_shim.errors import ErrorCode
 from kafka_shim.own_tags import EXPLAIN_TAG, RESOLVE_TAG
 from kafka_shim.wire_client import Connection, RequestError, check
@@ -19,7 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
+    from kafka_shim.client.cluster import TopicPartition
+
 TRANSACTION = 1
+# States in which partitions wait for the markers of a transaction.
+OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort")
 # How long force-terminate waits for its abort to complete.
 TERMINATE_TRIES, TERMINATE_PAUSE_S = 50, 0.1
 
@@ -251,6 +262,35 @@ def explain(transactional_id: str, bootstrap_server: str) -> None:
             sys.exit(1)
         else:
             click.echo(f"nothing has happened to {transactional_id} since the broker's start", err=True)
+    held = {(topic.topic, partition) for topic in txn.topics for partition in topic.partitions}
+    if held and txn.transaction_state in OPEN_STATES:
+        for line in held_back(bootstrap_server, held):
+            click.echo(line)
+
+
+def held_back(bootstrap_server: str, partitions: set[TopicPartition]) -> list[str]:
+    """What readers with read_committed do not get of these partitions, in words: a line for each of them. A broker does
+    not know which groups read so: those that stand where such a reader must stop are named."""
+    from kafka_shim.client.groups import list_groups
+    from kafka_shim.client.offsets import committed_offsets
+    from kafka_shim.client.reading import LATEST, list_offsets
+
+    with cluster_of(bootstrap_server) as cluster:
+        wanted = dict.fromkeys(sorted(partitions), LATEST)
+        stable = list_offsets(cluster, wanted, read_committed=True)
+        ends = list_offsets(cluster, wanted)
+        # A group whose offset is not known stands nowhere.
+        groups = {one.group_id: committed_offsets(cluster, one.group_id) for one in list_groups(cluster)}
+    lines = []
+    for partition in wanted:
+        offset, count = stable[partition], ends[partition] - stable[partition]
+        if not count:
+            continue
+        waiting = [name for name, committed in sorted(groups.items()) if committed.get(partition) == offset]
+        who = f"; waiting there, if they read so: {', '.join(waiting)}" if waiting else ""
+        name = f"{partition[0]}-{partition[1]}"
+        lines.append(f"holds back {name}: read_committed ends at offset {offset}, {count} records follow{who}")
+    return lines
 
 
 def _describe(connection: Connection, transactional_ids: Iterable[str], explain: bool = False) -> list[Any]:

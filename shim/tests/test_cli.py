@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
+import click
 import pytest
 
 from kafka_shim.cli import main, plain_serve
-from kafka_shim.commands.main import NOUNS
+from kafka_shim.commands.examples import EXAMPLES
+from kafka_shim.commands.main import NOUNS, Nouns
 
 
 def test_ordinary_forms_of_serve_are_read_without_the_full_parser():
@@ -43,7 +46,20 @@ def test_everything_else_is_left_to_it(words):
 @pytest.mark.parametrize("noun", NOUNS)
 def test_every_noun_explains_itself(noun, capsys):
     assert main([noun, "--help"]) == 0
-    assert noun in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert noun in out
+    assert re.search(rf"Examples:\n.*kafka-shim {noun}\b", out)
+    assert "\b" not in out  # click's mark of lines that stay as they are
+
+
+def test_the_examples_have_words_that_the_commands_know():
+    for noun, lines in EXAMPLES.items():
+        for line in lines:
+            command, words = Nouns().get_command(None, noun), line.split()[1:]
+            if isinstance(command, click.Group):
+                command, words = command.commands[words[0]], words[1:]
+            known = {name for one in command.params for name in one.opts}
+            assert {word for word in words if word.startswith("-")} <= known, line
 
 
 def test_a_mistake_is_told_with_a_status(capsys):

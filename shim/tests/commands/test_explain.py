@@ -1,0 +1,38 @@
+"""`kafka-shim transactions explain`: what an open transaction holds back, and who waits there."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_shim import Broker
+from kafka_shim.cli import main
+from kafka_shim.client.requests import make
+from kafka_shim.tests.api.test_fetch_committed import Producer
+from kafka_shim.tests.produced import batch, make_topic, produce
+from kafka_shim.wire_client import Connection, check
+
+
+def test_what_an_open_transaction_holds_back_is_told(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["transactions", "explain", "x", "--bootstrap-server", broker.bootstrap_servers]
+    with Connection(broker.bootstrap_servers) as client:
+        make_topic(client, "t", 1)
+        produce(client, "t", 0, batch(b"before"))
+        writer = Producer(client, "x")
+        writer.write(b"held back")
+        produce(client, "t", 0, batch(b"behind it"))
+        for group, offset in (("at the end", 3), ("stuck", 1), ("slow", 0)):
+            parts = [{"partition_index": 0, "committed_offset": offset}]
+            commit = make(
+                "OffsetCommit",
+                group_id=group,
+                generation_id_or_member_epoch=-1,
+                topics=[{"name": "t", "partitions": parts}],
+            )
+            check(client.request(commit, 8).topics[0].partitions[0].error_code)
+        assert main(words) == 0
+        told = "holds back t-0: read_committed ends at offset 1, 2 records follow"
+        told += "; waiting there, if they read so: stuck"
+        assert capsys.readouterr().out.splitlines()[-1] == told
+        writer.end(commit=True)
+    assert main(words) == 0
+    assert "holds back" not in capsys.readouterr().out
