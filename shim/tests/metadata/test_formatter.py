@@ -29,6 +29,8 @@ def test_without_options_a_directory_gets_the_newest_release():
     ]
     assert levels()["kraft.version"] == 0
     assert levels(is_dynamic=True)["kraft.version"] == 1
+    assert levels("kraft.version=1", is_dynamic=True)["kraft.version"] == 1
+    assert levels("kraft.version=0")["kraft.version"] == 0
     assert levels(unstable=True)["metadata.version"] == 31
 
 

@@ -21,6 +21,7 @@ from kafka_shim.config import ConfigError
 from kafka_shim.embedded import Broker
 from kafka_shim.http import server
 from kafka_shim.monitoring import http_listener
+from kafka_shim.monitoring.request_times import BOUNDS_S, Histogram
 from kafka_shim.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -65,6 +66,14 @@ def of(samples: Samples, name: str, **labels: str) -> float:
 
 
 @pytest.mark.option("kafka.shim.http.listener")
+def test_a_time_counts_in_its_bucket_and_one_above_all_in_the_last() -> None:
+    histogram = Histogram()
+    for elapsed_ns in (0, 100_000, 100_001, 31_000_000_000):
+        histogram.observe(elapsed_ns)
+    assert histogram.counts == [2, 1, *[0] * (len(BOUNDS_S) - 2), 1]
+    assert histogram.sum_ns == 31_000_200_001
+
+
 def test_what_clients_did_is_counted(watched: Broker) -> None:
     one = batch(b"a", b"b")
     with Connection(watched.bootstrap_servers) as client:
