@@ -16,11 +16,12 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport INT64_MAX, INT64_MIN, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memmove
+from posix.unistd cimport usleep
 
 from kafka_shim.cext.bigendian cimport load_u16, load_u32, load_u64, store_u32
 from kafka_shim.cext.plans cimport (
     ARRAY, BOOL, BYTES, INT8, INT16, INT32, INT64, RECORDS, STRING, STRUCT, TAGGED_STRUCT, UINT16, UINT32, UUID,
-    Operation, PlanTable, PyType_GenericAlloc, default_of, fill, get_slot, plan_of,
+    Operation, PlanTable, PyType_GenericAlloc, default_of, fill, get_slot, plan_of, untrack,
 )
 from kafka_shim.cext.wire cimport (
     Cursor, Out, need, out_free, out_init, read_bytes, read_i8, read_long_length, read_string, read_uvarint, reserve,
@@ -58,6 +59,11 @@ cdef enum:
     OBJECT_BYTES_FREE = 64 << 20
     OBJECT_BYTES_RATIO = 16
     UNKNOWN_TAG_OBJECT_BYTES = 150
+    # The objects of a request that is decoded in one go: some milliseconds of work.
+    SMALL_REQUEST_OBJECT_BYTES = 1 << 20
+    # Work in a thread pauses after so many elements, for so long that a thread which waits for the GIL gets it.
+    ELEMENTS_WITHOUT_PAUSE = 512
+    PAUSE_US = 50
     MAX_FRAME_BYTES = 0x7FFFFFFF
 
 
@@ -69,6 +75,18 @@ cdef struct Frame:
     const uint8_t* base
     PyObject* memory            # a memoryview of the whole buffer, made when the first records are met; owned
     Py_ssize_t object_bytes_left
+    bint is_limited             # object_bytes_left is that of a small request
+    int until_pause             # elements; negative: without pauses
+
+
+class LargeRequestError(Exception):
+    """A request has so many elements that it should be decoded by `decode_patiently`."""
+
+
+cdef int let_others_work() except -1:
+    with nogil:
+        usleep(PAUSE_US)
+    return 0
 
 
 cdef object read_struct(PlanTable* plan, Frame* f):
@@ -84,6 +102,7 @@ cdef object read_struct(PlanTable* plan, Frame* f):
     fill(made, plan.unknown_slot, None)
     if plan.flexible:
         read_tags(plan, made, f)
+    untrack(made)
     return made
 
 
@@ -132,6 +151,8 @@ cdef int read_tags(PlanTable* plan, object made, Frame* f) except -1:
 cdef inline int charge(Frame* f, Py_ssize_t size_bytes) except -1:
     f.object_bytes_left -= size_bytes
     if f.object_bytes_left < 0:
+        if f.is_limited:
+            raise LargeRequestError
         raise WireError("the message asks for more memory than its size allows")
     return 0
 
@@ -228,6 +249,12 @@ cdef object read_array(Operation* op, Frame* f):
             value = read_element(op, f)
         Py_INCREF(value)
         PyList_SET_ITEM(made, i, value)
+        if f.until_pause >= 0:
+            f.until_pause -= 1
+            if f.until_pause < 0:
+                f.until_pause = ELEMENTS_WITHOUT_PAUSE
+                let_others_work()
+    untrack(made)
     return made
 
 
@@ -257,7 +284,15 @@ cdef object read_records(Operation* op, Frame* f):
     return (<object>f.memory)[start:start + length]
 
 
-cdef object run_decode(object cls, int version, object buffer, Py_ssize_t start, object end, Py_ssize_t* left):
+cdef enum:
+    AT_ONCE
+    AT_ONCE_IF_SMALL
+    PATIENTLY
+
+
+cdef object run_decode(
+    object cls, int version, object buffer, Py_ssize_t start, object end, Py_ssize_t* left, int manner=AT_ONCE
+):
     cdef PlanTable* plan = &plan_of(cls, version).table
     cdef Py_buffer view
     cdef Frame f
@@ -273,6 +308,10 @@ cdef object run_decode(object cls, int version, object buffer, Py_ssize_t start,
         f.c.at = f.base + start
         f.c.end = f.base + stop
         f.object_bytes_left = OBJECT_BYTES_FREE + OBJECT_BYTES_RATIO * (stop - start)
+        f.is_limited = manner == AT_ONCE_IF_SMALL
+        if f.is_limited:
+            f.object_bytes_left = SMALL_REQUEST_OBJECT_BYTES
+        f.until_pause = ELEMENTS_WITHOUT_PAUSE if manner == PATIENTLY else -1
         message = read_struct(plan, &f)
         left[0] = f.c.end - f.c.at
         return message
@@ -302,10 +341,48 @@ def decode_prefix(cls, int version, buffer, Py_ssize_t start=0, end=None):
     return message, stop - left
 
 
+def decode_request(cls, int version, buffer, Py_ssize_t start):
+    """Return the message that begins at ``start``; bytes may follow it. Raises LargeRequestError where that would take
+    more than some milliseconds, and the errors of ``decode``."""
+    cdef Py_ssize_t left = 0
+    return run_decode(cls, version, buffer, start, None, &left, AT_ONCE_IF_SMALL)
+
+
+def decode_patiently(cls, int version, buffer, Py_ssize_t start):
+    """Like ``decode_request``, of any size, for a thread: other threads get the GIL in between. The buffer must not
+    change meanwhile."""
+    cdef Py_ssize_t left = 0
+    return run_decode(cls, version, buffer, start, None, &left, PATIENTLY)
+
+
+def dismantle(message):
+    """Empty the lists of the message, for a thread: nobody uses it any more. Freeing hundreds of thousands of objects
+    at once takes as long as making them."""
+    cdef PlanTable* plan = &plan_of(type(message), type(message).MAX_VERSION).table
+    dismantle_fields(plan.present, plan.present_count, <PyObject*>message)
+    dismantle_fields(plan.tagged, plan.tagged_count, <PyObject*>message)
+    dismantle_fields(plan.absent, plan.absent_count, <PyObject*>message)
+
+
+cdef int dismantle_fields(Operation* operations, int count, PyObject* message) except -1:
+    cdef PyObject* value
+    cdef list elements
+    cdef int i
+    for i in range(count):
+        value = get_slot(message, operations[i].slot)
+        if operations[i].kind == ARRAY and value != NULL and PyList_Check(value):
+            elements = <list>value
+            while elements:
+                del elements[-ELEMENTS_WITHOUT_PAUSE:]
+                let_others_work()
+    return 0
+
+
 # --- encode ---
 
 cdef struct Target:
     Out out
+    int until_pause             # elements; negative: without pauses
     PyObject* parts             # list of (position, buffer) of records kept by reference, or NULL to copy all; borrowed
     Py_ssize_t parts_bytes
 
@@ -544,6 +621,11 @@ cdef int write_array(Operation* op, PyObject* value, Target* t) except -1:
             raise EncodeError(f"{<object>op.name} has a null element")
         else:
             write_value(op, op.element, item, t)
+        if t.until_pause >= 0:
+            t.until_pause -= 1
+            if t.until_pause < 0:
+                t.until_pause = ELEMENTS_WITHOUT_PAUSE
+                let_others_work()
     return 0
 
 
@@ -627,6 +709,7 @@ def encode(message, int version):
     cdef PlanTable* plan = encode_plan(message, version)
     cdef Target t
     out_init(&t.out)
+    t.until_pause = -1
     t.parts = NULL
     t.parts_bytes = 0
     try:
@@ -663,6 +746,7 @@ def encode_parts(message, int version, head=b""):
     cdef Target t
     cdef list references = []
     out_init(&t.out)
+    t.until_pause = -1
     t.parts = NULL
     t.parts_bytes = 0
     try:
@@ -674,18 +758,20 @@ def encode_parts(message, int version, head=b""):
         out_free(&t.out)
 
 
-def encode_response_frame(int32_t correlation_id, message, int version):
+def encode_response_frame(int32_t correlation_id, message, int version, bint patiently=False):
     """Return a whole response as a list of buffers: four bytes of length, the response header, the message.
 
     The header is version 1 (tagged fields after the correlation id) from the first flexible version of the message on.
     For ApiVersions it is always version 0, because the client does not know the supported versions yet (KIP-511).
-    Records are kept by reference, and errors are raised, as in ``encode_parts``.
+    Records are kept by reference, and errors are raised, as in ``encode_parts``. ``patiently`` is for a thread, as in
+    ``decode_patiently``.
     """
     cdef PlanTable* plan = encode_plan(message, version)
     cdef Target t
     cdef list references = []
     cdef Py_ssize_t size_bytes
     out_init(&t.out)
+    t.until_pause = ELEMENTS_WITHOUT_PAUSE if patiently else -1
     t.parts = <PyObject*>references
     t.parts_bytes = 0
     try:

@@ -14,6 +14,7 @@ cdef extern from *:
 
 cdef extern from "Python.h":
     object PyType_GenericAlloc(PyTypeObject* cls, Py_ssize_t items)
+    void PyObject_GC_UnTrack(PyObject* obj)
 
 # Kinds of fields.
 cdef enum:
@@ -72,6 +73,12 @@ cdef class Plan:
 cdef Plan plan_of(object cls, int version)
 cdef object defaults(PlanTable* plan)
 cdef object default_of(Operation* op)
+
+
+cdef inline void untrack(object made) noexcept:
+    """Messages are trees of plain values: the garbage collector would find nothing in them, and looking at hundreds of
+    thousands would hold the event loop for longer than decoding them."""
+    PyObject_GC_UnTrack(<PyObject*>made)
 
 
 cdef inline void fill(object obj, Py_ssize_t slot, object value) noexcept:

@@ -201,7 +201,9 @@ cdef object default_of(Operation* op):
     if op.default != NULL:
         return <object>op.default
     if op.kind == ARRAY:
-        return []
+        empty = []
+        untrack(empty)
+        return empty
     return defaults(op.child)
 
 
@@ -216,6 +218,7 @@ cdef object defaults(PlanTable* plan):
     for i in range(plan.absent_count):
         fill(made, plan.absent[i].slot, default_of(&plan.absent[i]))
     fill(made, plan.unknown_slot, None)
+    untrack(made)
     return made
 
 
@@ -248,6 +251,7 @@ cdef object construct(object cls, const_objects* args, size_t flags, PyObject* n
     fill_empty(made, plan.absent, plan.absent_count)
     if get_slot(<PyObject*>made, plan.unknown_slot) == NULL:
         fill(made, plan.unknown_slot, None)
+    untrack(made)
     return made
 
 

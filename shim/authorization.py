@@ -7,14 +7,20 @@ for a name that is not authorised. Without an authorizer everything is allowed, 
 
 from __future__ import annotations
 
+from itertools import islice
+
 from kafka_shim.errors import KafkaError
 from kafka_shim.security.acl import CLUSTER_NAME, DENIED, SUPPORTED_OPERATIONS, AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
 
     from kafka_shim.context import Context
+    from kafka_shim.turns import Steps
+
+# Names that are checked in one step.
+NAMES_PER_STEP = 16
 
 
 def authorized(
@@ -45,6 +51,20 @@ def authorized(
             allowed,
             logs_denied=logs_denied,
         )
+    return allowed
+
+
+def authorized_in_steps(
+    context: Context, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
+) -> Steps[Collection[str]]:
+    """As `authorized`, in steps (`turns.py`): for names of which a client may send any number."""
+    if context.broker.authorizer is None:
+        return names if isinstance(names, dict) else dict.fromkeys(names)
+    allowed: dict[str, None] = {}
+    rest = iter(names)
+    while some := list(islice(rest, NAMES_PER_STEP)):
+        allowed.update(dict.fromkeys(authorized(context, operation, resource_type, some)))
+        yield
     return allowed
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kafka_shim.config import BrokerConfig
     from kafka_shim.faults import Faults
     from kafka_shim.group.coordinator import GroupCoordinator
+    from kafka_shim.large_requests import LargeRequests
     from kafka_shim.memory_pool import ReceiveMemory
     from kafka_shim.metadata.store import MetadataStore
     from kafka_shim.metrics import Metrics
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from kafka_shim.share.share_partitions import SharePartitions
     from kafka_shim.storage.logs import Logs
     from kafka_shim.telemetry.client_metrics import ClientMetrics
+    from kafka_shim.turns import Turns
     from kafka_shim.txn.coordinator import TransactionCoordinator
     from kafka_shim.txn.producer_ids import ProducerIds
     from kafka_shim.waiters import Waiter
@@ -50,6 +52,7 @@ class Broker:
         "fetch_sessions",
         "groups",
         "http_address",
+        "large_requests",
         "listeners",
         "logs",
         "metadata",
@@ -65,6 +68,7 @@ class Broker:
         "stopping",
         "tokens",
         "transactions",
+        "turns",
     )
 
     config: BrokerConfig
@@ -82,6 +86,8 @@ class Broker:
     fetch_sessions: FetchSessionCache
     receive_memory: ReceiveMemory
     send_memory: SendMemory
+    turns: Turns
+    large_requests: LargeRequests
 
     def __init__(self) -> None:
         self.node_id = 1

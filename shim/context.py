@@ -19,6 +19,7 @@ class Context:
         "broker",
         "client_id",
         "correlation_id",
+        "is_large",
         "received_ms",
         "session",
         "throttle",
@@ -41,6 +42,8 @@ class Context:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.received_ms = received_ms
+        # Whether the request has very many entries. Its bytes are then its own, not those of the receive buffer.
+        self.is_large = False
         # Counts what the request uses, while a client has a quota.
         self.throttle: RequestThrottle | None = None
 

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import logging
 import re
+from types import GeneratorType
 
 from kafka_shim.api import Api, ThrottleClass
 from kafka_shim.api.authentication import hold_back_failure
 from kafka_shim.authorization import require_on_cluster
 from kafka_shim.cext.headers import RequestHeaderParser
-from kafka_shim.cext.messages import decode_prefix, encode_response_frame
+from kafka_shim.cext.messages import LargeRequestError, decode_request, encode_response_frame
 from kafka_shim.context import Context
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome, wait_for
@@ -44,7 +45,9 @@ API_VERSIONS = 18
 # Requests that may contain passwords: AlterConfigs, SaslAuthenticate, IncrementalAlterConfigs, and those of SCRAM
 # credentials and delegation tokens. Not even a debug log shows them.
 SECRETS = frozenset({33, 36, 39, 40, 44, 51})
-RECEIVED = "request.received"
+# Requests that may wait for other clients or for a time: Fetch, JoinGroup, SyncGroup, ShareFetch, and failed logins.
+PARKED = frozenset({1, 11, 14, 17, 36, 78})
+RECEIVED, READY = "request.received", "response.ready"
 
 _parse_header = RequestHeaderParser({key: row[3] for key, row in API_KEYS.items()}).parse
 
@@ -54,11 +57,12 @@ class Reply:
 
     `parts` are the response's buffers, including the length prefix. If they are None the request waits: `waiting`
     returns them, or None if no response is sent. `is_abandonable` says whether the request may be cancelled with its
-    connection. `follow_up` is work that remains after the parts were passed to the transport, even if that failed: call
-    `run` with it before any other request is served.
+    connection, `ends_soon` whether it is answered without waiting for anybody else. `follow_up` is work that remains
+    after the parts were passed to the transport, even if that failed: call `run` with it before any other request is
+    served.
     """
 
-    __slots__ = ("follow_up", "is_abandonable", "parts", "waiting")
+    __slots__ = ("ends_soon", "follow_up", "is_abandonable", "parts", "waiting")
 
     def __init__(
         self,
@@ -66,11 +70,13 @@ class Reply:
         follow_up: Callable[[], None] | None = None,
         waiting: Coroutine[Any, Any, Parts | None] | None = None,
         is_abandonable: bool = False,
+        ends_soon: bool = False,
     ) -> None:
         self.parts = parts
         self.follow_up = follow_up
         self.waiting = waiting
         self.is_abandonable = is_abandonable
+        self.ends_soon = ends_soon
 
 
 class Dispatcher:
@@ -111,20 +117,18 @@ class Dispatcher:
             frame = memoryview(bytes(frame))  # a held request outlives the receive buffer
         try:
             # Kafka reads no further than the last field; librdkafka sends more in Metadata version 13.
-            request, _ = decode_prefix(api.request, version, frame, at)
+            request = decode_request(api.request, version, frame, at)
         except ValueError as error:
-            raise DisconnectError(f"cannot read {api.name} version {version}: {error}") from error
+            raise _cannot_read(api, version, error) from error
+        except LargeRequestError:
+            if not is_admitted:
+                raise DisconnectError(f"{api.name} with thousands of entries during SASL authentication") from None
+            context = Context(broker, session, api_key, version, correlation_id, client_id, broker.clock.now_ms())
+            context.is_large = True
+            waiting = self._large(context, api, bytes(frame), at)
+            return Reply(None, waiting=waiting, is_abandonable=api.is_abandonable, ends_soon=api_key not in PARKED)
         context = Context(broker, session, api_key, version, correlation_id, client_id, broker.clock.now_ms())
-        if logger.isEnabledFor(logging.DEBUG):
-            _log(context, api, request)
-        if (
-            broker.quotas is not None
-            and broker.quotas.is_enabled
-            and (authenticator is None or authenticator.principal)
-        ):
-            context.throttle = broker.quotas.throttle(session.principal, client_id, len(frame))
-        requests = broker.metrics.requests
-        requests[api_key] = requests.get(api_key, 0) + 1
+        self._note(context, api, request, len(frame))
         if not is_admitted:
             assert authenticator is not None
             refusal = self._refuse(authenticator, context, api, request)
@@ -138,6 +142,8 @@ class Dispatcher:
                     return Reply(None, waiting=self._complete(context, api, request, held))
                 faults.reach(RECEIVED, api_key=api_key, client_id=client_id)
             response = api.handle(context, request)
+            if response.__class__ is GeneratorType:
+                response = broker.turns.finish(response)
         except DisconnectError:
             raise
         except Exception as error:
@@ -152,14 +158,68 @@ class Dispatcher:
             context.throttle.wait()
         if not isinstance(response, Outcome):
             waiting = self._complete(context, api, request, response)
-            return Reply(None, waiting=waiting, is_abandonable=api.is_abandonable)
+            return Reply(None, waiting=waiting, is_abandonable=api.is_abandonable, ends_soon=api_key not in PARKED)
         if response.flushes:
-            return Reply(None, waiting=self._complete_flushed(context, api, request, response))
+            return Reply(None, waiting=self._complete_flushed(context, api, request, response), ends_soon=True)
         try:
             return Reply(self._encode(context, response.response), response.follow_up)
         except BaseException:
             self.run(response.follow_up)
             raise
+
+    def _note(self, context: Context, api: Api, request: Any, frame_bytes: int) -> None:
+        """A request is decoded: the log, the client's quota and the metrics hear of it."""
+        broker, session = self.broker, context.session
+        if logger.isEnabledFor(logging.DEBUG):
+            _log(context, api, request)
+        if (
+            broker.quotas is not None
+            and broker.quotas.is_enabled
+            and (session.authenticator is None or session.authenticator.principal)
+        ):
+            context.throttle = broker.quotas.throttle(session.principal, context.client_id, frame_bytes)
+        requests = broker.metrics.requests
+        requests[context.api_key] = requests.get(context.api_key, 0) + 1
+
+    def _begin(self, context: Context, api: Api, request: Any) -> Any:
+        """Returns the handler's response, or the coroutine that returns it."""
+        response = api.handle(context, request)
+        return self.broker.turns.finish(response) if response.__class__ is GeneratorType else response
+
+    async def _large(self, context: Context, api: Api, frame: bytes, at: int) -> Parts | None:
+        """Serve a request with very many entries: what takes long is done in a thread or in turns."""
+        large = self.broker.large_requests
+        try:
+            request = await large.decode(api.request, context.api_version, frame, at)
+        except ValueError as error:
+            raise _cannot_read(api, context.api_version, error) from error
+        self._note(context, api, request, len(frame))
+        try:
+            if api.cluster_operations:
+                require_on_cluster(context, *api.cluster_operations)
+            await self.broker.faults.gate(RECEIVED, api_key=context.api_key, client_id=context.client_id)
+            response = self._begin(context, api, request)
+            if context.throttle is not None and not isinstance(response, api.response):
+                context.throttle.wait()
+            # Steps may end in a request that has to wait.
+            while response is not None and not isinstance(response, (api.response, Outcome)):
+                response = await response
+            if isinstance(response, Outcome):
+                self.run(response.follow_up)
+                await wait_for(response.flushes)
+                response = response.response
+        except DisconnectError:
+            raise
+        except Exception as error:
+            response = self._fail(context, api, request, error)
+        if context.throttle is not None:
+            _charge(context, api, response)
+        if response is None:
+            return None
+        self.broker.faults.reach(READY, api_key=context.api_key, client_id=context.client_id)
+        parts: Parts = await large.encode(context.correlation_id, response, context.api_version)
+        await large.dismantle(request, response)
+        return parts
 
     def _serves_unstable(self, api: Api, version: int) -> bool:
         return self.broker.config.unstable_api_versions_enable and api.last < version <= api.last_unstable
@@ -195,7 +255,7 @@ class Dispatcher:
     async def _held(self, context: Context, api: Api, request: Any) -> Any:
         """A request that a test holds back before it is handled."""
         await self.broker.faults.gate(RECEIVED, api_key=context.api_key, client_id=context.client_id)
-        response = api.handle(context, request)
+        response = self._begin(context, api, request)
         is_ready = response is None or isinstance(response, (api.response, Outcome))
         return response if is_ready else await response
 
@@ -237,7 +297,7 @@ class Dispatcher:
         if context.throttle is not None:
             _charge(context, self._table[context.api_key], response)
         if self.broker.faults.armed:
-            self.broker.faults.reach("response.ready", api_key=context.api_key, client_id=context.client_id)
+            self.broker.faults.reach(READY, api_key=context.api_key, client_id=context.client_id)
         return encode_response_frame(context.correlation_id, response, context.api_version)
 
     def _fail(self, context: Context, api: Api, request: Any, error: Exception) -> Any:
@@ -250,6 +310,10 @@ class Dispatcher:
             self.broker.metrics.errors_unexpected += 1
             logger.error("%s version %d failed", api.name, context.api_version, exc_info=error)
         return failure(api, context.api_version, request, code, message)
+
+
+def _cannot_read(api: Api, version: int, error: ValueError) -> DisconnectError:
+    return DisconnectError(f"cannot read {api.name} version {version}: {error}")
 
 
 def _charge(context: Context, api: Api, response: Any | None) -> None:

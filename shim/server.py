@@ -19,6 +19,7 @@ from kafka_shim.connection import Connection
 from kafka_shim.dispatch import Dispatcher
 from kafka_shim.faults import Faults
 from kafka_shim.group.coordinator import GroupCoordinator
+from kafka_shim.large_requests import LargeRequests
 from kafka_shim.listeners import bind, endpoints_of, listeners_of, printable, reload_listeners, secure_listeners
 from kafka_shim.memory_pool import ReceiveMemory
 from kafka_shim.metadata.image import RESOURCE_BROKER, RESOURCE_CLIENT_METRICS
@@ -29,6 +30,7 @@ from kafka_shim.registry import Registry
 from kafka_shim.share.persister import ShareStatePersister
 from kafka_shim.storage.logs import Logs
 from kafka_shim.storage.open_files import raise_limit
+from kafka_shim.turns import Turns
 from kafka_shim.txn.coordinator import TransactionCoordinator
 from kafka_shim.txn.producer_ids import ProducerIds
 
@@ -67,6 +69,8 @@ class Server:
         broker.http_address = ""
         broker.receive_memory = ReceiveMemory(config.queued_max_request_bytes)
         broker.send_memory = SendMemory()
+        broker.turns = Turns(broker.clock)
+        broker.large_requests = LargeRequests(broker.clock)
         self._registry = Registry(broker)
         self._acceptors: list[Acceptor] = []
 

@@ -3,15 +3,17 @@
 A handler is `shim/api/k<key>_<name>.py` with `KEY, MIN, MAX` (MIN is the lowest version that is served), `REQUEST` and
 `RESPONSE` (message classes), and
 
-    def handle(context: Context, request: REQUEST) -> RESPONSE | Outcome | None | Coroutine
+    def handle(context: Context, request: REQUEST) -> RESPONSE | Outcome | None | Coroutine | Steps
 
 An `Outcome` (shim/outcome.py) is a response with the fsyncs that must finish before it, or with work that follows it. A
 coroutine returns a response, an `Outcome` or None. None: no response is sent. A handler that waits is `async def`. A
 handler that rarely waits (Produce, Fetch) is a plain `def` that returns a coroutine if it must, so that the common case
-runs without a task. `records` of a request are views of the receive buffer and are valid until `handle` returns. A
-coroutine therefore copies what it needs with `bytes(...)` *before* it is returned, that is, in the plain `def` part. A
-KafkaError that `handle` raises becomes the response's error (shim/api/failures.py). `ABANDONABLE = True` in the module:
-a waiting request is cancelled when its client disconnects.
+runs without a task. `Steps` are a generator (shim/turns.py): a handler whose work grows with the entries of its request
+yields after each, so that a request with very many of them holds up nobody. It returns a response or an `Outcome`, and
+must expect a changed state after each `yield`. `records` of a request are views of the receive buffer and are valid
+until `handle` returns. A coroutine therefore copies what it needs with `bytes(...)` *before* it is returned, that is,
+in the plain `def` part. A KafkaError that `handle` raises becomes the response's error (shim/api/failures.py).
+`ABANDONABLE = True` in the module: a waiting request is cancelled when its client disconnects.
 """
 
 from __future__ import annotations

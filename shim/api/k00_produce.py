@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 
-from kafka_shim.api.produce_append import PartitionBatch, append
+from kafka_shim.api.produce_append import Appended, PartitionBatch, after_append, append, append_some
 from kafka_shim.api.transactional_produce import admit_and_append, is_transactional
 from kafka_shim.authorization import require
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
@@ -27,11 +27,13 @@ from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Iterable
     from typing import Any
 
     from kafka_shim.context import Context
+    from kafka_shim.protocol.messages.produce_request import PartitionProduceData, TopicProduceData
     from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.turns import Steps
 
 logger = logging.getLogger("kafka_shim.request")
 
@@ -42,11 +44,28 @@ FIRST_WITH_TOPIC_IDS = 13
 ADMIN_CLIENT_ID = "__admin_client"  # the only client id that Kafka lets write to internal topics
 
 
-def handle(context: Context, request: ProduceRequest) -> ProduceResponse | Coroutine[Any, Any, Any] | None:
-    response, batches = _locate(context, request)
+def handle(
+    context: Context, request: ProduceRequest
+) -> ProduceResponse | Coroutine[Any, Any, Any] | Steps[ProduceResponse | None] | None:
+    if context.is_large:
+        return _in_steps(context, request)
+    located = Located(context)
+    for topic in request.topic_data:
+        located.add(topic, topic.partition_data)
+    response, batches = located.finish()
     transactional = [batch for batch in batches if is_transactional(batch.records)]
     if not transactional:
         return append(context, request.acks, response, batches)
+    return _append_transactional(context, request, response, batches, transactional)
+
+
+def _append_transactional(
+    context: Context,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    batches: list[PartitionBatch],
+    transactional: list[PartitionBatch],
+) -> ProduceResponse | Coroutine[Any, Any, Any] | None:
     if request.transactional_id is None:
         logger.info("Produce of client %r refused: a transactional batch without a transactional id", context.client_id)
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None)
@@ -72,37 +91,68 @@ def failed(request: ProduceRequest, version: int, code: ErrorCode, message: str 
     return response
 
 
-def _locate(context: Context, request: ProduceRequest) -> tuple[ProduceResponse, list[PartitionBatch]]:
-    """Returns the response to fill and the batches to append. If a partition is named twice the last one counts, as in
-    Kafka."""
-    by_id = context.api_version >= FIRST_WITH_TOPIC_IDS
-    response = ProduceResponse()
-    topics: dict[str | bytes, list[PartitionProduceResponse]] = {}
-    batches: dict[tuple[str | bytes, int], PartitionBatch] = {}
+def _in_steps(context: Context, request: ProduceRequest) -> Steps[Any]:
+    """A request with thousands of partitions: each is located and appended in a step of its own, unless there is a
+    transaction."""
+    located = Located(context)
     for topic in request.topic_data:
-        if not topic.partition_data:
-            continue
-        key = topic.topic_id if by_id else topic.name
-        answers = topics.get(key)
-        if answers is None:
-            entry = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
-            response.responses.append(entry)
-            answers = topics[key] = entry.partition_responses
         for data in topic.partition_data:
-            if (key, data.index) in batches:
-                answers.remove(batches.pop((key, data.index)).answer)
+            located.add(topic, (data,))
+            yield
+    response, batches = located.finish()
+    transactional = []
+    for batch in batches:
+        if is_transactional(batch.records):
+            transactional.append(batch)
+        yield
+    if transactional:
+        return _append_transactional(context, request, response, batches, transactional)
+    appended = Appended()
+    for batch in batches:
+        append_some(context, request.acks, (batch,), appended)
+        yield
+    return after_append(request.acks, response, appended)
+
+
+class Located:
+    """The response to fill and the batches to append. If a partition is named twice the last one counts, as in
+    Kafka."""
+
+    __slots__ = ("_batches", "_by_id", "_context", "_response", "_topics")
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._by_id = context.api_version >= FIRST_WITH_TOPIC_IDS
+        self._response = ProduceResponse()
+        self._topics: dict[str | bytes, TopicProduceResponse] = {}
+        self._batches: dict[tuple[str | bytes, int], PartitionBatch] = {}
+
+    def add(self, topic: TopicProduceData, partitions: Iterable[PartitionProduceData]) -> None:
+        """Find the logs of these partitions of the topic."""
+        key = topic.topic_id if self._by_id else topic.name
+        batches = self._batches
+        for data in partitions:
+            if key not in self._topics:
+                entry = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
+                self._topics[key] = entry
+                self._response.responses.append(entry)
+            batches.pop((key, data.index), None)
             batch = PartitionBatch(PartitionProduceResponse(index=data.index), data.records or b"")
             batches[key, data.index] = batch
-            answers.append(batch.answer)
             try:
-                batch.log = _find(context, key, data.index)
+                batch.log = _find(self._context, key, data.index)
             except KafkaError as error:
                 batch.error = error
             if data.records is None and batch.error is None:
                 # Kafka fails on null records and sends no response. Here the connection is closed, which is clearer to
                 # the client.
                 raise DisconnectError("Produce without records")
-    return response, list(batches.values())
+
+    def finish(self) -> tuple[ProduceResponse, list[PartitionBatch]]:
+        """Returns the response, and the batches in its order."""
+        for (key, _), batch in self._batches.items():
+            self._topics[key].partition_responses.append(batch.answer)
+        return self._response, list(self._batches.values())
 
 
 def _find(context: Context, topic: str | bytes, partition: int) -> PartitionLog:

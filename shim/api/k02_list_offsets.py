@@ -11,7 +11,7 @@ leader epochs. v6 is flexible. v10 a timeout for tiered look-ups, which is not u
 from __future__ import annotations
 
 from kafka_shim.api.partitions import check_leader_epoch
-from kafka_shim.authorization import authorized
+from kafka_shim.authorization import is_authorized
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
 from kafka_shim.protocol.messages.list_offsets_response import (
@@ -23,14 +23,14 @@ from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from kafka_shim.context import Context
     from kafka_shim.protocol.messages.list_offsets_request import ListOffsetsTopic
     from kafka_shim.storage.results import FoundOffset
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 2, 1, 11
 REQUEST, RESPONSE = ListOffsetsRequest, ListOffsetsResponse
+ABANDONABLE = True
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
@@ -44,24 +44,32 @@ _FIRST_VERSION = {
 }
 
 
-def handle(context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
+def handle(context: Context, request: ListOffsetsRequest) -> Steps[ListOffsetsResponse]:
     if request.topics and request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
     response = ListOffsetsResponse()
-    allowed = authorized(
-        context, AclOperation.DESCRIBE, ResourceType.TOPIC, dict.fromkeys(topic.name for topic in request.topics)
-    )
-    denied = [topic for topic in request.topics if topic.name not in allowed]
+    allowed: dict[str, bool] = {}
+    denied: list[ListOffsetsTopic] = []
     seen: dict[tuple[str, int], int] = {}
     for topic in request.topics:
-        for asked in topic.partitions:
-            key = (topic.name, asked.partition_index)
-            seen[key] = seen.get(key, 0) + 1
-    for topic in request.topics:
-        if topic.name not in allowed:
+        name = topic.name
+        if name not in allowed:
+            allowed[name] = is_authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+            yield
+        if not allowed[name]:
+            denied.append(topic)
             continue
-        answers = []
         for asked in topic.partitions:
+            key = (name, asked.partition_index)
+            seen[key] = seen.get(key, 0) + 1
+            yield
+    for topic in request.topics:
+        if not allowed[topic.name]:
+            continue
+        answers: list[ListOffsetsPartitionResponse] = []
+        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+        for asked in topic.partitions:
+            yield
             count = seen.pop((topic.name, asked.partition_index), 0)
             if not count:
                 continue  # a repeated partition gets one entry, with an error
@@ -80,27 +88,25 @@ def handle(context: Context, request: ListOffsetsRequest) -> ListOffsetsResponse
                 answer.offset = found.offset
                 if context.api_version >= 4:
                     answer.leader_epoch = found.leader_epoch
-        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
-    response.topics += _failed(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    for topic in denied:
+        response.topics.append(_refusal(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        yield
     return response
 
 
 def failed(request: ListOffsetsRequest, version: int, code: ErrorCode, message: str | None) -> ListOffsetsResponse:
     """Returns the error in every partition, with no offset."""
-    return ListOffsetsResponse(topics=_failed(request.topics, code))
+    return ListOffsetsResponse(topics=[_refusal(topic, code) for topic in request.topics])
 
 
-def _failed(topics: Iterable[ListOffsetsTopic], code: ErrorCode) -> list[ListOffsetsTopicResponse]:
-    return [
-        ListOffsetsTopicResponse(
-            name=topic.name,
-            partitions=[
-                ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=code)
-                for asked in topic.partitions
-            ],
-        )
-        for topic in topics
-    ]
+def _refusal(topic: ListOffsetsTopic, code: ErrorCode) -> ListOffsetsTopicResponse:
+    return ListOffsetsTopicResponse(
+        name=topic.name,
+        partitions=[
+            ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=code)
+            for asked in topic.partitions
+        ],
+    )
 
 
 def _find(context: Context, topic: str, asked: ListOffsetsPartition, isolation_level: int) -> FoundOffset | None:

@@ -12,18 +12,19 @@ flexible. v10 topic ids. v13 a top-level error.
 from __future__ import annotations
 
 import logging
+from copy import copy
+from itertools import chain
 
 from kafka_shim.api.partitions import (
-    NO_OPERATIONS,
     cluster_operations,
     led_by,
 )
-from kafka_shim.authorization import authorized, authorized_operations, may_on_cluster
+from kafka_shim.authorization import authorized, authorized_in_steps, authorized_operations, may_on_cluster
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import INTERNAL_TOPICS
 from kafka_shim.metadata.topics import check_name
 from kafka_shim.protocol.message import ZERO_UUID
-from kafka_shim.protocol.messages.metadata_request import MetadataRequest
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kafka_shim.protocol.messages.metadata_response import (
     MetadataResponse,
     MetadataResponseBroker,
@@ -38,16 +39,18 @@ if TYPE_CHECKING:
 
     from kafka_shim.context import Context
     from kafka_shim.metadata.image import Partition, Topic
+    from kafka_shim.turns import Steps
 
 logger = logging.getLogger("kafka_shim.topics")
 
 KEY, MIN, MAX = 3, 0, 13
 REQUEST, RESPONSE = MetadataRequest, MetadataResponse
+ABANDONABLE = True
 
 FIRST_WITH_TOPIC_IDS = 12
 
 
-def handle(context: Context, request: MetadataRequest) -> MetadataResponse:
+def handle(context: Context, request: MetadataRequest) -> Steps[MetadataResponse]:
     broker, version = context.broker, context.api_version
     host, port = context.session.advertised()
     response = MetadataResponse(
@@ -61,23 +64,34 @@ def handle(context: Context, request: MetadataRequest) -> MetadataResponse:
         described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topics, logs_denied=False)
         response.topics = [_describe(context, topic) for topic in topics.values() if topic.name in described]
     else:
-        _check_names(request, version)
-        ids = {topic.topic_id: None for topic in asked if topic.topic_id != ZERO_UUID}
+        ids: dict[bytes, None] = {}
+        names: dict[str, None] = {}
+        for wanted in asked:
+            _check_name(wanted, version)
+            if wanted.topic_id != ZERO_UUID:
+                ids[wanted.topic_id] = None
+            names[wanted.name or ""] = None
+            yield
         if ids:
-            response.topics = _by_id(context, ids)
+            response.topics = yield from _by_id(context, ids)
         else:
             creates = request.allow_auto_topic_creation and broker.config.auto_create_topics_enable
-            response.topics = _by_names(context, [topic.name or "" for topic in asked], creates)
+            response.topics = yield from _by_names(context, names, creates)
     if request.include_cluster_authorized_operations and 8 <= version <= 10:
         response.cluster_authorized_operations = cluster_operations(context)
-    shows_operations = request.include_topic_authorized_operations
-    for topic in response.topics:
-        # These objects are shared between responses; each response is encoded before the next is built.
-        operations = NO_OPERATIONS
-        if shows_operations and topic.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-            operations = authorized_operations(context, ResourceType.TOPIC, topic.name or "")
-        topic.topic_authorized_operations = operations
+    if request.include_topic_authorized_operations:
+        for at, described_topic in enumerate(response.topics):
+            if described_topic.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                response.topics[at] = _with_operations(context, described_topic)
+            yield
     return response
+
+
+def _with_operations(context: Context, topic: MetadataResponseTopic) -> MetadataResponseTopic:
+    """Returns a copy, because responses share these objects."""
+    topic = copy(topic)
+    topic.topic_authorized_operations = authorized_operations(context, ResourceType.TOPIC, topic.name or "")
+    return topic
 
 
 def failed(request: MetadataRequest, version: int, code: ErrorCode, message: str | None) -> MetadataResponse:
@@ -88,23 +102,20 @@ def failed(request: MetadataRequest, version: int, code: ErrorCode, message: str
     return response
 
 
-def _check_names(request: MetadataRequest, version: int) -> None:
+def _check_name(topic: MetadataRequestTopic, version: int) -> None:
     by_id = version >= FIRST_WITH_TOPIC_IDS
-    for topic in request.topics or ():
-        if topic.name is None and not by_id:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic name can not be null for version {version}")
-        if topic.name is None and topic.topic_id == ZERO_UUID:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # neither name nor id: Kafka fails with this
-        if topic.topic_id != ZERO_UUID and not by_id:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, f"Topic IDs are not supported in requests for version {version}"
-            )
+    if topic.name is None and not by_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic name can not be null for version {version}")
+    if topic.name is None and topic.topic_id == ZERO_UUID:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # neither name nor id: Kafka fails with this
+    if topic.topic_id != ZERO_UUID and not by_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic IDs are not supported in requests for version {version}")
 
 
-def _by_id(context: Context, ids: Iterable[bytes]) -> list[MetadataResponseTopic]:
+def _by_id(context: Context, ids: Iterable[bytes]) -> Steps[list[MetadataResponseTopic]]:
     known = context.broker.metadata.image.topics_by_id
-    names = [known[topic_id].name for topic_id in ids if topic_id in known]
-    described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    names = (known[topic_id].name for topic_id in ids if topic_id in known)
+    described = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     answers = []
     for topic_id in ids:
         topic = known.get(topic_id)
@@ -113,29 +124,43 @@ def _by_id(context: Context, ids: Iterable[bytes]) -> list[MetadataResponseTopic
         else:
             code = ErrorCode.UNKNOWN_TOPIC_ID if topic is None else ErrorCode.TOPIC_AUTHORIZATION_FAILED
             answers.append(MetadataResponseTopic(error_code=code, name=None, topic_id=topic_id))
+        yield
     return answers
 
 
-def _by_names(context: Context, asked: Iterable[str], creates: bool) -> list[MetadataResponseTopic]:
+def _by_names(context: Context, names: dict[str, None], creates: bool) -> Steps[list[MetadataResponseTopic]]:
     """Returns each name once, in this order: topics that may be described, topics that may not be created, topics that
     may not be described. The response does not show whether a topic that may not be described exists."""
-    names = dict.fromkeys(asked)
-    described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    described = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     existing = context.broker.metadata.image.topics
-    new = [name for name in names if name in described and name not in existing] if creates else []
-    denied = set[str]()
+    new: list[str] = []
+    if creates:
+        for name in names:
+            if name in described and name not in existing:
+                new.append(name)
+            yield
+    denied: dict[str, None] = {}
     if new and not may_on_cluster(context, AclOperation.CREATE, logs_denied=False):
-        denied = set(new).difference(authorized(context, AclOperation.CREATE, ResourceType.TOPIC, new))
-    answers = [_by_name(context, name, creates) for name in names if name in described and name not in denied]
-    refused = [*denied, *(name for name in names if name not in described)]
-    return answers + [
-        MetadataResponseTopic(
-            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-            name=name,
-            is_internal=name in denied and name in INTERNAL_TOPICS,
+        may_create = yield from authorized_in_steps(context, AclOperation.CREATE, ResourceType.TOPIC, new)
+        denied = {name: None for name in new if name not in may_create}
+    answers: list[MetadataResponseTopic] = []
+    hidden: list[str] = []
+    for name in names:
+        if name not in described:
+            hidden.append(name)
+        elif name not in denied:
+            answers.append(_by_name(context, name, creates))
+        yield
+    for name in chain(denied, hidden):
+        answers.append(
+            MetadataResponseTopic(
+                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                name=name,
+                is_internal=name in denied and name in INTERNAL_TOPICS,
+            )
         )
-        for name in refused
-    ]
+        yield
+    return answers
 
 
 def _by_name(context: Context, name: str, creates: bool) -> MetadataResponseTopic:

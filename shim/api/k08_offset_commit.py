@@ -8,7 +8,7 @@ names topics by id: UNKNOWN_TOPIC_ID.
 
 from __future__ import annotations
 
-from kafka_shim.authorization import authorized, require
+from kafka_shim.authorization import authorized, authorized_in_steps, require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
@@ -26,15 +26,21 @@ if TYPE_CHECKING:
     from kafka_shim.context import Context
     from kafka_shim.metadata.image import Image
     from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequestPartition
+    from kafka_shim.turns import Steps
+
+    Answer = OffsetCommitResponse | Outcome[OffsetCommitResponse]
 
 KEY, MIN, MAX = 8, 2, 10
 REQUEST, RESPONSE = OffsetCommitRequest, OffsetCommitResponse
 
 FIRST_WITH_IDS = 10
+PARTITIONS_PER_STEP = 64
 
 
-def handle(context: Context, request: OffsetCommitRequest) -> OffsetCommitResponse | Outcome[OffsetCommitResponse]:
+def handle(context: Context, request: OffsetCommitRequest) -> Answer | Steps[Answer]:
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    if context.is_large:
+        return _in_steps(context, request)
     by_id = context.api_version >= FIRST_WITH_IDS
     image = context.broker.metadata.image
     if by_id:
@@ -44,6 +50,49 @@ def handle(context: Context, request: OffsetCommitRequest) -> OffsetCommitRespon
     names = {asked.name: None for asked in request.topics if asked.name or not by_id}
     allowed = authorized(context, AclOperation.READ, ResourceType.TOPIC, names)
     refused, request.topics = _split(image, request.topics, by_id, allowed)
+    return _commit(context, request, refused)
+
+
+def _in_steps(context: Context, request: OffsetCommitRequest) -> Steps[Answer]:
+    """A request with thousands of entries. What exists of them is one commit, whole or not at all."""
+    by_id = context.api_version >= FIRST_WITH_IDS
+    image = context.broker.metadata.image
+    for asked in request.topics:
+        if by_id:
+            named = image.topics_by_id.get(bytes(asked.topic_id))
+            asked.name = "" if named is None else named.name
+        yield
+    names = (asked.name for asked in request.topics if asked.name or not by_id)
+    allowed = yield from authorized_in_steps(context, AclOperation.READ, ResourceType.TOPIC, names)
+    refused: list[OffsetCommitResponseTopic] = []
+    known: list[OffsetCommitRequestTopic] = []
+    for asked in request.topics:
+        entry: OffsetCommitResponseTopic | None = None
+        rest: OffsetCommitRequestTopic | None = None
+        for start in range(0, len(asked.partitions) or 1, PARTITIONS_PER_STEP):
+            some = OffsetCommitRequestTopic(
+                name=asked.name,
+                topic_id=asked.topic_id,
+                partitions=asked.partitions[start : start + PARTITIONS_PER_STEP],
+            )
+            missing, found = _split(image, (some,), by_id, allowed)
+            for one in missing:
+                if entry is None:
+                    refused.append(entry := one)
+                else:
+                    entry.partitions += one.partitions
+            for one_known in found:
+                if rest is None:
+                    known.append(rest := one_known)
+                else:
+                    rest.partitions += one_known.partitions
+            yield
+    request.topics = known
+    return _commit(context, request, refused)
+
+
+def _commit(context: Context, request: OffsetCommitRequest, refused: list[OffsetCommitResponseTopic]) -> Answer:
+    """Commit the offsets of the topics that are left in the request."""
     if not request.topics:
         return OffsetCommitResponse(topics=refused)
     try:

@@ -10,7 +10,7 @@ NOT_COORDINATOR.
 
 from __future__ import annotations
 
-from kafka_shim.authorization import authorized, is_authorized
+from kafka_shim.authorization import authorized_in_steps, is_authorized
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.protocol.message import ZERO_UUID
@@ -33,26 +33,33 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
     from kafka_shim.metadata.image import Image
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 9, 1, 10
 REQUEST, RESPONSE = OffsetFetchRequest, OffsetFetchResponse
+ABANDONABLE = True
 
 FIRST_WITH_TOP_ERROR = 2
 FIRST_WITH_GROUPS = 8
 FIRST_WITH_IDS = 10
 
 
-def handle(context: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:
+def handle(context: Context, request: OffsetFetchRequest) -> Steps[OffsetFetchResponse]:
     version = context.api_version
     if version >= FIRST_WITH_GROUPS:
-        return OffsetFetchResponse(groups=[_fetch(context, group, request.require_stable) for group in request.groups])
+        response = OffsetFetchResponse()
+        for asked in request.groups:
+            response.groups.append((yield from _fetch(context, asked, request.require_stable)))
+            yield
+        return response
     topics = None
     if request.topics is not None:
         topics = [
             OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
             for topic in request.topics
         ]
-    group = _fetch(context, OffsetFetchRequestGroup(group_id=request.group_id, topics=topics), request.require_stable)
+    wanted = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
+    group = yield from _fetch(context, wanted, request.require_stable)
     if group.error_code and version < FIRST_WITH_TOP_ERROR:
         group.topics = _errors(topics or [], ErrorCode(group.error_code))
     return OffsetFetchResponse(
@@ -74,7 +81,7 @@ def _plain(partition: OffsetFetchResponsePartitions) -> OffsetFetchResponseParti
     )
 
 
-def _fetch(context: Context, group: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
+def _fetch(context: Context, group: OffsetFetchRequestGroup, require_stable: bool) -> Steps[OffsetFetchResponseGroup]:
     broker = context.broker
     image = broker.metadata.image
     by_id = context.api_version >= FIRST_WITH_IDS
@@ -84,21 +91,24 @@ def _fetch(context: Context, group: OffsetFetchRequestGroup, require_stable: boo
     denied: list[OffsetFetchRequestTopics] = []
     if group.topics is not None:
         if by_id:
-            unknown = _name_topics(image, group)
-        names = dict.fromkeys(topic.name for topic in group.topics)
-        allowed = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+            unknown = yield from _name_topics(image, group)
+        names = (topic.name for topic in group.topics)
+        allowed = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
         denied = [topic for topic in group.topics if topic.name not in allowed]
         if denied:
             group.topics = [topic for topic in group.topics if topic.name in allowed]
     if GROUP_METADATA_TOPIC not in image.topics:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=ErrorCode.NOT_COORDINATOR)
     try:
-        answer = broker.groups.offsets.fetch(group, require_stable)
+        if context.is_large:
+            answer = yield from broker.groups.offsets.fetch_in_steps(group, require_stable)
+        else:
+            answer = broker.groups.offsets.fetch(group, require_stable)
     except KafkaError as error:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error.code)
     if group.topics is None:
-        names = dict.fromkeys(topic.name for topic in answer.topics)
-        allowed = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+        names = (topic.name for topic in answer.topics)
+        allowed = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
         answer.topics = [topic for topic in answer.topics if topic.name in allowed]
     if by_id and group.topics is None:
         answer.topics = [topic for topic in answer.topics if topic.name in image.topics]
@@ -109,7 +119,7 @@ def _fetch(context: Context, group: OffsetFetchRequestGroup, require_stable: boo
     return answer
 
 
-def _name_topics(image: Image, group: OffsetFetchRequestGroup) -> list[OffsetFetchRequestTopics]:
+def _name_topics(image: Image, group: OffsetFetchRequestGroup) -> Steps[list[OffsetFetchRequestTopics]]:
     """Resolve topic ids to names. Removes unknown topics and returns their response entries."""
     unknown = []
     known = []
@@ -120,6 +130,7 @@ def _name_topics(image: Image, group: OffsetFetchRequestGroup) -> list[OffsetFet
         else:
             topic.name = found.name
             known.append(topic)
+        yield
     group.topics = known
     return unknown
 

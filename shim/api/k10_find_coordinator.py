@@ -21,11 +21,13 @@ from kafka_shim.security.acl import AclOperation, ResourceType
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
+    from kafka_shim.turns import Steps
 
 logger = logging.getLogger("kafka_shim.topics")
 
 KEY, MIN, MAX = 10, 0, 6
 REQUEST, RESPONSE = FindCoordinatorRequest, FindCoordinatorResponse
+ABANDONABLE = True
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 _TOPICS = {GROUP: GROUP_METADATA_TOPIC, TRANSACTION: TRANSACTION_STATE_TOPIC, SHARE: SHARE_GROUP_STATE_TOPIC}
@@ -34,15 +36,16 @@ FIRST_WITH_KEYS = 4
 FIRST_WITH_SHARE = 6
 
 
-def handle(context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    host, port = context.session.advertised()
-    node_id = context.node_id
+def handle(context: Context, request: FindCoordinatorRequest) -> Steps[FindCoordinatorResponse]:
     if request.key_type not in (GROUP, TRANSACTION, SHARE):
         raise KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED_REQUEST)
     if context.api_version < FIRST_WITH_KEYS:
         _check(context, request.key_type, request.key)
+        host, port = context.session.advertised()
         # Kafka sends the name of the code if there is no error.
-        return FindCoordinatorResponse(error_message="NONE", node_id=node_id, host=host, port=port)
+        return FindCoordinatorResponse(error_message="NONE", node_id=context.node_id, host=host, port=port)
+    host, port = context.session.advertised()
+    node_id = context.node_id
     response = FindCoordinatorResponse()
     for key in request.coordinator_keys:
         try:
@@ -52,6 +55,7 @@ def handle(context: Context, request: FindCoordinatorRequest) -> FindCoordinator
         else:
             answer = Coordinator(key=key, node_id=node_id, host=host, port=port)
         response.coordinators.append(answer)
+        yield
     return response
 
 

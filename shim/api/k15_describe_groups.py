@@ -17,21 +17,25 @@ from kafka_shim.security.acl import AclOperation, ResourceType
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 15, 0, 6
 REQUEST, RESPONSE = DescribeGroupsRequest, DescribeGroupsResponse
+ABANDONABLE = True
 
 FIRST_WITH_OPERATIONS = 3
 
 
-def handle(context: Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    version = context.api_version
-    described = [_described(context, group_id) for group_id in request.groups]
-    if version >= FIRST_WITH_OPERATIONS and request.include_authorized_operations:
-        for group in described:
-            if not group.error_code:
-                group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group.group_id)
-    return DescribeGroupsResponse(groups=described)
+def handle(context: Context, request: DescribeGroupsRequest) -> Steps[DescribeGroupsResponse]:
+    response = DescribeGroupsResponse()
+    shows_operations = context.api_version >= FIRST_WITH_OPERATIONS and request.include_authorized_operations
+    for group_id in request.groups:
+        group = _described(context, group_id)
+        if shows_operations and not group.error_code:
+            group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group_id)
+        response.groups.append(group)
+        yield
+    return response
 
 
 def _described(context: Context, group_id: str) -> DescribedGroup:

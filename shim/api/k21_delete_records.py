@@ -7,7 +7,7 @@ without deletion: POLICY_VIOLATION. An offset beyond the high watermark: OFFSET_
 
 from __future__ import annotations
 
-from kafka_shim.authorization import authorized
+from kafka_shim.authorization import authorized_in_steps
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import INTERNAL_TOPICS
 from kafka_shim.protocol.messages.delete_records_request import DeleteRecordsRequest
@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.broker import Broker
     from kafka_shim.context import Context
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 21, 0, 2
 REQUEST, RESPONSE = DeleteRecordsRequest, DeleteRecordsResponse
@@ -29,14 +30,17 @@ REQUEST, RESPONSE = DeleteRecordsRequest, DeleteRecordsResponse
 NO_LOW_WATERMARK = -1
 
 
-def handle(context: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+def handle(context: Context, request: DeleteRecordsRequest) -> Steps[DeleteRecordsResponse]:
     # If a partition is listed twice the last entry counts, as in Kafka.
     wanted: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         offsets = wanted.setdefault(topic.name, {})
-        offsets.update((partition.partition_index, partition.offset) for partition in topic.partitions)
+        for partition in topic.partitions:
+            offsets[partition.partition_index] = partition.offset
+            yield
+        yield
     response = DeleteRecordsResponse()
-    allowed = authorized(context, AclOperation.DELETE, ResourceType.TOPIC, wanted)
+    allowed = yield from authorized_in_steps(context, AclOperation.DELETE, ResourceType.TOPIC, wanted)
     for name, offsets in wanted.items():
         if not offsets:
             continue
@@ -50,6 +54,7 @@ def handle(context: Context, request: DeleteRecordsRequest) -> DeleteRecordsResp
                 answer.low_watermark = NO_LOW_WATERMARK
                 answer.error_code = err.code
             result.partitions.append(answer)
+            yield
     return response
 
 

@@ -8,7 +8,7 @@ this partition's gets an error. v3 replica id (ignored: there are no followers).
 from __future__ import annotations
 
 from kafka_shim.api.partitions import check_leader_epoch
-from kafka_shim.authorization import authorized, may_on_cluster
+from kafka_shim.authorization import authorized_in_steps, may_on_cluster
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
 from kafka_shim.protocol.messages.offset_for_leader_epoch_response import (
@@ -23,25 +23,33 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from kafka_shim.context import Context
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 23, 2, 4
 REQUEST, RESPONSE = OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+ABANDONABLE = True
 
 
-def handle(context: Context, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+def handle(context: Context, request: OffsetForLeaderEpochRequest) -> Steps[OffsetForLeaderEpochResponse]:
     response = OffsetForLeaderEpochResponse()
-    allowed: Collection[str] = dict.fromkeys(topic.topic for topic in request.topics)
+    names: dict[str, None] = {}
+    for topic in request.topics:
+        names[topic.topic] = None
+        yield
+    allowed: Collection[str] = names
     if not may_on_cluster(context, AclOperation.CLUSTER_ACTION, logs_denied=False):
-        allowed = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, allowed)
+        allowed = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     denied = []
     for topic in request.topics:
         if topic.topic not in allowed:
             denied.append(topic)
             continue
+        yield
         answers = []
         for asked in topic.partitions:
             answer = EpochEndOffset(partition=asked.partition)
             answers.append(answer)
+            yield
             try:
                 log = context.broker.logs.get(topic.topic, asked.partition)
                 check_leader_epoch(log, asked.current_leader_epoch)
@@ -50,11 +58,8 @@ def handle(context: Context, request: OffsetForLeaderEpochRequest) -> OffsetForL
                 answer.error_code = error.code
         response.topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=answers))
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    response.topics += [
-        OffsetForLeaderTopicResult(
-            topic=topic.topic,
-            partitions=[EpochEndOffset(partition=asked.partition, error_code=code) for asked in topic.partitions],
-        )
-        for topic in denied
-    ]
+    for topic in denied:
+        refusals = [EpochEndOffset(partition=asked.partition, error_code=code) for asked in topic.partitions]
+        response.topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=refusals))
+        yield
     return response

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kafka_shim.context import Context
+    from kafka_shim.turns import Steps
 
     # All options of the resources of one request by type and name: a request of a few bytes may name the same resource
     # thousands of times, and the options of a broker take milliseconds.
@@ -42,21 +43,25 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 32, 1, 4
 REQUEST, RESPONSE = DescribeConfigsRequest, DescribeConfigsResponse
+ABANDONABLE = True
 
 _TYPES = (RESOURCE_TOPIC, RESOURCE_BROKER, RESOURCE_BROKER_LOGGER, RESOURCE_CLIENT_METRICS, RESOURCE_GROUP)
 
 
-def handle(context: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    if any(resource.resource_type not in _TYPES for resource in request.resources):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED_REQUEST)
+def handle(context: Context, request: DescribeConfigsRequest) -> Steps[DescribeConfigsResponse]:
+    for resource in request.resources:
+        if resource.resource_type not in _TYPES:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED_REQUEST)
+        yield
     known: Known = {}
-    results = [_describe(context, request, one, known) for one in request.resources]
-    # Kafka lists unauthorised resources last.
-    return DescribeConfigsResponse(results=sorted(results, key=_is_denied))
-
-
-def _is_denied(result: DescribeConfigsResult) -> bool:
-    return result.error_code in DENIED.values()
+    results: list[DescribeConfigsResult] = []
+    denied: list[DescribeConfigsResult] = []  # Kafka lists them last
+    for resource in request.resources:
+        result = _describe(context, request, resource, known)
+        (denied if result.error_code in DENIED.values() else results).append(result)
+        yield
+    results += denied
+    return DescribeConfigsResponse(results=results)
 
 
 def _authorize(context: Context, kind: int, name: str) -> None:

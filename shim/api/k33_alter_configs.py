@@ -7,6 +7,7 @@ POLICY_VIOLATION.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 from kafka_shim.api.partitions import require_alter_configs
@@ -24,13 +25,18 @@ if TYPE_CHECKING:
 KEY, MIN, MAX = 33, 0, 2
 REQUEST, RESPONSE = AlterConfigsRequest, AlterConfigsResponse
 
+# Of which none is changed: what is decided must be written before the options change again.
+RESOURCES_PER_TURN = 128
+
 
 async def handle(context: Context, request: AlterConfigsRequest) -> AlterConfigsResponse:
     response = AlterConfigsResponse()
     metadata = context.broker.metadata
     times = Counter((one.resource_type, one.resource_name) for one in request.resources)
     records: list[Any] = []
-    for resource in request.resources:
+    for number, resource in enumerate(request.resources, 1):
+        if not number % RESOURCES_PER_TURN and not records:
+            await asyncio.sleep(0)  # nothing is decided yet
         kind, name = resource.resource_type, resource.resource_name
         answer = AlterConfigsResourceResponse(error_message=None, resource_type=kind, resource_name=name)
         response.responses.append(answer)

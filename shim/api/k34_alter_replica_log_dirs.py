@@ -18,31 +18,46 @@ from kafka_shim.protocol.messages.alter_replica_log_dirs_response import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
+from kafka_shim.security.printable import MAX_NAME, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 34, 1, 2
 REQUEST, RESPONSE = AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 
 logger = logging.getLogger(__name__)
 
+# Of partitions that are not moved, for one request: it may name any number.
+MOST_LINES = 10
 
-def handle(context: Context, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+
+def handle(context: Context, request: AlterReplicaLogDirsRequest) -> Steps[AlterReplicaLogDirsResponse]:
     # As in Kafka, the last directory that the request names for a partition is the one that counts.
-    wanted = {
-        (topic.name, partition): entry.path
-        for entry in request.dirs
-        for topic in entry.topics
-        for partition in topic.partitions
-    }
+    wanted: dict[tuple[str, int], str] = {}
+    for entry in request.dirs:
+        for topic in entry.topics:
+            wanted.update(dict.fromkeys(((topic.name, partition) for partition in topic.partitions), entry.path))
+            yield
     results: dict[str, AlterReplicaLogDirTopicResult] = {}
+    refused = 0
     for (topic_name, index), path in wanted.items():
+        answer = AlterReplicaLogDirPartitionResult(partition_index=index)
         result = results.setdefault(topic_name, AlterReplicaLogDirTopicResult(topic_name=topic_name))
-        result.partitions.append(
-            AlterReplicaLogDirPartitionResult(partition_index=index, error_code=_move(context, topic_name, index, path))
-        )
+        result.partitions.append(answer)
+        try:
+            context.broker.logs.move(topic_name, index, path)
+        except KafkaError as error:
+            answer.error_code = _code(context, topic_name, index, error)
+            refused += 1
+            if refused <= MOST_LINES:
+                name = printable(topic_name, MAX_NAME)
+                logger.warning("%s-%d is not moved to %s: %s", name, index, printable(path, MAX_NAME), error)
+        yield
+    if refused > MOST_LINES:
+        logger.warning("%d more partitions are not moved", refused - MOST_LINES)
     return AlterReplicaLogDirsResponse(results=list(results.values()))
 
 
@@ -61,14 +76,8 @@ def failed(
     return response
 
 
-def _move(context: Context, topic: str, partition: int, path: str) -> ErrorCode:
-    broker = context.broker
-    try:
-        broker.logs.move(topic, partition, path)
-    except KafkaError as err:
-        logger.warning("%s-%d is not moved to %s: %s", topic, partition, path, err)
-        is_known = broker.metadata.image.partition(topic, partition) is not None
-        if err.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and is_known:
-            return ErrorCode.REPLICA_NOT_AVAILABLE
-        return err.code
-    return ErrorCode.NONE
+def _code(context: Context, topic: str, partition: int, error: KafkaError) -> ErrorCode:
+    is_known = context.broker.metadata.image.partition(topic, partition) is not None
+    if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and is_known:
+        return ErrorCode.REPLICA_NOT_AVAILABLE
+    return error.code

@@ -7,6 +7,7 @@ over the partition mutation quota (KIP-599) is THROTTLING_QUOTA_EXCEEDED.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 from kafka_shim.authorization import authorized
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 KEY, MIN, MAX = 37, 0, 3
 REQUEST, RESPONSE = CreatePartitionsRequest, CreatePartitionsResponse
 
+TOPICS_PER_TURN = 128
+
 
 async def handle(context: Context, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     if request.timeout_ms <= 0:
@@ -42,7 +45,9 @@ async def handle(context: Context, request: CreatePartitionsRequest) -> CreatePa
     once = [name for name, times in names.items() if times == 1]
     allowed = authorized(context, AclOperation.ALTER, ResourceType.TOPIC, once)
     quota = None if context.throttle is None else context.throttle.mutation_quota(is_strict=context.api_version >= 3)
-    for topic in request.topics:
+    for number, topic in enumerate(request.topics, 1):
+        if not number % TOPICS_PER_TURN:
+            await asyncio.sleep(0)
         if names[topic.name] > 1:
             continue
         result = CreatePartitionsTopicResult(name=topic.name)

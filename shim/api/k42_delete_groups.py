@@ -6,6 +6,8 @@ NON_EMPTY_GROUP. v2 is flexible.
 
 from __future__ import annotations
 
+import asyncio
+
 from kafka_shim.authorization import require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome
@@ -21,11 +23,15 @@ if TYPE_CHECKING:
 KEY, MIN, MAX = 42, 0, 2
 REQUEST, RESPONSE = DeleteGroupsRequest, DeleteGroupsResponse
 
+GROUPS_PER_TURN = 256
+
 
 async def handle(context: Context, request: DeleteGroupsRequest) -> Outcome[DeleteGroupsResponse]:
     response = DeleteGroupsResponse()
     flushes: list[Flush] = []
-    for group_id in dict.fromkeys(request.groups_names):
+    for number, group_id in enumerate(dict.fromkeys(request.groups_names), 1):
+        if not number % GROUPS_PER_TURN:
+            await asyncio.sleep(0)
         code = ErrorCode.NONE
         try:
             require(context, AclOperation.DELETE, ResourceType.GROUP, group_id)

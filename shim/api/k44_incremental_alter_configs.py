@@ -8,6 +8,7 @@ POLICY_VIOLATION.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 from kafka_shim.api.broker_loggers import alter
@@ -33,12 +34,17 @@ if TYPE_CHECKING:
 KEY, MIN, MAX = 44, 0, 1
 REQUEST, RESPONSE = IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
+# Of which none is changed: what is decided must be written before the options change again.
+RESOURCES_PER_TURN = 128
+
 
 async def handle(context: Context, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
     response = IncrementalAlterConfigsResponse()
     times = Counter((one.resource_type, one.resource_name) for one in request.resources)
     records: list[Any] = []
-    for resource in request.resources:
+    for number, resource in enumerate(request.resources, 1):
+        if not number % RESOURCES_PER_TURN and not records:
+            await asyncio.sleep(0)  # nothing is decided yet
         answer = AlterConfigsResourceResponse(
             error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
         )

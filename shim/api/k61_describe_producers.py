@@ -22,21 +22,23 @@ from kafka_shim.security.acl import AclOperation, ResourceType
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 61, 0, 0
 REQUEST, RESPONSE = DescribeProducersRequest, DescribeProducersResponse
+ABANDONABLE = True
 
 
-def handle(context: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(
-                name=topic.name,
-                partitions=[_describe(context, topic.name, partition) for partition in topic.partition_indexes],
-            )
-            for topic in request.topics
-        ]
-    )
+def handle(context: Context, request: DescribeProducersRequest) -> Steps[DescribeProducersResponse]:
+    response = DescribeProducersResponse()
+    for topic in request.topics:
+        partitions: list[PartitionResponse] = []
+        response.topics.append(TopicResponse(name=topic.name, partitions=partitions))
+        for partition in topic.partition_indexes:
+            partitions.append(_describe(context, topic.name, partition))
+            yield
+        yield
+    return response
 
 
 def _describe(context: Context, topic: str, partition: int) -> PartitionResponse:

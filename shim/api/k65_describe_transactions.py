@@ -25,15 +25,20 @@ from kafka_shim.txn.transaction import STATE_NAMES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
+    from kafka_shim.turns import Steps
     from kafka_shim.txn.coordinator import TransactionCoordinator
 
 KEY, MIN, MAX = 65, 0, 0
 REQUEST, RESPONSE = DescribeTransactionsRequest, DescribeTransactionsResponse
+ABANDONABLE = True
 
 
-def handle(context: Context, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+def handle(context: Context, request: DescribeTransactionsRequest) -> Steps[DescribeTransactionsResponse]:
     transactions = context.broker.transactions
-    states = [_describe(context, transactions, name) for name in request.transactional_ids]
+    states: list[TransactionState] = []
+    for name in request.transactional_ids:
+        states.append(_describe(context, transactions, name))
+        yield
     if request.unknown_tags and EXPLAIN_TAG in request.unknown_tags:
         may_describe = topics_described_by(context)
         explained = set[str]()  # an id that is asked for a thousand times has one history
@@ -44,6 +49,7 @@ def handle(context: Context, request: DescribeTransactionsRequest) -> DescribeTr
             explained.add(name)
             lines = transactions.explanations.lines(name, may_describe, context.broker.metadata.image.topics)
             found.unknown_tags = {EXPLAIN_TAG: "\n".join(lines).encode()}
+            yield
     return DescribeTransactionsResponse(transaction_states=states)
 
 

@@ -6,8 +6,10 @@ GROUP_ID_NOT_FOUND for any other group. v1 shows which members use the classic p
 
 from __future__ import annotations
 
+from itertools import chain
+
 from kafka_shim.api.k68_consumer_group_heartbeat import check_protocol
-from kafka_shim.authorization import authorized, authorized_operations, require
+from kafka_shim.authorization import authorized_in_steps, authorized_operations, require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.describe import described_consumer
 from kafka_shim.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
@@ -18,12 +20,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
     from kafka_shim.group.coordinator import GroupCoordinator
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 69, 0, 1
 REQUEST, RESPONSE = ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+ABANDONABLE = True
 
 
-def handle(context: Context, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
+def handle(context: Context, request: ConsumerGroupDescribeRequest) -> Steps[ConsumerGroupDescribeResponse]:
     check_protocol(context.broker)
     response = ConsumerGroupDescribeResponse()
     for group_id in request.group_ids:
@@ -35,25 +39,30 @@ def handle(context: Context, request: ConsumerGroupDescribeRequest) -> ConsumerG
         if request.include_authorized_operations and not group.error_code:
             group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group_id)
         response.groups.append(group)
+        yield
     if context.broker.authorizer is not None:
-        _hide_topics(context, response)
+        yield from _hide_topics(context, response)
     return response
 
 
-def _hide_topics(context: Context, response: ConsumerGroupDescribeResponse) -> None:
+def _hide_topics(context: Context, response: ConsumerGroupDescribeResponse) -> Steps[None]:
     """Do not describe a group if it has an assigned topic that the client may not describe."""
-    topics = [
-        {
-            part.topic_name
-            for member in group.members
-            for assignment in (member.assignment, member.target_assignment)
-            for part in assignment.topic_partitions
-        }
-        for group in response.groups
-    ]
-    described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, set[str]().union(*topics))
-    for at, names in enumerate(topics):
-        if not names.issubset(described):
+    topics: list[set[str]] = []
+    for group in response.groups:
+        topics.append(
+            {
+                part.topic_name
+                for member in group.members
+                for assignment in (member.assignment, member.target_assignment)
+                for part in assignment.topic_partitions
+            }
+        )
+        yield
+    names = dict.fromkeys(chain.from_iterable(topics))
+    described = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    for at, shown in enumerate(topics):
+        yield
+        if not shown.issubset(described):
             response.groups[at] = DescribedGroup(
                 group_id=response.groups[at].group_id,
                 error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,

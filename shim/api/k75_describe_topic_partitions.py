@@ -8,7 +8,7 @@ empty name without a cursor fails the request with UNKNOWN_SERVER_ERROR.
 from __future__ import annotations
 
 from kafka_shim.api.partitions import led_by
-from kafka_shim.authorization import authorized, authorized_operations
+from kafka_shim.authorization import authorized_in_steps, authorized_operations
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import INTERNAL_TOPICS
 from kafka_shim.metadata.topics import check_name
@@ -25,17 +25,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
     from kafka_shim.metadata.image import Partition
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 75, 0, 0
 REQUEST, RESPONSE = DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
 
 
-def handle(context: Context, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+def handle(context: Context, request: DescribeTopicPartitionsRequest) -> Steps[DescribeTopicPartitionsResponse]:
     image = context.broker.metadata.image
     cursor = request.cursor
     first_name = cursor.topic_name if cursor is not None else ""
     wanted = {topic.name for topic in request.topics} or set(image.topics)
+    yield
     names = sorted(name for name in wanted if name >= first_name)
+    yield
     if cursor is not None:
         if request.topics and first_name not in wanted:
             raise KafkaError(
@@ -44,7 +47,7 @@ def handle(context: Context, request: DescribeTopicPartitionsRequest) -> Describ
             )
         if cursor.partition_index < 0:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "DescribeTopicPartitionsRequest cursor partition must be valid")
-    described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    described = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     if cursor is None and "" in described:
         # Kafka takes it for the topic of the cursor that is not there, and fails.
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a topic's name must not be empty")
@@ -52,6 +55,7 @@ def handle(context: Context, request: DescribeTopicPartitionsRequest) -> Describ
     left = max(min(context.broker.config.max_request_partition_size_limit, request.response_partition_limit), 1)
     response = DescribeTopicPartitionsResponse()
     for name in names:
+        yield
         if name not in described:
             continue
         if left == 0:
@@ -77,10 +81,10 @@ def handle(context: Context, request: DescribeTopicPartitionsRequest) -> Describ
         if start + len(shown) < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=start + len(shown))
             break
-    response.topics += [
-        DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
-        for name in denied
-    ]
+    for name in denied:
+        refusal = DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
+        response.topics.append(refusal)
+        yield
     return response
 
 

@@ -5,8 +5,10 @@ Returns epochs, members and assignments of share groups (KIP-932); GROUP_ID_NOT_
 
 from __future__ import annotations
 
+from itertools import chain
+
 from kafka_shim.api.k76_share_group_heartbeat import check_protocol
-from kafka_shim.authorization import authorized, authorized_operations, require
+from kafka_shim.authorization import authorized_in_steps, authorized_operations, require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.share_describe import described_share
 from kafka_shim.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
@@ -17,12 +19,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
     from kafka_shim.group.coordinator import GroupCoordinator
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 77, 1, 1
 REQUEST, RESPONSE = ShareGroupDescribeRequest, ShareGroupDescribeResponse
 
 
-def handle(context: Context, request: ShareGroupDescribeRequest) -> ShareGroupDescribeResponse:
+def handle(context: Context, request: ShareGroupDescribeRequest) -> Steps[ShareGroupDescribeResponse]:
     check_protocol(context.broker)
     response = ShareGroupDescribeResponse()
     for group_id in request.group_ids:
@@ -34,20 +37,23 @@ def handle(context: Context, request: ShareGroupDescribeRequest) -> ShareGroupDe
         if request.include_authorized_operations and not group.error_code:
             group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group_id)
         response.groups.append(group)
+        yield
     if context.broker.authorizer is not None:
-        _hide_topics(context, response)
+        yield from _hide_topics(context, response)
     return response
 
 
-def _hide_topics(context: Context, response: ShareGroupDescribeResponse) -> None:
+def _hide_topics(context: Context, response: ShareGroupDescribeResponse) -> Steps[None]:
     """Do not describe a group if it has an assigned topic that the client may not describe."""
-    topics = [
-        {part.topic_name for member in group.members for part in member.assignment.topic_partitions}
-        for group in response.groups
-    ]
-    described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, set[str]().union(*topics))
-    for at, names in enumerate(topics):
-        if not names.issubset(described):
+    topics: list[set[str]] = []
+    for group in response.groups:
+        topics.append({part.topic_name for member in group.members for part in member.assignment.topic_partitions})
+        yield
+    names = dict.fromkeys(chain.from_iterable(topics))
+    described = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    for at, shown in enumerate(topics):
+        yield
+        if not shown.issubset(described):
             response.groups[at] = DescribedGroup(
                 group_id=response.groups[at].group_id,
                 error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,

@@ -7,8 +7,10 @@ TOPIC_AUTHORIZATION_FAILED.
 
 from __future__ import annotations
 
+from itertools import chain
+
 from kafka_shim.api.k88_streams_group_heartbeat import check_protocol
-from kafka_shim.authorization import authorized, authorized_operations, is_authorized
+from kafka_shim.authorization import authorized_in_steps, authorized_operations, is_authorized
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.streams.describe import described_streams
 from kafka_shim.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
@@ -19,15 +21,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
     from kafka_shim.group.coordinator import GroupCoordinator
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 89, 0, 0
 REQUEST, RESPONSE = StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 
 
-def handle(context: Context, request: StreamsGroupDescribeRequest) -> StreamsGroupDescribeResponse:
+def handle(context: Context, request: StreamsGroupDescribeRequest) -> Steps[StreamsGroupDescribeResponse]:
     check_protocol(context.broker)
     refused, found = [], []
     for group_id in request.group_ids:
+        yield
         if not is_authorized(context, AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
             refused.append(DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
             continue
@@ -37,7 +41,7 @@ def handle(context: Context, request: StreamsGroupDescribeRequest) -> StreamsGro
         found.append(group)
     response = StreamsGroupDescribeResponse(groups=refused + found)
     if context.broker.authorizer is not None:
-        _hide_topics(context, response)
+        yield from _hide_topics(context, response)
     return response
 
 
@@ -50,12 +54,17 @@ def _described(groups: GroupCoordinator, group_id: str) -> DescribedGroup:
         return DescribedGroup(group_id=group_id, error_code=error.code)
 
 
-def _hide_topics(context: Context, response: StreamsGroupDescribeResponse) -> None:
+def _hide_topics(context: Context, response: StreamsGroupDescribeResponse) -> Steps[None]:
     """Do not describe a group if its topology has a topic that the client may not describe."""
-    topics = [_topics(group) for group in response.groups]
-    described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, set[str]().union(*topics))
-    for at, names in enumerate(topics):
-        if not names.issubset(described):
+    topics: list[set[str]] = []
+    for group in response.groups:
+        topics.append(_topics(group))
+        yield
+    names = dict.fromkeys(chain.from_iterable(topics))
+    described = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    for at, shown in enumerate(topics):
+        yield
+        if not shown.issubset(described):
             response.groups[at] = DescribedGroup(
                 group_id=response.groups[at].group_id,
                 error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,

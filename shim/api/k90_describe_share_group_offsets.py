@@ -8,7 +8,7 @@ it is not known (KIP-1226).
 from __future__ import annotations
 
 from kafka_shim.api.k76_share_group_heartbeat import check_protocol
-from kafka_shim.authorization import authorized, require
+from kafka_shim.authorization import authorized, authorized_in_steps, require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.describe_share_group_offsets_request import DescribeShareGroupOffsetsRequest
 from kafka_shim.protocol.messages.describe_share_group_offsets_response import (
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kafka_shim.context import Context
     from kafka_shim.metadata.image import Topic
     from kafka_shim.protocol.messages.describe_share_group_offsets_request import DescribeShareGroupOffsetsRequestGroup
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 90, 0, 1
 REQUEST, RESPONSE = DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse
@@ -34,15 +35,19 @@ REQUEST, RESPONSE = DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsR
 UNKNOWN = -1
 
 
-def handle(context: Context, request: DescribeShareGroupOffsetsRequest) -> DescribeShareGroupOffsetsResponse:
+def handle(context: Context, request: DescribeShareGroupOffsetsRequest) -> Steps[DescribeShareGroupOffsetsResponse]:
     response = DescribeShareGroupOffsetsResponse()
     for wanted in request.groups:
+        yield
         group = DescribeShareGroupOffsetsResponseGroup(group_id=wanted.group_id)
         response.groups.append(group)
         try:
             check_protocol(context.broker)
             require(context, AclOperation.DESCRIBE, ResourceType.GROUP, wanted.group_id)
-            group.topics = _all(context, wanted.group_id) if wanted.topics is None else _these(context, wanted)
+            if wanted.topics is None:
+                group.topics = _all(context, wanted.group_id)
+            else:
+                group.topics = yield from _these(context, wanted)
         except KafkaError as error:
             group.error_code = error.code
             group.error_message = error.message
@@ -67,13 +72,13 @@ def _all(context: Context, group_id: str) -> list[DescribeShareGroupOffsetsRespo
 
 def _these(
     context: Context, wanted: DescribeShareGroupOffsetsRequestGroup
-) -> list[DescribeShareGroupOffsetsResponseTopic]:
+) -> Steps[list[DescribeShareGroupOffsetsResponseTopic]]:
     broker = context.broker
-    described = authorized(
-        context, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.topic_name for topic in wanted.topics or ()]
-    )
+    names = (topic.topic_name for topic in wanted.topics or ())
+    described = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     known, unknown, hidden = [], [], []
     for entry in wanted.topics or ():
+        yield
         topic = broker.metadata.image.topics.get(entry.topic_name)
         if entry.topic_name not in described:
             hidden.append(_without_state(entry.topic_name, entry.partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED))

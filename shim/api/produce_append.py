@@ -10,7 +10,7 @@ from kafka_shim.storage.results import NotOneBatchError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Iterable
     from typing import Any
 
     from kafka_shim.context import Context
@@ -38,6 +38,10 @@ _WITHOUT_LOG_START = frozenset(
 )
 
 
+# What the log line of a failed request without a response names.
+MOST_FAILURES_SHOWN = 10
+
+
 class PartitionBatch:
     """One partition's part of a request: the target log and the result."""
 
@@ -56,10 +60,25 @@ def append(
 ) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse] | None:
     """Append every batch that was not refused yet. Returns the response, None for acks 0, or a coroutine if the
     response must wait for fsyncs."""
+    appended = Appended()
+    append_some(context, acks, batches, appended)
+    return after_append(acks, response, appended)
+
+
+class Appended:
+    """What the response to a request waits for, and what it must say."""
+
+    __slots__ = ("failures", "flushes")
+
+    def __init__(self) -> None:
+        self.failures: list[PartitionBatch] = []
+        self.flushes: list[tuple[PartitionBatch, Flush]] = []
+
+
+def append_some(context: Context, acks: int, batches: Iterable[PartitionBatch], done: Appended) -> None:
+    """Append these batches of a request."""
     version, broker = context.api_version, context.broker
     now_ms = context.received_ms
-    failures = None
-    flushes: list[tuple[PartitionBatch, Flush]] | None = None
     valid_acks = -1 <= acks <= 1
     for batch in batches:
         log, answer = batch.log, batch.answer
@@ -84,19 +103,25 @@ def append(
                 answer.log_start_offset = appended.log_start_offset
                 broker.metrics.appended_bytes += appended.size_bytes
                 if appended.flushed is not None:
-                    flushes = [] if flushes is None else flushes
-                    flushes.append((batch, appended.flushed))
+                    done.flushes.append((batch, appended.flushed))
                 continue
         _refuse(batch)
-        failures = [] if failures is None else failures
-        failures.append(batch)
+        done.failures.append(batch)
+
+
+def after_append(
+    acks: int, response: ProduceResponse, appended: Appended
+) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse] | None:
+    """Returns what `append` returns, once all batches are appended."""
     if acks == 0:
-        if failures is not None:
-            reasons = ", ".join(f"{batch.answer.index}: {batch.error}" for batch in failures)
-            raise DisconnectError(f"Produce with acks=0 failed: {reasons}")
+        if appended.failures:
+            shown = appended.failures[:MOST_FAILURES_SHOWN]
+            reasons = ", ".join(f"{batch.answer.index}: {batch.error}" for batch in shown)
+            more = len(appended.failures) - len(shown)
+            raise DisconnectError(f"Produce with acks=0 failed: {reasons}{f' and {more} more' if more else ''}")
         return None
-    if flushes is not None:
-        return _after_flush(response, flushes)
+    if appended.flushes:
+        return _after_flush(response, appended.flushes)
     return response
 
 

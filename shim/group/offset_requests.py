@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kafka_shim.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.storage.verification import Verification
+    from kafka_shim.turns import Steps
 
 logger = logging.getLogger("kafka_shim.group")
 
@@ -51,7 +52,7 @@ class OffsetRequests:
         groups = runtime.loader.groups(partition)
         now_ms = runtime.clock.now_ms()
         limit = runtime.config.offset_metadata_max_bytes
-        changes, response, decision = commit(groups, request, version, limit, now_ms)
+        changes, response, decision = commit(groups, request, version, limit, now_ms, runtime.check_offset_count)
         flushes = runtime.write_offsets(groups, {request.group_id: changes}, now_ms)
         flushes += runtime.carry_out(partition, groups, decision, now_ms)
         return Outcome(response, flushes)
@@ -89,6 +90,13 @@ class OffsetRequests:
         from kafka_shim.group import offset_rules
 
         return offset_rules.fetch(self._runtime.groups_of(request.group_id), request, require_stable)
+
+    def fetch_in_steps(self, request: OffsetFetchRequestGroup, require_stable: bool) -> Steps[OffsetFetchResponseGroup]:
+        """OffsetFetch of one group, of very many partitions."""
+        from kafka_shim.group import offset_rules
+
+        groups = self._runtime.groups_of(request.group_id)
+        return (yield from offset_rules.fetch_in_steps(groups, request, require_stable))
 
     def delete(self, request: OffsetDeleteRequest) -> Outcome[OffsetDeleteResponse]:
         """OffsetDelete."""

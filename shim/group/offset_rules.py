@@ -22,6 +22,7 @@ from kafka_shim.protocol.messages.offset_fetch_response import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,9 +36,13 @@ if TYPE_CHECKING:
     from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
     from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
     from kafka_shim.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
+    from kafka_shim.turns import Steps
 
 # (topic, partition, offset to write; None for its tombstone)
 Changes = list[tuple[str, int, Committed | None]]
+# An OffsetFetch of more is answered in steps.
+PARTITIONS_AT_ONCE = 1000
+MANY_OFFSETS = 1000
 
 
 def utf16_length(text: str) -> int:
@@ -50,16 +55,23 @@ def _is_too_long(metadata: str | None, limit: int) -> bool:
 
 
 def commit(
-    groups: Groups, request: OffsetCommitRequest, version: int, metadata_limit: int, now_ms: int
+    groups: Groups,
+    request: OffsetCommitRequest,
+    version: int,
+    metadata_limit: int,
+    now_ms: int,
+    check_count: Callable[[int], None],
 ) -> tuple[Changes, OffsetCommitResponse, Decision]:
     """One OffsetCommit. Returns (the offsets to write, the response to send after the write, timers). Raises the
-    group's error."""
+    group's error. `check_count` is asked about very many offsets, and raises if no batch could hold them."""
     decision = Decision()
     check = _check_commit(groups, request, version, decision)
     expire_ms = -1 if request.retention_time_ms == -1 else now_ms + request.retention_time_ms
     changes: Changes = []
     response = OffsetCommitResponse()
     for topic in request.topics:
+        if len(changes) + len(topic.partitions) > MANY_OFFSETS:
+            check_count(len(changes) + len(topic.partitions))
         answers = []
         for partition in topic.partitions:
             code = ErrorCode.NONE
@@ -152,10 +164,17 @@ def _check_transactional(groups: Groups, request: TxnOffsetCommitRequest) -> Che
 
 
 def fetch(groups: Groups, request: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
+    """As `fetch_in_steps`, at once."""
+    return at_once(fetch_in_steps(groups, request, require_stable))
+
+
+def fetch_in_steps(
+    groups: Groups, request: OffsetFetchRequestGroup, require_stable: bool
+) -> Steps[OffsetFetchResponseGroup]:
     """Returns the offsets of one group, for the named partitions or (topics None) for all. With `require_stable`, a
     partition with a pending offset in an open transaction gets UNSTABLE_OFFSET_COMMIT (KIP-447). In the form for all
     topics, a partition with only a pending offset is absent (B16, D14). Raises the group's error; an unknown group has
-    no offsets."""
+    no offsets. All offsets are those of the first step: half of a transaction must not be seen."""
     group = groups.by_id.get(request.group_id)
     is_known = group is not None and KINDS[group.TYPE].check_fetch(group, request)
     group_id = request.group_id
@@ -166,11 +185,20 @@ def fetch(groups: Groups, request: OffsetFetchRequestGroup, require_stable: bool
         wanted = [(topic, ZERO_UUID, list(found)) for topic, found in by_topic.items()]
     else:
         wanted = [(topic.name, topic.topic_id, topic.partition_indexes) for topic in request.topics]
+    pending: set[tuple[str, int]] | None = None
+    is_large = sum(len(partitions) for _, _, partitions in wanted) > PARTITIONS_AT_ONCE
+    if is_large:
+        by_topic = {name: dict(found) for name, found in by_topic.items()}
+        pending = set(offsets.pending_partitions(group_id))
     for name, topic_id, partitions in wanted:
         found = by_topic.get(name, {})
         answers = []
         for partition in partitions:
-            if require_stable and offsets.has_pending(group_id, name, partition):
+            if is_large:
+                yield
+            if require_stable and (
+                offsets.has_pending(group_id, name, partition) if pending is None else (name, partition) in pending
+            ):
                 answers.append(_no_offset(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT))
                 continue
             committed = found.get(partition)

@@ -51,6 +51,8 @@ logger = logging.getLogger("kafka_shim.group")
 RECORDS_PER_BATCH = 500
 # The delay after which a timer is retried if its records could not be written.
 RETRY_MS = 1000
+# The least that one committed offset takes in a batch.
+LEAST_OFFSET_BYTES = 40
 # Groups per step when all groups are visited: a few milliseconds.
 GROUPS_PER_STEP = 200
 
@@ -200,6 +202,16 @@ class CoordinatorRuntime:
 
     def _max_batch_bytes(self) -> int:
         return self.metadata.topic_config(GROUP_METADATA_TOPIC).max_message_bytes
+
+    def check_offset_count(self, count: int) -> None:
+        """Raises the error of a batch that is too large, without building it, if no batch could hold so many offsets:
+        a request of a few bytes each may name the same partition hundreds of thousands of times."""
+        most = self._max_batch_bytes() // LEAST_OFFSET_BYTES
+        if count > most and not self.config.offsets_topic_compression_codec:
+            self._too_large.write(
+                "refused a commit of %d offsets: a batch of %s holds %d", count, GROUP_METADATA_TOPIC, most
+            )
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Kafka without a message
 
     def decide(self, group_id: str, decision: Decision, now_ms: int) -> Outcome[Any]:
         """Carry out a group's decision. Returns the decision's response and the fsyncs that must finish before it is

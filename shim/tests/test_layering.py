@@ -16,7 +16,20 @@ SHIM = ROOT / "shim"
 # Each layer may import itself and what stands before it; parts of one layer do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "java_hash", "uuids", "randomness", "internal_topics", "own_tags"),
-    ("clock", "config", "faults", "http", "metrics", "outcome", "patterns", "scheduler", "line_limit", "waiters"),
+    (
+        "clock",
+        "config",
+        "faults",
+        "http",
+        "large_requests",
+        "line_limit",
+        "metrics",
+        "outcome",
+        "patterns",
+        "scheduler",
+        "turns",
+        "waiters",
+    ),
     ("protocol",),
     ("storage",),
     ("metadata",),

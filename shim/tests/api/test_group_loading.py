@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Generator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,6 +26,7 @@ from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
 from kafka_shim.protocol.messages.list_groups_request import ListGroupsRequest
 from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from kafka_shim.tests.group.harness import Node
+from kafka_shim.turns import Turns
 
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
@@ -48,10 +49,12 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
 
 def handle(node: Node, module: Any, version: int, request: Any) -> Any:
     broker = SimpleNamespace(groups=node.groups, metadata=node.metadata, config=node.config, authorizer=None)
-    context = SimpleNamespace(broker=broker, api_version=version, note_member=lambda *_: None)
+    context = SimpleNamespace(broker=broker, api_version=version, is_large=False, note_member=lambda *_: None)
 
     async def run() -> Any:
         answer = module.handle(context, request)
+        if isinstance(answer, Generator):
+            answer = Turns(node.clock).finish(answer)
         if isinstance(answer, Coroutine):
             answer = await answer
         return answer.response if isinstance(answer, Outcome) else answer

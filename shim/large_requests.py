@@ -1,0 +1,47 @@
+"""Decodes requests with very many entries, and encodes their responses, in a thread: the C code of the codec cannot
+stop half-way, but lets other threads work in between (docs/adr/0045-large-requests.md)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from kafka_shim.cext.messages import decode_patiently, dismantle, encode_response_frame
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from kafka_shim.clock import Clock
+
+
+class LargeRequests:
+    """Those of one broker: one is decoded or encoded at a time. Event-loop thread only."""
+
+    __slots__ = ("_clock", "_lock")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = asyncio.Lock()
+
+    async def decode(self, cls: type[Any], version: int, frame: bytes, start: int) -> Any:
+        """Returns the request. Raises the errors of `decode_request`."""
+        return await self._in_thread(decode_patiently, cls, version, frame, start)
+
+    async def encode(self, correlation_id: int, response: Any, version: int) -> list[Any]:
+        """Returns the parts of the frame. Nobody may change the response meanwhile."""
+        parts: list[Any] = await self._in_thread(encode_response_frame, correlation_id, response, version, True)
+        return parts
+
+    async def dismantle(self, *messages: Any) -> None:
+        """Free what the messages hold. Nobody uses them any more."""
+        for message in messages:
+            await self._in_thread(dismantle, message)
+
+    async def _in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
+        async with self._lock:
+            self._clock.begin_work()
+            try:
+                return await asyncio.get_running_loop().run_in_executor(None, function, *args)
+            finally:
+                self._clock.end_work()

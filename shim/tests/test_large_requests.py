@@ -1,0 +1,295 @@
+"""Requests with very many entries: what one turn of the loop does of them is bounded, and their answers are whole."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+import pytest
+
+from kafka_shim.cext.messages import (
+    LargeRequestError,
+    decode,
+    decode_patiently,
+    decode_request,
+    dismantle,
+    encode,
+    encode_response_frame,
+)
+from kafka_shim.clock import VirtualClock
+from kafka_shim.embedded import Broker
+from kafka_shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kafka_shim.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kafka_shim.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kafka_shim.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kafka_shim.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kafka_shim.tests.produced import batch, make_topic
+from kafka_shim.turns import MOST_LOOKS, STEPS_BETWEEN_LOOKS, Turns
+from kafka_shim.wire_client import Connection
+
+MANY = 20_000
+NAMES = [f"n{number}" for number in range(MANY)]
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    """In a process of its own: what is measured is how long others wait for it."""
+    with Broker(process=True, auto_create_topics_enable=False) as running:
+        with Connection(running.bootstrap_servers) as client:
+            make_topic(client, "t", partitions=2)
+            client.request(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
+        yield running
+
+
+def ask(broker: Broker, request: Any, version: int) -> Any:
+    with Connection(broker.bootstrap_servers, timeout_s=120) as client:
+        return client.request(request, version)
+
+
+def unknown_partitions() -> list[ListOffsetsPartition]:
+    return [ListOffsetsPartition(partition_index=number, timestamp=-1) for number in range(MANY)]
+
+
+def test_metadata_of_very_many_names(broker: Broker) -> None:
+    names = [*NAMES, "t", *reversed(NAMES)]
+    topics = [MetadataRequestTopic(name=name) for name in names]
+    answer = ask(broker, MetadataRequest(topics=topics, allow_auto_topic_creation=False), 12)
+    assert [topic.name for topic in answer.topics] == [*NAMES, "t"]
+    assert {topic.error_code for topic in answer.topics[:-1]} == {3}
+    assert [part.partition_index for part in answer.topics[-1].partitions] == [0, 1]
+
+
+def test_operations_of_one_answer_are_in_no_other(broker: Broker) -> None:
+    topics = [MetadataRequestTopic(name="t")]
+    for shows in (True, False, True):
+        request = MetadataRequest(topics=topics, include_topic_authorized_operations=shows)
+        assert (ask(broker, request, 12).topics[0].topic_authorized_operations > 0) is shows
+
+
+def test_groups_and_keys_in_order(broker: Broker) -> None:
+    assert [each.group_id for each in ask(broker, DescribeGroupsRequest(groups=NAMES), 5).groups] == NAMES
+    found = ask(broker, FindCoordinatorRequest(key_type=0, coordinator_keys=NAMES), 4).coordinators
+    assert [each.key for each in found] == NAMES
+    assert {each.error_code for each in found} == {0}
+
+
+def test_offsets_of_repeated_and_of_very_many_partitions(broker: Broker) -> None:
+    twice = ListOffsetsTopic(name="t", partitions=[*unknown_partitions(), *unknown_partitions()[:1]])
+    (topic,) = ask(broker, ListOffsetsRequest(replica_id=-1, topics=[twice]), 7).topics
+    assert [part.partition_index for part in topic.partitions] == list(range(MANY))
+    assert [part.error_code for part in topic.partitions[:3]] == [42, 0, 3]
+    assert {part.error_code for part in topic.partitions[2:]} == {3}
+
+
+def test_configs_of_very_many_resources(broker: Broker) -> None:
+    resources = [DescribeConfigsResource(resource_type=2, resource_name=name) for name in [*NAMES, "t"]]
+    results = ask(broker, DescribeConfigsRequest(resources=resources), 4).results
+    assert [result.resource_name for result in results] == [*NAMES, "t"]
+    assert [result.error_code for result in results] == [3] * MANY + [0]
+
+
+def commit(topics: dict[str, list[int]]) -> OffsetCommitRequest:
+    return OffsetCommitRequest(
+        group_id="g",
+        topics=[
+            OffsetCommitRequestTopic(
+                name=name,
+                partitions=[
+                    OffsetCommitRequestPartition(partition_index=one, committed_offset=7) for one in partitions
+                ],
+            )
+            for name, partitions in topics.items()
+        ],
+    )
+
+
+def test_commit_of_very_many_names_commits_those_that_exist(broker: Broker) -> None:
+    answer = ask(broker, commit({**{name: [0] for name in NAMES}, "t": [0, *range(2, MANY), 1]}), 8)
+    codes = {topic.name: topic for topic in answer.topics}
+    assert len(codes) == len(answer.topics) == MANY + 1
+    assert {codes[name].partitions[0].error_code for name in NAMES} == {3}
+    known = {part.partition_index: part.error_code for part in codes["t"].partitions}
+    assert known == {0: 0, 1: 0, **dict.fromkeys(range(2, MANY), 3)}
+    asked = OffsetFetchRequestTopics(name="t", partition_indexes=list(range(MANY)))
+    fetched = ask(broker, OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=[asked])]), 8)
+    offsets = [part.committed_offset for part in fetched.groups[0].topics[0].partitions]
+    assert offsets == [7, 7] + [-1] * (MANY - 2)
+
+
+def test_commit_that_no_batch_holds_is_refused_before_it_is_built(broker: Broker) -> None:
+    answer = ask(broker, commit({"t": [0] * 30_000}), 8)
+    assert {part.error_code for part in answer.topics[0].partitions} == {-1}
+
+
+def test_produce_to_the_same_partitions_again_and_again(broker: Broker) -> None:
+    """The last entry of a partition counts; looking for the one before took hours."""
+    data = [PartitionProduceData(index=index, records=b"x") for index in [*range(MANY), *reversed(range(2, MANY))]]
+    data.append(PartitionProduceData(index=1, records=batch(b"a")))
+    request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[TopicProduceData(name="t", partition_data=data)])
+    (topic,) = ask(broker, request, 9).responses
+    assert [part.index for part in topic.partition_responses] == [0, *reversed(range(2, MANY)), 1]
+    assert topic.partition_responses[-1].error_code == 0
+    assert {part.error_code for part in topic.partition_responses[1:-1]} == {3}
+
+
+# --- how long others wait
+
+
+def longest_turn_s(work: Callable[[Broker], object], monkeypatch: pytest.MonkeyPatch) -> float:
+    """The CPU time of the longest turn of a broker's loop, in this process, while `work` is done in another."""
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    longest = [0.0]
+    with Broker(auto_create_topics_enable=False) as running:
+        loop: Any = running.call(asyncio.get_running_loop)
+        once = loop._run_once
+
+        def measured() -> None:
+            began = time.thread_time()
+            once()
+            longest[0] = max(longest[0], time.thread_time() - began)
+
+        with Connection(running.bootstrap_servers) as client:
+            client.request(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
+        running.call(setattr, loop, "_run_once", measured)
+        work(running)
+    return longest[0]
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [
+        (
+            MetadataRequest(
+                topics=[MetadataRequestTopic(name=name) for name in NAMES], allow_auto_topic_creation=False
+            ),
+            12,
+        ),
+        (FindCoordinatorRequest(key_type=0, coordinator_keys=NAMES), 4),
+        (ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=unknown_partitions())]), 7),
+        (commit({name: [0] for name in NAMES}), 8),
+    ],
+    ids=["metadata", "coordinators", "offsets", "commit"],
+)
+def test_no_turn_is_long(request_: Any, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each took 60 to 150 ms of CPU in one turn."""
+    longest_s = longest_turn_s(lambda broker: ask(broker, request_, version), monkeypatch)
+    print(f"the longest turn took {1000 * longest_s:.1f} ms")
+    assert longest_s < 0.03
+
+
+# --- turns
+
+
+def steps_of(count: int, done: list[int], result: str = "done") -> Generator[None, None, str]:
+    for number in range(count):
+        done.append(number)
+        yield
+    return result
+
+
+@pytest.mark.parametrize("count", [0, 1, STEPS_BETWEEN_LOOKS * 3])
+def test_few_steps_are_taken_at_once(count: int) -> None:
+    done: list[int] = []
+    assert Turns(VirtualClock()).finish(steps_of(count, done)) == "done"
+    assert len(done) == count
+
+
+def test_requests_take_turns() -> None:
+    """One share a turn, whatever the number of requests, and other work in between."""
+    share = STEPS_BETWEEN_LOOKS * (MOST_LOOKS + 1)
+
+    async def run() -> None:
+        clock = VirtualClock()
+        turns = Turns(clock)
+        logs: list[list[int]] = [[], []]
+        tasks = [asyncio.ensure_future(turns.finish(steps_of(4 * share, log))) for log in logs]  # type: ignore[arg-type]
+        assert [len(log) for log in logs] == [share, share]
+        most = 0
+        for _ in range(100):
+            before = sum(map(len, logs))
+            await asyncio.sleep(0)
+            most = max(most, sum(map(len, logs)) - before)
+            assert abs(len(logs[0]) - len(logs[1])) <= share
+        assert 0 < most <= share
+        assert [await task for task in tasks] == ["done", "done"]
+
+    asyncio.run(run())
+
+
+def test_errors_and_cancelled_requests_leave_the_others_alone() -> None:
+    closed: list[str] = []
+
+    def failing() -> Generator[None, None, None]:
+        for _ in range(STEPS_BETWEEN_LOOKS * (MOST_LOOKS + 2)):
+            yield
+        raise ValueError("in a later turn")
+
+    def endless() -> Generator[None, None, None]:
+        try:
+            while True:
+                yield
+        finally:
+            closed.append("endless")
+
+    async def run() -> None:
+        turns = Turns(VirtualClock())
+        gone, wrong, right = (
+            asyncio.ensure_future(turns.finish(steps))  # type: ignore[arg-type]
+            for steps in (endless(), failing(), steps_of(STEPS_BETWEEN_LOOKS * MOST_LOOKS * 3, []))
+        )
+        await asyncio.sleep(0)
+        gone.cancel()
+        with pytest.raises(ValueError, match="later turn"):
+            await wrong
+        assert await right == "done"
+        assert closed == ["endless"]
+
+    asyncio.run(run())
+
+
+# --- the codec
+
+
+def test_decoding_patiently_is_decoding() -> None:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in NAMES])
+    data = encode(request, 12)
+    with pytest.raises(LargeRequestError):
+        decode_request(MetadataRequest, 12, data, 0)
+    assert decode_patiently(MetadataRequest, 12, data, 0) == decode(MetadataRequest, 12, data) == request
+    assert encode_response_frame(1, request, 12, True) == encode_response_frame(1, request, 12)
+    few = encode(MetadataRequest(topics=request.topics[:100]), 12)
+    assert decode_request(MetadataRequest, 12, few, 0) == decode(MetadataRequest, 12, few)
+
+
+def test_dismantled_message_is_empty() -> None:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in NAMES])
+    dismantle(request)
+    assert request.topics == []
+
+
+def test_patient_work_lets_other_threads_in() -> None:
+    """A thread that wants the GIL waited for the whole of the work: a turn of the loop."""
+    data = encode(DescribeGroupsRequest(groups=NAMES * 50), 5)
+    worker = threading.Thread(target=decode_patiently, args=(DescribeGroupsRequest, 5, data, 0))
+    worker.start()
+    turns = 0
+    while worker.is_alive():
+        turns += 1
+        time.sleep(0)
+    assert turns > 50

@@ -1,0 +1,91 @@
+"""Work on one request in steps, so that a request with very many entries holds up no other connection.
+
+A handler whose work grows with its request is a generator that yields after each entry. The steps of an ordinary
+request all run at once. Where they take longer than a turn's share, the rest follows on later turns of the event loop:
+one share a turn, whatever the number of such requests, each in its turn (docs/adr/0045-large-requests.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Generator
+    from typing import Any, TypeVar
+
+    from kafka_shim.clock import Clock
+
+    T = TypeVar("T")
+    Steps = Generator[None, None, T]
+
+# The share of a turn, and how many steps are taken between two looks at the clock. A virtual clock stands still
+# meanwhile, so that their number is bounded too.
+SHARE_MS = 3
+STEPS_BETWEEN_LOOKS = 8
+MOST_LOOKS = 128
+
+
+class Turns:
+    """Owned by the broker. Event-loop thread only."""
+
+    __slots__ = ("_clock", "_under_way")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._under_way: deque[tuple[Steps[Any], asyncio.Future[Any]]] = deque()
+
+    def finish(self, steps: Steps[T]) -> T | Coroutine[Any, Any, T]:
+        """Take the steps. Returns their result, or a coroutine that returns it if they take more than a share of this
+        turn. Between two steps the broker's state may change."""
+        try:
+            self._take_share(steps)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        return self._finish_later(steps)
+
+    def _take_share(self, steps: Steps[Any]) -> None:
+        """Raises StopIteration at the end of the steps."""
+        for _ in range(STEPS_BETWEEN_LOOKS):
+            next(steps)
+        clock = self._clock
+        ends_ms = clock.monotonic_ms() + SHARE_MS
+        for _ in range(MOST_LOOKS):
+            for _ in range(STEPS_BETWEEN_LOOKS):
+                next(steps)
+            if clock.monotonic_ms() >= ends_ms:
+                return
+
+    async def _finish_later(self, steps: Steps[T]) -> T:
+        result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._under_way.append((steps, result))
+        if len(self._under_way) == 1:
+            self._clock.call_later(0, self._take_turn)
+        return await result
+
+    def _take_turn(self) -> None:
+        steps, result = self._under_way[0]
+        try:
+            if result.cancelled():
+                steps.close()
+            else:
+                self._take_share(steps)
+                self._under_way.append((steps, result))
+        except StopIteration as end:
+            result.set_result(end.value)
+        except Exception as error:
+            result.set_exception(error)
+        finally:
+            self._under_way.popleft()
+            if self._under_way:
+                self._clock.call_later(0, self._take_turn)
+
+
+def at_once(steps: Steps[T]) -> T:
+    """Take all steps in this turn of the loop."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
