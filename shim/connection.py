@@ -44,6 +44,7 @@ class Connection(FrameReceiver):
 
     __slots__ = (
         "_ends",
+        "_ends_soon",
         "_gone",
         "_is_abandonable",
         "_network_send",
@@ -60,7 +61,9 @@ class Connection(FrameReceiver):
         super().__init__(dispatcher, listener, memory, registry)
         # Whether the waiting request may be cancelled when the client disconnects.
         self._is_abandonable = False
-        # Why the connection is closed once the waiting request is answered.
+        # Whether it is answered without waiting for anybody else.
+        self._ends_soon = False
+        # Why the connection is closed once the waiting request is answered; empty: the client sends nothing more.
         self._ends: str | None = None
         # Whether the task is none of a request: no request is handled for a throttle time.
         self.is_muted = False
@@ -142,11 +145,16 @@ class Connection(FrameReceiver):
             self._gone.set_result(None)
 
     def eof_received(self) -> bool:
-        # As from Kafka, a client that sends nothing more gets the rest of a response under way.
-        if self._network_send is None:
-            return False
-        self.is_closing = True
-        return True
+        """The client sends nothing more. As from Kafka it gets the rest of a response under way, and the answer to a
+        request that is being handled; one that is parked ends with its connection. Returns whether the transport must
+        stay open until then."""
+        if self._network_send is not None:
+            self.is_closing = True
+            return True
+        if self._task is not None and not self.is_muted and self._ends_soon:
+            self._ends = ""
+            return True
+        return False
 
     def close(self, reason: str | None = None) -> None:
         """Close without a response. Logs the reason, if one is given, once."""
@@ -216,6 +224,7 @@ class Connection(FrameReceiver):
             return
         assert reply.waiting is not None
         self._is_abandonable = reply.is_abandonable
+        self._ends_soon = reply.ends_soon
         self._task = asyncio.get_running_loop().create_task(self._finish(reply.waiting))
 
     async def _finish(self, waiting: Coroutine[Any, Any, Parts | None]) -> None:
@@ -241,7 +250,7 @@ class Connection(FrameReceiver):
         if answer is not None:
             self._send(answer)
         if self._ends is not None:
-            self.close(self._ends)
+            self.close(self._ends or None)
         elif self.session.authenticator is not None and self.session.authenticator.is_refused:
             self.close()
         if self.session.muted_ms:

@@ -67,7 +67,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             self._read()
 
     def eof_received(self) -> bool:
-        return False
+        return self._is_secured and self._connection.eof_received()
 
     def pause_writing(self) -> None:
         self._connection.pause_writing()
@@ -112,8 +112,9 @@ class TlsTransport(asyncio.BufferedProtocol):
                     self._connection.close(f"TLS failed: {_reason(err)}")
                     self._fail()
                     break
-                if not size_bytes:
-                    self._socket.close()
+                if not size_bytes:  # the client's close_notify: as with its FIN, an answer under way is sent
+                    if not self._connection.eof_received():
+                        self.close()
                     break
                 self._connection.buffer_updated(size_bytes)
         finally:
