@@ -40,7 +40,7 @@ logger = logging.getLogger("kafka_shim.group")
 UNINITIALIZED_START_OFFSET = -1
 # How many share partitions get or lose their state in one turn of the loop: a few milliseconds, also when each of them
 # makes a log of `__share_group_state`.
-PARTITIONS_PER_SLICE = 8
+PARTITIONS_PER_SLICE = 4
 NOT_HOSTED = "This server does not host this topic-partition."
 
 
