@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Callable
 
 from kafka_shim.storage import names
@@ -20,19 +21,19 @@ logger = logging.getLogger(__name__)
 Condition = Callable[["Segment", "Segment | None"], bool]
 
 
-def delete_old_segments(log: PartitionLog, services: LogServices, now_ms: int) -> int:
-    """Apply the topic's retention. Returns the number of deleted segments. Raises OSError.
+def delete_old_segments(log: PartitionLog, services: LogServices, now_ms: int, most: int = sys.maxsize) -> int:
+    """Apply the topic's retention, to at most so many segments. Returns the number of deleted segments. Raises OSError.
 
     Segments are deleted from the oldest on, without gaps. If the active segment exceeds the time or size limit too, it
     is rolled first and then deleted. If the clock goes backwards, segments look younger and are deleted later, never
     too early. `retention.ms` or `retention.bytes` of -1 disables that limit. In a topic with only
     `cleanup.policy=compact`, only segments below the log start offset (DeleteRecords) are deleted."""
-    count = _delete_while(log, services, now_ms, "below the log start offset", _below_start(log))
+    count = _delete_while(log, services, now_ms, most, "below the log start offset", _below_start(log))
     if log.config.delete:
         if log.config.retention_bytes >= 0:
-            count += _delete_while(log, services, now_ms, "over retention.bytes", _over_size(log))
+            count += _delete_while(log, services, now_ms, most - count, "over retention.bytes", _over_size(log))
         if log.config.retention_ms >= 0:
-            count += _delete_while(log, services, now_ms, "over retention.ms", _over_time(log, now_ms))
+            count += _delete_while(log, services, now_ms, most - count, "over retention.ms", _over_time(log, now_ms))
     return count
 
 
@@ -60,10 +61,12 @@ def _over_time(log: PartitionLog, now_ms: int) -> Condition:
     return check
 
 
-def _delete_while(log: PartitionLog, services: LogServices, now_ms: int, reason: str, may_go: Condition) -> int:
+def _delete_while(
+    log: PartitionLog, services: LogServices, now_ms: int, most: int, reason: str, may_go: Condition
+) -> int:
     segments = log.segments
     count = 0
-    while count < len(segments):
+    while count < min(len(segments), most):
         later = segments[count + 1] if count + 1 < len(segments) else None
         if (later is None and segments[count].size_bytes == 0) or not may_go(segments[count], later):
             break

@@ -4,6 +4,7 @@ LogManager.startupWithConfigOverrides)."""
 from __future__ import annotations
 
 import logging
+import sys
 
 from kafka_shim.scheduler import Scheduler
 from kafka_shim.storage import reopening, retention
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FLUSH_CHECK_MS = 1000
+RETENTION = "slices of retention"
+# Segments that retention deletes before it yields to the event loop: some milliseconds of renames.
+SEGMENTS_OF_SLICE = 20
 
 
 class ScheduledTasks:
@@ -118,23 +122,27 @@ class ScheduledTasks:
         """Apply retention to all partitions. Returns the number of deleted segments."""
         return sum(self._retain_one(log, now_ms) for log in self._logs.all())
 
-    def _retain_one(self, log: PartitionLog, now_ms: int) -> int:
+    def _retain_one(self, log: PartitionLog, now_ms: int, most: int = sys.maxsize) -> int:
         if log.is_closed or log.is_offline or (len(log.segments) == 1 and log.segments[0].size_bytes == 0):
             return 0
         try:
-            return retention.delete_old_segments(log, self._services, now_ms)
+            return retention.delete_old_segments(log, self._services, now_ms, most)
         except OSError as err:
             log.fail(err)
             return 0
 
     def _retain_in_slices(self) -> None:
-        """Apply retention as `retain` does, but yield to the event loop after every `SLICE` partitions."""
-        self.scheduler.in_slices("slices of retention", self._slices_of_retention(), pause_ms=1)
+        """Apply retention as `retain` does, but yield to the event loop after every `SLICE` partitions and every
+        SEGMENTS_OF_SLICE segments. A round that is under way goes on: a new one in its place would never reach the last
+        of many partitions where the interval is short."""
+        if not self.scheduler.is_scheduled(RETENTION):
+            self.scheduler.in_slices(RETENTION, self._slices_of_retention(), pause_ms=1)
 
     def _slices_of_retention(self) -> Iterator[None]:
         now_ms = self._clock.now_ms()
         for number, log in enumerate(self._logs.all(), 1):
-            self._retain_one(log, now_ms)
+            while self._retain_one(log, now_ms, SEGMENTS_OF_SLICE) == SEGMENTS_OF_SLICE:
+                yield
             if number % SLICE == 0:
                 yield
 

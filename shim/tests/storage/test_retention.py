@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from kafka_shim.config import TopicConfig
 from kafka_shim.storage.epochs import LeaderEpochs
 from kafka_shim.storage.log import PartitionLog
+from kafka_shim.storage.scheduled_tasks import SEGMENTS_OF_SLICE, ScheduledTasks
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, put, records
 
 SEGMENT = {"segment.bytes": "1048576"}
@@ -159,6 +161,44 @@ def test_timers_run_retention_flush_and_checkpoints(make_disk: Callable[..., Dis
     assert (disk.path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 30\n"
     disk.clock.advance(2 * HOUR_MS)
     assert bases(log) == [30]
+
+
+def test_many_segments_go_a_slice_at_a_time(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({"internal.segment.bytes": "200", "retention.ms": str(HOUR_MS)})
+    log = disk.open()
+    for _ in range(101):
+        put(log, b"x" * 60)
+    assert len(log.segments) == 101
+    disk.clock.advance(2 * HOUR_MS)
+    assert disk.logs is not None
+    left = [len(log.segments) for _ in disk.logs.tasks._slices_of_retention()]
+    steps = [101, *left]
+    assert {one - other for one, other in itertools.pairwise(steps)} == {SEGMENTS_OF_SLICE}
+    assert bases(log) == [101]
+    disk.crash()
+    assert records(disk.open()) == []
+
+
+def test_a_round_of_retention_ends_although_the_next_is_due(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With many partitions a round takes longer than a short interval. It is not begun anew: its last partitions would
+    never have their turn."""
+    ended = []
+
+    def slices(tasks: ScheduledTasks) -> Iterator[None]:
+        for _ in range(5):
+            yield
+        ended.append(tasks)
+
+    monkeypatch.setattr(ScheduledTasks, "_slices_of_retention", slices)
+    disk = make_disk({}, log_retention_check_interval_ms=2, log_initial_task_delay_ms=2)
+    disk.open()
+    assert disk.logs is not None
+    disk.logs.run_periodically()
+    for _ in range(60):
+        disk.clock.advance(1)
+    assert len(ended) >= 5
 
 
 def test_flushes_are_looked_at_only_while_something_waits_for_one(make_disk: Callable[..., Disk]) -> None:
