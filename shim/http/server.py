@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 # hold a place.
 SILENCE_S = 10.0
 LONGEST_REQUEST_S = 20.0
-# Requests that are answered at the same time; what comes beyond them is closed.
+# Requests that are answered at the same time. One more takes the place of the oldest whose client has not said yet what
+# it wants; if there is none, it is closed.
 MOST_REQUESTS = 8
+# How long it takes at most until that place is free.
+EVICTION_S = 1.0
 HIGHEST_PORT = 65535
 LARGEST_BODY_BYTES = 1 << 16
 # Of a Content-Length. Python converts no number of thousands of digits.
@@ -138,11 +141,13 @@ class _Server(ThreadingHTTPServer):
         self.handle_one = handle
         self.tls = tls
         self._free = threading.BoundedSemaphore(most_requests)
-        # The requests under way, with when each must end.
+        # The requests under way, with when each must end, the oldest first; those that are not whole yet.
         self._ends: dict[socket.socket, float] = {}
+        self._silent: dict[socket.socket, None] = {}
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if self._free.acquire(blocking=False):
+        if self._free.acquire(blocking=False) or (self._evict() and self._free.acquire(timeout=EVICTION_S)):
+            self._silent[request] = None
             self._ends[request] = time.monotonic() + LONGEST_REQUEST_S
             try:
                 super().process_request(request, client_address)
@@ -158,17 +163,34 @@ class _Server(ThreadingHTTPServer):
         finally:
             self._let_go(request)
 
+    def _evict(self) -> bool:
+        """End the request that is silent for longest: those who send nothing must not keep others out."""
+        for request in list(self._silent):
+            self._silent.pop(request, None)
+            with suppress(OSError):  # its thread may close it now
+                request.shutdown(socket.SHUT_RDWR)
+                return True
+        return False
+
     def _let_go(self, request: Any) -> None:
         self._ends.pop(request, None)
+        self._silent.pop(request, None)
         self._free.release()
+
+    def is_heard(self, request: socket.socket) -> None:
+        """The request is whole: it keeps its place until it is answered."""
+        self._silent.pop(request, None)
 
     def watch_instead(self, before: socket.socket, after: socket.socket) -> None:
         """A request's socket is another one from now on."""
         self._ends[after] = self._ends.pop(before, time.monotonic())
+        if before in self._silent:
+            self._silent[after] = self._silent.pop(before)
 
     def watch_no_more(self, request: socket.socket) -> None:
         """A request's socket is being closed."""
         self._ends.pop(request, None)
+        self._silent.pop(request, None)
 
     def service_actions(self) -> None:
         """End requests that take too long. Called twice in a second."""
@@ -221,6 +243,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(Response(413, f"a request has at most {LARGEST_BODY_BYTES} bytes\n".encode()))
             return
         body = self.rfile.read(int(length))
+        self.server.is_heard(self.request)
         is_secure = self.server.tls is not None
         self._send(self.server.handle_one(Request(self.command, self.path, self.headers, body, is_secure=is_secure)))
 

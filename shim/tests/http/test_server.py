@@ -112,6 +112,37 @@ def test_a_request_without_a_thread_keeps_no_place(plain: HttpServer, monkeypatc
     connection.close()
 
 
+@pytest.fixture
+def held() -> Iterator[tuple[HttpServer, threading.Event]]:
+    """A server that answers when it is told to."""
+    told = threading.Event()
+
+    def handle(request: Request) -> Response:
+        told.wait(60)
+        return Response(200, b"held\n")
+
+    server = HttpServer(("127.0.0.1", 0), handle)
+    server.start()
+    yield server, told
+    told.set()
+    server.stop()
+
+
+def test_a_request_that_is_whole_keeps_its_place(held: tuple[HttpServer, threading.Event]) -> None:
+    server, told = held
+    asking = [socket.create_connection(("127.0.0.1", server.port), timeout=60) for _ in range(module.MOST_REQUESTS)]
+    for one in asking:
+        one.sendall(b"GET / HTTP/1.1\r\n\r\n")
+    while server._server._silent or len(server._server._ends) < module.MOST_REQUESTS:
+        pass
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as late:
+        assert late.recv(1) == b""  # closed: nobody is left to read its request
+    told.set()
+    for one in asking:
+        assert one.recv(12) == b"HTTP/1.0 200"
+        one.close()
+
+
 def test_addresses() -> None:
     assert parse_address(":80") == ("127.0.0.1", 80)
     assert parse_address("http://[::1]:0") == ("::1", 0)
