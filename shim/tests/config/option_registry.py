@@ -8,6 +8,7 @@ every test that names it must fail: `python scripts/options.py prove`.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,7 @@ def _marked(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
                 yield ast.literal_eval(argument)
 
 
+@functools.cache
 def reads() -> tuple[set[str], set[str]]:
     """(attributes read from a configuration, texts) in the code outside of `shim/config` and of tests."""
     attributes, texts = set(), set()
@@ -78,8 +80,8 @@ def reads() -> tuple[set[str], set[str]]:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-                holder = ast.unparse(node.value).rpartition(".")[2]
-                if holder in ("config", "_config"):
+                holder = node.value
+                if getattr(holder, "attr", getattr(holder, "id", "")) in ("config", "_config"):
                     attributes.add(node.attr)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 texts.add(node.value)

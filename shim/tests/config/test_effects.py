@@ -128,6 +128,7 @@ def test_the_page_of_options_is_up_to_date() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("label", "test"),
     [
