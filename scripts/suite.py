@@ -39,8 +39,9 @@ PURE_TREES = (
 )
 NOT_PURE = "shim/tests/txn/test_stepwise.py"
 QUICK = "not soak and not slow and not alone and not java"
-# About half of the run time of the quick unit tests.
-OTHER_HALF = ("shim/tests/storage", "shim/tests/txn", "shim/tests/group")
+# The quick unit tests are three layers of about the same run time: these folders, the tests of the whole broker, which
+# are the files directly in shim/tests, and the other folders.
+STATE_TREES = ("shim/tests/storage", "shim/tests/txn", "shim/tests/group")
 COUNTS = ("tests", "failures", "errors", "skipped")
 MOST_PRINTED = 60
 
@@ -126,17 +127,27 @@ def unit() -> list[Step]:
     ]
 
 
-def quick_unit() -> list[Step]:
-    """One half of the unit tests, without coverage and without tests that take seconds. `quick_rest` runs the other
-    half.
-    """
-    return [pytest("quick-unit", *UNIT_TREES, *(f"--ignore={name}" for name in OTHER_HALF), "-m", QUICK)]
+def quick_whole() -> list[Step]:
+    """The quick unit tests of the whole broker. Quick is: without coverage and without tests that take seconds."""
+    files = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "shim" / "tests").glob("test_*.py"))
+    return [pytest("quick-whole", *files, "-m", QUICK)]
 
 
-def quick_rest() -> list[Step]:
-    """Runs beside `quick_unit`: lint, the other unit tests, a round trip of each Python client."""
+def quick_parts() -> list[Step]:
+    """The quick unit tests of the broker's parts and of cext."""
+    skipped = [f"--ignore={name}" for name in STATE_TREES]
+    return [pytest("quick-parts", *UNIT_TREES, *skipped, "--ignore-glob=shim/tests/test_*.py", "-m", QUICK)]
+
+
+def quick_state() -> list[Step]:
+    """The quick unit tests of logs, groups and transactions."""
+    return [pytest("quick-state", *STATE_TREES, "-m", QUICK)]
+
+
+def quick_clients() -> list[Step]:
+    """Lint, and a round trip of each Python client."""
     clients = ["compat_tests/tests/clients/test_matrix.py", "-k", "not java and not kcat"]
-    return [*lint(), pytest("quick-rest", *OTHER_HALF, "-m", QUICK), pytest("quick-clients", *clients)]
+    return [*lint(), pytest("quick-clients", *clients)]
 
 
 def pythons() -> list[Step]:
@@ -232,8 +243,10 @@ LAYERS: dict[str, Callable[[], list[Step]]] = {
     "compat": compat,
     "spark": spark,
     "alone": alone,
-    "quick-unit": quick_unit,
-    "quick-rest": quick_rest,
+    "quick-whole": quick_whole,
+    "quick-parts": quick_parts,
+    "quick-state": quick_state,
+    "quick-clients": quick_clients,
     "coverage": coverage,
     "mutation": mutation,
     "soak": soak,
@@ -242,7 +255,7 @@ LAYERS: dict[str, Callable[[], list[Step]]] = {
 # alone.
 FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "test": (("lint", "spark", "compat", "clients", "groups", "unit", "pythons", "asan"), ("alone",)),
-    "quick": (("quick-unit", "quick-rest"), ()),
+    "quick": (("quick-whole", "quick-parts", "quick-clients", "quick-state"), ()),
     "soak": ((), ("coverage", "mutation", "soak")),
 }
 LANES = int(os.environ.get("KAFKA_SHIM_LANES", "3"))

@@ -105,7 +105,11 @@ def assert_whole(frame: bytes, records: bytes, partitions: int = PARTITIONS) -> 
     assert frame.count(records[61:]) == partitions
 
 
-def test_clients_that_never_read_hold_little_each_and_together(looped, client):
+@pytest.mark.parametrize("copies", [False, True])
+def test_clients_that_never_read_hold_little_each_and_together(looped, client, monkeypatch, copies):
+    """Whether the kernel sends the files, or the broker copies them, as it must with TLS."""
+    if copies:
+        monkeypatch.setattr("kafka_shim.connection.HAS_SENDFILE", False)
     fill(client)
     count = 40
     with contextlib.ExitStack() as stack:
