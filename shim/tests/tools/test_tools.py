@@ -110,7 +110,8 @@ def test_records(run):
     assert run("console-consumer --topic t --group g --command-property group.id=h") == (1, "")
     assert run("console-consumer --topic t --from-beginning --command-property auto.offset.reset=latest") == (1, "")
     assert run("console-consumer --topic t --formatter other.Formatter") == (1, "")
-    assert run("get-offsets --topic t") == (0, "t:0:3\n")
+    assert run("get-offsets --topic t") == run("get-offsets --topic t --partitions 0") == (0, "t:0:3\n")
+    assert run("get-offsets --topic t --partitions 1")[0] == 1
     assert run("get-offsets --topic-partitions t:0-1,t:7 --time earliest") == (0, "t:0:0\n")
     assert run("get-offsets --topic t --time 99999999999999") == (0, "")
     for wrong in (
