@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import kafka_shim
+from kafka_shim.dispatch import READY, RECEIVED
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.faults import HOLDS, POINTS, Faults, facts_of
 
@@ -154,7 +155,9 @@ ENDINGS = {point for point in POINTS if point.startswith("txn.") and not point.e
 def points_of(node):
     if isinstance(node, ast.Constant):
         return [node.value]
-    return ["request.received"] if isinstance(node, ast.Name) and node.id == "RECEIVED" else []
+    # Those of `dispatch`, which are reached in more than one place.
+    named = {"RECEIVED": RECEIVED, "READY": READY}
+    return [named[node.id]] if isinstance(node, ast.Name) and node.id in named else []
 
 
 def test_kill_and_exit_end_the_process():
