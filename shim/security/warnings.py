@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
 from pathlib import Path
-from stat import S_IROTH
 
 from kafka_shim.config import ConfigError
 
@@ -78,21 +76,11 @@ def secrets_on_the_command_line(exposure: Exposure) -> Iterator[str]:
         yield f"{name} is on the command line, which every process of this machine can read; put it into --config FILE"
 
 
-def keys_for_everyone(exposure: Exposure) -> Iterator[str]:
-    for name, text in exposure.config.given.items():
-        if not name.endswith("ssl.keystore.location"):
-            continue
-        with suppress(OSError):  # one that cannot be read stops the start, where it is opened
-            if Path(text.strip()).stat().st_mode & S_IROTH:
-                yield f"{name}: every user of this machine can read the private key; chmod 600 {text.strip()}"
-
-
 RULES: tuple[Callable[[Exposure], Iterator[str]], ...] = (
     authorizer_without_authentication,
     authorizer_without_super_users,
     acls_without_authorizer,
     secrets_on_the_command_line,
-    keys_for_everyone,
 )
 
 

@@ -113,17 +113,6 @@ def test_a_door_left_open_is_one_line_each():
     assert all("\n" not in line for line in (anonymous, unmanned, unused))
 
 
-def test_a_key_that_everyone_can_read_is_a_door_left_open(tmp_path: Path):
-    key = tmp_path / "broker.pem"
-    key.write_text("")
-    key.chmod(0o644)
-    (readable,) = warnings(listener_name_outside_ssl_keystore_location=str(key))
-    assert readable.startswith("listener.name.outside.ssl.keystore.location: every user")
-    key.chmod(0o640)
-    assert warnings(ssl_keystore_location=str(key)) == []
-    assert warnings(ssl_keystore_location="/no/such/file") == []
-
-
 def test_a_secret_on_the_command_line_is_a_door_left_open(tmp_path: Path):
     given = configure(None, str(tmp_path), None, ["ssl.key.password=geheim", "num.partitions=3"])
     (shown,) = security_warnings(Exposure(given, ["PLAINTEXT"], 0))
