@@ -143,9 +143,7 @@ def upgrade_to_kafka(
         found = {"configFile": str(path), "properties": properties, "commands": commands, "wasClean": is_clean}
         click.echo(json.dumps(found, indent=2))
         return
-    stop = (
-        "the last stop was clean" if is_clean else "the last stop was not clean: Kafka recovers the logs at its start"
-    )
+    stop = "clean" if is_clean else "not clean: Kafka recovers the logs at its start"
     click.echo(f"Wrote {config_file}. The last stop was {stop}.")
     click.echo("Start Apache Kafka 4.3.1 or newer, in its folder:")
     for command in commands:

@@ -224,6 +224,7 @@ def test_a_directory_is_checked_and_handed_to_kafka(tmp_path, capsys, monkeypatc
     assert (report["is_damaged"], report["findings"], report["segments"]) == (False, [], 1)
     assert main(["storage", "upgrade-to-kafka", str(path)]) == 0
     out = capsys.readouterr().out
+    assert "Wrote ./server.properties. The last stop was clean.\n" in out
     assert f"kafka-server-start.sh {tmp_path / 'server.properties'}" in out
     written = read_properties(tmp_path / "server.properties")
     assert (written["node.id"], written["log.dirs"]) == ("1", str(path))
