@@ -31,6 +31,7 @@ from kafka_shim.cext.wire cimport (
 from kafka_shim.cext.wire import EncodeError, UnsupportedVersionError, WireError
 
 cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject* obj)
     bint PyObject_TypeCheck(PyObject* obj, PyTypeObject* cls)
     bint PyLong_Check(PyObject* obj)
     bint PyUnicode_Check(PyObject* obj)
@@ -356,8 +357,8 @@ def decode_patiently(cls, int version, buffer, Py_ssize_t start):
 
 
 def dismantle(message):
-    """Empty the lists of the message, for a thread: nobody uses it any more. Freeing hundreds of thousands of objects
-    at once takes as long as making them."""
+    """Empty the lists that only the message holds, for a thread: nobody uses it any more. Freeing hundreds of thousands
+    of objects at once takes as long as making them."""
     cdef PlanTable* plan = &plan_of(type(message), type(message).MAX_VERSION).table
     dismantle_fields(plan.present, plan.present_count, <PyObject*>message)
     dismantle_fields(plan.tagged, plan.tagged_count, <PyObject*>message)
@@ -370,7 +371,7 @@ cdef int dismantle_fields(Operation* operations, int count, PyObject* message) e
     cdef int i
     for i in range(count):
         value = get_slot(message, operations[i].slot)
-        if operations[i].kind == ARRAY and value != NULL and PyList_Check(value):
+        if operations[i].kind == ARRAY and value != NULL and PyList_Check(value) and Py_REFCNT(value) == 1:
             elements = <list>value
             while elements:
                 del elements[-ELEMENTS_WITHOUT_PAUSE:]

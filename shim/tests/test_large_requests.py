@@ -22,6 +22,7 @@ from kafka_shim.cext.messages import (
 )
 from kafka_shim.clock import VirtualClock
 from kafka_shim.embedded import Broker
+from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kafka_shim.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
@@ -293,3 +294,21 @@ def test_patient_work_lets_other_threads_in() -> None:
         turns += 1
         time.sleep(0)
     assert turns > 50
+
+
+def test_dismantling_leaves_lists_that_others_hold() -> None:
+    """The answers of ApiVersions share their list of APIs."""
+    shared = NAMES[:3]
+    dismantle(DescribeGroupsRequest(groups=shared))
+    assert shared == NAMES[:3]
+
+
+def test_a_large_request_takes_nothing_from_later_answers(broker: Broker) -> None:
+    plain = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+    large = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+    large.unknown_tags = dict.fromkeys(range(100, 10_000), b"")
+    with pytest.raises(LargeRequestError):
+        decode_request(ApiVersionsRequest, 4, encode(large, 4), 0)
+    before = ask(broker, plain, 4).api_keys
+    assert ask(broker, large, 4).api_keys == before != []
+    assert ask(broker, plain, 4).api_keys == before
