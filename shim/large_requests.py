@@ -39,9 +39,19 @@ class LargeRequests:
             await self._in_thread(dismantle, message)
 
     async def _in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
-        async with self._lock:
-            self._clock.begin_work()
-            try:
-                return await asyncio.get_running_loop().run_in_executor(None, function, *args)
-            finally:
-                self._clock.end_work()
+        await self._lock.acquire()
+        self._clock.begin_work()
+        work = asyncio.get_running_loop().run_in_executor(None, function, *args)
+        try:
+            return await asyncio.shield(work)
+        finally:
+            if work.done():
+                self._end(work)
+            else:
+                work.add_done_callback(self._end)  # the client is gone, but its thread goes on
+
+    def _end(self, work: asyncio.Future[Any]) -> None:
+        if not work.cancelled():
+            work.exception()  # of a client that is gone nobody else asks for it
+        self._clock.end_work()
+        self._lock.release()

@@ -22,6 +22,7 @@ from kafka_shim.cext.messages import (
 )
 from kafka_shim.clock import VirtualClock
 from kafka_shim.embedded import Broker
+from kafka_shim.large_requests import LargeRequests
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kafka_shim.protocol.messages.describe_groups_request import DescribeGroupsRequest
@@ -312,3 +313,35 @@ def test_a_large_request_takes_nothing_from_later_answers(broker: Broker) -> Non
     before = ask(broker, plain, 4).api_keys
     assert ask(broker, large, 4).api_keys == before != []
     assert ask(broker, plain, 4).api_keys == before
+
+
+def test_the_thread_of_a_client_that_is_gone_ends_before_the_next_begins() -> None:
+    """Else clients that do not wait have as many large requests decoded at a time as there are threads."""
+    data = encode(DescribeGroupsRequest(groups=NAMES), 5)
+    began, may_end, most = threading.Event(), threading.Event(), [0, 0]
+
+    def slow(*args: Any) -> Any:
+        most[0] += 1
+        most[1] = max(most)
+        began.set()
+        may_end.wait(60)
+        most[0] -= 1
+        return decode_patiently(*args)
+
+    async def run() -> None:
+        large = LargeRequests(VirtualClock())
+        gone = asyncio.ensure_future(large._in_thread(slow, DescribeGroupsRequest, 5, data, 0))
+        await asyncio.to_thread(began.wait, 60)
+        gone.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await gone
+        began.clear()
+        stays = asyncio.ensure_future(large._in_thread(slow, DescribeGroupsRequest, 5, data, 0))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not stays.done()
+        may_end.set()
+        assert (await stays).groups == NAMES
+        assert most == [0, 1]
+
+    asyncio.run(run())
