@@ -133,11 +133,11 @@ def _by_names(context: Context, names: dict[str, None], creates: bool) -> Steps[
     may not be described. The response does not show whether a topic that may not be described exists."""
     described = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     existing = context.broker.metadata.image.topics
-    new: list[str] = []
+    new: dict[str, None] = {}
     if creates:
         for name in names:
             if name in described and name not in existing:
-                new.append(name)
+                new[name] = None
             yield
     denied: dict[str, None] = {}
     if new and not may_on_cluster(context, AclOperation.CREATE, logs_denied=False):
@@ -149,7 +149,8 @@ def _by_names(context: Context, names: dict[str, None], creates: bool) -> Steps[
         if name not in described:
             hidden.append(name)
         elif name not in denied:
-            answers.append(_by_name(context, name, creates))
+            # One that was deleted since is not created: nobody asked whether the client may.
+            answers.append(_by_name(context, name, name in new))
         yield
     for name in chain(denied, hidden):
         answers.append(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kafka_shim.api import k03_metadata
 from kafka_shim.cext.messages import (
     LargeRequestError,
     decode,
@@ -21,6 +22,7 @@ from kafka_shim.cext.messages import (
     encode_response_frame,
 )
 from kafka_shim.clock import VirtualClock
+from kafka_shim.context import Context
 from kafka_shim.embedded import Broker
 from kafka_shim.large_requests import LargeRequests
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -40,8 +42,9 @@ from kafka_shim.protocol.messages.offset_fetch_request import (
     OffsetFetchRequestTopics,
 )
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kafka_shim.session import Session
 from kafka_shim.tests.produced import batch, make_topic
-from kafka_shim.turns import MOST_LOOKS, STEPS_BETWEEN_LOOKS, Turns
+from kafka_shim.turns import MOST_LOOKS, STEPS_BETWEEN_LOOKS, Turns, at_once
 from kafka_shim.wire_client import Connection
 
 MANY = 20_000
@@ -345,3 +348,24 @@ def test_the_thread_of_a_client_that_is_gone_ends_before_the_next_begins() -> No
         assert most == [0, 1]
 
     asyncio.run(run())
+
+
+def test_topic_that_is_deleted_between_two_steps_is_not_created_on_demand() -> None:
+    """Whether the client may create it was asked for those names alone that were not there."""
+
+    def run(state: Any) -> list[int]:
+        session = Session(state.listeners[0], ("127.0.0.1", 1), ("127.0.0.1", 2))
+        context = Context(state, session, MetadataRequest.API_KEY, 12, 1, "c", state.clock.now_ms())
+        request = MetadataRequest(topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=True)
+        steps = k03_metadata.handle(context, request)
+        for _ in range(2):  # the name is checked; it exists
+            next(steps)
+        state.metadata.delete_topic("t")
+        answer = at_once(steps)
+        assert "t" not in state.metadata.image.topics
+        return [topic.error_code for topic in answer.topics]
+
+    with Broker(auto_create_topics_enable=True) as running:
+        with Connection(running.bootstrap_servers) as client:
+            make_topic(client, "t", partitions=1)
+        assert running.call(run, running.state) == [3]
