@@ -187,7 +187,14 @@ class Dispatcher:
         return self.broker.turns.finish(response) if response.__class__ is GeneratorType else response
 
     async def _large(self, context: Context, api: Api, frame: bytes, at: int) -> Parts | None:
-        """Serve a request with very many entries: what takes long is done in a thread or in turns."""
+        """Serve a request with very many entries: few at a time, unless it may wait for other clients."""
+        if api.key in PARKED:
+            return await self._large_now(context, api, frame, at)
+        async with self.broker.large_requests.places:
+            return await self._large_now(context, api, frame, at)
+
+    async def _large_now(self, context: Context, api: Api, frame: bytes, at: int) -> Parts | None:
+        """What takes long is done in a thread or in turns."""
         large = self.broker.large_requests
         try:
             request = await large.decode(api.request, context.api_version, frame, at)

@@ -15,14 +15,20 @@ if TYPE_CHECKING:
     from kafka_shim.clock import Clock
 
 
-class LargeRequests:
-    """Those of one broker: one is decoded or encoded at a time. Event-loop thread only."""
+# Requests whose objects are held at a time: each may hold sixteen times its bytes.
+MOST_AT_A_TIME = 4
 
-    __slots__ = ("_clock", "_lock")
+
+class LargeRequests:
+    """Those of one broker: one is decoded or encoded at a time. `places` are for those that end without waiting for
+    other clients. Event-loop thread only."""
+
+    __slots__ = ("_clock", "_lock", "places")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = asyncio.Lock()
+        self.places = asyncio.Semaphore(MOST_AT_A_TIME)
 
     async def decode(self, cls: type[Any], version: int, frame: bytes, start: int) -> Any:
         """Returns the request. Raises the errors of `decode_request`."""

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from kafka_shim.cext.messages import (
 from kafka_shim.clock import VirtualClock
 from kafka_shim.context import Context
 from kafka_shim.embedded import Broker
-from kafka_shim.large_requests import LargeRequests
+from kafka_shim.large_requests import MOST_AT_A_TIME, LargeRequests
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kafka_shim.protocol.messages.describe_groups_request import DescribeGroupsRequest
@@ -369,3 +370,31 @@ def test_topic_that_is_deleted_between_two_steps_is_not_created_on_demand() -> N
         with Connection(running.bootstrap_servers) as client:
             make_topic(client, "t", partitions=1)
         assert running.call(run, running.state) == [3]
+
+
+def test_few_large_requests_are_held_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each the objects take many times its bytes, and there may be as many as connections."""
+    held, most = [0], [0]
+    decode_one, dismantle_both = LargeRequests.decode, LargeRequests.dismantle
+
+    async def decode_counted(self: LargeRequests, *args: Any) -> Any:
+        held[0] += 1
+        most[0] = max(most[0], held[0])
+        return await decode_one(self, *args)
+
+    async def dismantle_counted(self: LargeRequests, *messages: Any) -> None:
+        await dismantle_both(self, *messages)
+        held[0] -= 1
+
+    monkeypatch.setattr(LargeRequests, "decode", decode_counted)
+    monkeypatch.setattr(LargeRequests, "dismantle", dismantle_counted)
+    request = DescribeGroupsRequest(groups=NAMES)
+    with Broker() as running, ExitStack() as stack:
+        clients = [stack.enter_context(Connection(running.bootstrap_servers, timeout_s=120)) for _ in range(12)]
+        for client in clients:
+            client.send(request, 5)
+        answers = [client.receive(request.API_KEY, 5)[1] for client in clients]
+        held_at_last = running.call(lambda: held[0])
+    assert all(len(answer.groups) == MANY for answer in answers)
+    assert held_at_last == 0
+    assert 1 < most[0] <= MOST_AT_A_TIME
