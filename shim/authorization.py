@@ -7,17 +7,20 @@ for a name that is not authorised. Without an authorizer everything is allowed, 
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import chain, islice
 
 from kafka_shim.errors import KafkaError
 from kafka_shim.security.acl import CLUSTER_NAME, DENIED, SUPPORTED_OPERATIONS, AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Sequence
+    from typing import TypeVar
 
     from kafka_shim.context import Context
     from kafka_shim.turns import Steps
+
+    Group = TypeVar("Group")
 
 # Names that are checked in one step.
 NAMES_PER_STEP = 16
@@ -66,6 +69,24 @@ def authorized_in_steps(
         allowed.update(dict.fromkeys(authorized(context, operation, resource_type, some)))
         yield
     return allowed
+
+
+def groups_with_hidden_topics(
+    context: Context, groups: Sequence[Group], topics_of: Callable[[Group], Collection[str]]
+) -> Steps[list[int]]:
+    """Returns the places of the groups that have a topic which the client may not describe, in steps."""
+    shown = []
+    for group in groups:
+        shown.append(topics_of(group))
+        yield
+    names = dict.fromkeys(chain.from_iterable(shown))
+    described = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    hidden = []
+    for place, topics in enumerate(shown):
+        if not all(name in described for name in topics):
+            hidden.append(place)
+        yield
+    return hidden
 
 
 def is_authorized(

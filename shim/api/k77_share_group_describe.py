@@ -5,10 +5,8 @@ Returns epochs, members and assignments of share groups (KIP-932); GROUP_ID_NOT_
 
 from __future__ import annotations
 
-from itertools import chain
-
 from kafka_shim.api.k76_share_group_heartbeat import check_protocol
-from kafka_shim.authorization import authorized_in_steps, authorized_operations, require
+from kafka_shim.authorization import authorized_operations, groups_with_hidden_topics, require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.share_describe import described_share
 from kafka_shim.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
@@ -45,20 +43,17 @@ def handle(context: Context, request: ShareGroupDescribeRequest) -> Steps[ShareG
 
 def _hide_topics(context: Context, response: ShareGroupDescribeResponse) -> Steps[None]:
     """Do not describe a group if it has an assigned topic that the client may not describe."""
-    topics: list[set[str]] = []
-    for group in response.groups:
-        topics.append({part.topic_name for member in group.members for part in member.assignment.topic_partitions})
+    for at in (yield from groups_with_hidden_topics(context, response.groups, _topics)):
+        response.groups[at] = DescribedGroup(
+            group_id=response.groups[at].group_id,
+            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            error_message="The group has described topic(s) that the client is not authorized to describe.",
+        )
         yield
-    names = dict.fromkeys(chain.from_iterable(topics))
-    described = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
-    for at, shown in enumerate(topics):
-        yield
-        if not shown.issubset(described):
-            response.groups[at] = DescribedGroup(
-                group_id=response.groups[at].group_id,
-                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-                error_message="The group has described topic(s) that the client is not authorized to describe.",
-            )
+
+
+def _topics(group: DescribedGroup) -> set[str]:
+    return {part.topic_name for member in group.members for part in member.assignment.topic_partitions}
 
 
 def _described(groups: GroupCoordinator, group_id: str) -> DescribedGroup:

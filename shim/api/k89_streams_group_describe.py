@@ -7,10 +7,8 @@ TOPIC_AUTHORIZATION_FAILED.
 
 from __future__ import annotations
 
-from itertools import chain
-
 from kafka_shim.api.k88_streams_group_heartbeat import check_protocol
-from kafka_shim.authorization import authorized_in_steps, authorized_operations, is_authorized
+from kafka_shim.authorization import authorized_operations, groups_with_hidden_topics, is_authorized
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.streams.describe import described_streams
 from kafka_shim.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
@@ -56,20 +54,13 @@ def _described(groups: GroupCoordinator, group_id: str) -> DescribedGroup:
 
 def _hide_topics(context: Context, response: StreamsGroupDescribeResponse) -> Steps[None]:
     """Do not describe a group if its topology has a topic that the client may not describe."""
-    topics: list[set[str]] = []
-    for group in response.groups:
-        topics.append(_topics(group))
+    for at in (yield from groups_with_hidden_topics(context, response.groups, _topics)):
+        response.groups[at] = DescribedGroup(
+            group_id=response.groups[at].group_id,
+            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            error_message="The described group uses topics that the client is not authorized to describe.",
+        )
         yield
-    names = dict.fromkeys(chain.from_iterable(topics))
-    described = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
-    for at, shown in enumerate(topics):
-        yield
-        if not shown.issubset(described):
-            response.groups[at] = DescribedGroup(
-                group_id=response.groups[at].group_id,
-                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-                error_message="The described group uses topics that the client is not authorized to describe.",
-            )
 
 
 def _topics(group: DescribedGroup) -> set[str]:
