@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 
-from kafka_shim.monitoring.families import counter, gauge
+from kafka_shim.monitoring.families import MOST_SERIES, REST, counter, gauge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kafka_shim.broker import Broker
-
-# Share groups with series of their own.
-MOST_GROUPS = 500
 
 
 def background(broker: Broker) -> Iterator[Metric]:
@@ -34,7 +31,8 @@ def background(broker: Broker) -> Iterator[Metric]:
     yield gauge("kafka_server_sharesessioncache_sharesessionscount", "Share sessions.", sessions)
     partitions: dict[str, list[int]] = {}
     for share in () if shares is None else shares.loaded():
-        sums = partitions.setdefault(share.group_id, [0, 0])
+        is_named = share.group_id in partitions or len(partitions) < MOST_SERIES
+        sums = partitions.setdefault(share.group_id if is_named else REST, [0, 0])
         sums[0] += 1
         sums[1] += share.in_flight_count() - share.delivery_complete_count
     number = GaugeMetricFamily("kafka_shim_share_partitions", "Share partitions in memory.", labels=["group"])
@@ -43,7 +41,7 @@ def background(broker: Broker) -> Iterator[Metric]:
         "Records that were acquired and are not acknowledged for good.",
         labels=["group"],
     )
-    for group_id, (count, records) in sorted(partitions.items())[:MOST_GROUPS]:
+    for group_id, (count, records) in sorted(partitions.items()):
         number.add_metric([group_id], count)
         in_flight.add_metric([group_id], records)
     yield from (number, in_flight)

@@ -18,7 +18,7 @@ from prometheus_client.core import (
 
 from kafka_shim.errors import KafkaError
 from kafka_shim.monitoring.background import background, protection
-from kafka_shim.monitoring.families import counter, gauge
+from kafka_shim.monitoring.families import MOST_SERIES, REST, counter, gauge
 from kafka_shim.monitoring.request_times import BOUNDS_S
 from kafka_shim.protocol.api_keys import API_KEYS
 from kafka_shim.telemetry.series import KeepsSeries
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from kafka_shim.telemetry.client_metrics import ClientMetrics
     from kafka_shim.telemetry.series import Series
 
-# Series of one family at most: what has more topics or groups is summed up for the rest, with this label.
-MOST_SERIES = 500
-REST = "(others)"
 # Partitions that have series of their own: those that were used first.
 MOST_PARTITIONS = 50
 # Partitions that are looked at in one turn of the event loop.

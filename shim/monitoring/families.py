@@ -1,8 +1,12 @@
-"""Families of one value."""
+"""Families of one value, and how many series a family of many has."""
 
 from __future__ import annotations
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+# Series of one family at most: what has more topics or groups is summed up for the rest, with this label.
+MOST_SERIES = 500
+REST = "(others)"
 
 
 def gauge(name: str, text: str, value: float) -> GaugeMetricFamily:

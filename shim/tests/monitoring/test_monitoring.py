@@ -10,6 +10,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ from kafka_shim.protocol.messages.offset_commit_request import (
 )
 from kafka_shim.tests.api.test_fetch_committed import Producer
 from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, produce, produce_request
+from kafka_shim.tests.share.share_member import ShareMember, open_share
 from kafka_shim.wire_client import Connection, WireClientError
 
 REPORTER = "kafka_shim.telemetry.prometheus_reporter.PrometheusReporter"
@@ -148,6 +150,23 @@ def test_many_topics_are_summed_up_beyond_a_number_of_series(watched: Broker, mo
     topics = {dict(labels)["topic"]: value for (name, labels), value in scrape(watched).items() if name == wanted}
     assert sorted(topics.values()) == [1, 1, 2]
     assert topics["(others)"] == 2
+
+
+def test_share_groups_are_summed_up_beyond_a_number_of_series(watched: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafka_shim.monitoring.background.MOST_SERIES", 1)
+    with Connection(watched.bootstrap_servers) as client, ExitStack() as members:
+        topic_id = make_topic(client, "t", 1, retention_ms="-1")
+        for group in ("a", "b", "c"):
+            open_share(watched, group, topic_id)
+            member = members.enter_context(ShareMember(watched, group, "m", topic_id))
+            if group == "a":
+                produce(client, "t", 0, batch(b"x", b"y"))
+            member.poll()
+        samples = scrape(watched)
+    for name, each in (("kafka_shim_share_partitions", 1), ("kafka_shim_share_records_in_flight", 2)):
+        groups = {dict(labels)["group"]: value for (found, labels), value in samples.items() if found == name}
+        assert groups.pop("(others)") == 2 * each
+        assert list(groups.values()) == [each]
 
 
 def test_an_open_transaction_past_every_timeout_is_a_hanging_one() -> None:
