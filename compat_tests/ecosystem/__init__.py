@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.compat.ecosystem.base import Part
 
-# Module of each part; its PART is imported when it is asked for.
+# Module of each part; its PARTS are imported when it is asked for.
 PARTS = {
     "connect": "connect",
     "mirror-maker": "mirror_maker",

@@ -27,6 +27,9 @@ def main() -> int:
     parser.add_argument("--logs", type=Path, default=ROOT / "build" / "ecosystem", help="folder of the runs' logs")
     parser.add_argument("--readme", action="store_true", help=f"write the rows of {page.PAGE.name}")
     options = parser.parse_args()
+    targets = options.targets.split(",")
+    if options.readme and len(targets) < 2:
+        parser.error("--readme writes what a comparison found: it needs two --targets")
     asked_for = [name for name in options.only.split(",") if name]
     is_good = True
     rows: dict[str, str] = {}
@@ -38,7 +41,7 @@ def main() -> int:
             print(f"{name}: not run: {missing}", flush=True)
             is_good = is_good and not asked_for
             continue
-        result = measure(part, options.targets.split(","), options.logs)
+        result = measure(part, targets, options.logs)
         print(result.text(), flush=True)
         is_good = is_good and result.is_same
         rows[name] = page.row(result)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafka_shim.compat.ecosystem import PARTS, load, page
+from kafka_shim.compat.ecosystem.__main__ import main
 from kafka_shim.compat.ecosystem.base import Lab, Part, PartError, Result, run_program
 from kafka_shim.compat.ecosystem.base import measure as measure_part
 
@@ -72,15 +73,21 @@ def test_rows_of_parts_that_did_not_run_stay(tmp_path: Path, monkeypatch: pytest
     ]
 
 
+def test_rows_of_a_page_are_those_of_a_comparison(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["ecosystem", "--targets", "shim", "--readme"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "needs two --targets" in capsys.readouterr().err
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", PARTS)
 def test_a_part_finds_the_same_on_the_shim_and_on_apache_kafka(name: str, tmp_path: Path) -> None:
     part = load(name)
     part.prepare()
-    # The user that PostgreSQL runs as has to enter it.
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
     result = measure_part(part, ["shim", "kafka-native"], tmp_path)
     print(result.text())
     assert result.is_same
