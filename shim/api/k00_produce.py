@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 
-from kafka_shim.api.produce_append import Appended, PartitionBatch, after_append, append, append_some
+from kafka_shim.api.produce_append import PartitionBatch, after_append, append, append_some
 from kafka_shim.api.transactional_produce import admit_and_append, is_transactional
 from kafka_shim.authorization import require
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
@@ -31,9 +31,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.context import Context
+    from kafka_shim.outcome import Flush
     from kafka_shim.protocol.messages.produce_request import PartitionProduceData, TopicProduceData
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.turns import Steps
+
+    # By the name or the id of a topic, as the request has it; the second also by partition.
+    Answers = dict[str | bytes, list[PartitionProduceResponse]]
+    Found = dict[tuple[str | bytes, int], PartitionBatch]
 
 logger = logging.getLogger("kafka_shim.request")
 
@@ -49,14 +54,17 @@ def handle(
 ) -> ProduceResponse | Coroutine[Any, Any, Any] | Steps[ProduceResponse | None] | None:
     if context.is_large:
         return _in_steps(context, request)
-    located = Located(context)
+    response = ProduceResponse()
+    answers: Answers = {}
+    found: Found = {}
     for topic in request.topic_data:
-        located.add(topic, topic.partition_data)
-    response, batches = located.finish()
-    transactional = [batch for batch in batches if is_transactional(batch.records)]
-    if not transactional:
-        return append(context, request.acks, response, batches)
-    return _append_transactional(context, request, response, batches, transactional)
+        _locate(context, topic, topic.partition_data, response, answers, found)
+    batches = _in_order(answers, found)
+    for batch in batches:
+        if is_transactional(batch.records):
+            transactional = [one for one in batches if is_transactional(one.records)]
+            return _append_transactional(context, request, response, batches, transactional)
+    return append(context, request.acks, response, batches)
 
 
 def _append_transactional(
@@ -94,12 +102,14 @@ def failed(request: ProduceRequest, version: int, code: ErrorCode, message: str 
 def _in_steps(context: Context, request: ProduceRequest) -> Steps[Any]:
     """A request with thousands of partitions: each is located and appended in a step of its own, unless there is a
     transaction."""
-    located = Located(context)
+    response = ProduceResponse()
+    answers: Answers = {}
+    found: Found = {}
     for topic in request.topic_data:
         for data in topic.partition_data:
-            located.add(topic, (data,))
+            _locate(context, topic, (data,), response, answers, found)
             yield
-    response, batches = located.finish()
+    batches = _in_order(answers, found)
     transactional = []
     for batch in batches:
         if is_transactional(batch.records):
@@ -107,52 +117,48 @@ def _in_steps(context: Context, request: ProduceRequest) -> Steps[Any]:
         yield
     if transactional:
         return _append_transactional(context, request, response, batches, transactional)
-    appended = Appended()
+    failures: list[PartitionBatch] = []
+    flushes: list[tuple[PartitionBatch, Flush]] = []
     for batch in batches:
-        append_some(context, request.acks, (batch,), appended)
+        append_some(context, request.acks, (batch,), failures, flushes)
         yield
-    return after_append(request.acks, response, appended)
+    return after_append(request.acks, response, failures, flushes)
 
 
-class Located:
-    """The response to fill and the batches to append. If a partition is named twice the last one counts, as in
-    Kafka."""
+def _locate(
+    context: Context,
+    topic: TopicProduceData,
+    partitions: Iterable[PartitionProduceData],
+    response: ProduceResponse,
+    answers: Answers,
+    found: Found,
+) -> None:
+    """Find the logs of these partitions of the topic. Adds the topic to `response` and its list to `answers`, by its
+    name or id, and the batches to `found`. If a partition is named twice the last one counts, as in Kafka."""
+    key = topic.topic_id if context.api_version >= FIRST_WITH_TOPIC_IDS else topic.name
+    for data in partitions:
+        if key not in answers:
+            entry = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
+            answers[key] = entry.partition_responses
+            response.responses.append(entry)
+        name = (key, data.index)
+        found.pop(name, None)
+        found[name] = batch = PartitionBatch(PartitionProduceResponse(index=data.index), data.records or b"")
+        try:
+            batch.log = _find(context, key, data.index)
+        except KafkaError as error:
+            batch.error = error
+        if data.records is None and batch.error is None:
+            # Kafka fails on null records and sends no response. Here the connection is closed, which is clearer to
+            # the client.
+            raise DisconnectError("Produce without records")
 
-    __slots__ = ("_batches", "_by_id", "_context", "_response", "_topics")
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._by_id = context.api_version >= FIRST_WITH_TOPIC_IDS
-        self._response = ProduceResponse()
-        self._topics: dict[str | bytes, TopicProduceResponse] = {}
-        self._batches: dict[tuple[str | bytes, int], PartitionBatch] = {}
-
-    def add(self, topic: TopicProduceData, partitions: Iterable[PartitionProduceData]) -> None:
-        """Find the logs of these partitions of the topic."""
-        key = topic.topic_id if self._by_id else topic.name
-        batches = self._batches
-        for data in partitions:
-            if key not in self._topics:
-                entry = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
-                self._topics[key] = entry
-                self._response.responses.append(entry)
-            batches.pop((key, data.index), None)
-            batch = PartitionBatch(PartitionProduceResponse(index=data.index), data.records or b"")
-            batches[key, data.index] = batch
-            try:
-                batch.log = _find(self._context, key, data.index)
-            except KafkaError as error:
-                batch.error = error
-            if data.records is None and batch.error is None:
-                # Kafka fails on null records and sends no response. Here the connection is closed, which is clearer to
-                # the client.
-                raise DisconnectError("Produce without records")
-
-    def finish(self) -> tuple[ProduceResponse, list[PartitionBatch]]:
-        """Returns the response, and the batches in its order."""
-        for (key, _), batch in self._batches.items():
-            self._topics[key].partition_responses.append(batch.answer)
-        return self._response, list(self._batches.values())
+def _in_order(answers: Answers, found: Found) -> list[PartitionBatch]:
+    """Put the answers into the response. Returns the batches in the same order."""
+    for (key, _), batch in found.items():
+        answers[key].append(batch.answer)
+    return list(found.values())
 
 
 def _find(context: Context, topic: str | bytes, partition: int) -> PartitionLog:

@@ -60,23 +60,21 @@ def append(
 ) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse] | None:
     """Append every batch that was not refused yet. Returns the response, None for acks 0, or a coroutine if the
     response must wait for fsyncs."""
-    appended = Appended()
-    append_some(context, acks, batches, appended)
-    return after_append(acks, response, appended)
+    failures: list[PartitionBatch] = []
+    flushes: list[tuple[PartitionBatch, Flush]] = []
+    append_some(context, acks, batches, failures, flushes)
+    return after_append(acks, response, failures, flushes)
 
 
-class Appended:
-    """What the response to a request waits for, and what it must say."""
-
-    __slots__ = ("failures", "flushes")
-
-    def __init__(self) -> None:
-        self.failures: list[PartitionBatch] = []
-        self.flushes: list[tuple[PartitionBatch, Flush]] = []
-
-
-def append_some(context: Context, acks: int, batches: Iterable[PartitionBatch], done: Appended) -> None:
-    """Append these batches of a request."""
+def append_some(
+    context: Context,
+    acks: int,
+    batches: Iterable[PartitionBatch],
+    failures: list[PartitionBatch],
+    flushes: list[tuple[PartitionBatch, Flush]],
+) -> None:
+    """Append these batches of a request. Adds those that failed to `failures`, and what the response waits for to
+    `flushes`."""
     version, broker = context.api_version, context.broker
     now_ms = context.received_ms
     valid_acks = -1 <= acks <= 1
@@ -103,25 +101,28 @@ def append_some(context: Context, acks: int, batches: Iterable[PartitionBatch], 
                 answer.log_start_offset = appended.log_start_offset
                 broker.metrics.appended_bytes += appended.size_bytes
                 if appended.flushed is not None:
-                    done.flushes.append((batch, appended.flushed))
+                    flushes.append((batch, appended.flushed))
                 continue
         _refuse(batch)
-        done.failures.append(batch)
+        failures.append(batch)
 
 
 def after_append(
-    acks: int, response: ProduceResponse, appended: Appended
+    acks: int,
+    response: ProduceResponse,
+    failures: list[PartitionBatch],
+    flushes: list[tuple[PartitionBatch, Flush]],
 ) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse] | None:
     """Returns what `append` returns, once all batches are appended."""
     if acks == 0:
-        if appended.failures:
-            shown = appended.failures[:MOST_FAILURES_SHOWN]
+        if failures:
+            shown = failures[:MOST_FAILURES_SHOWN]
             reasons = ", ".join(f"{batch.answer.index}: {batch.error}" for batch in shown)
-            more = len(appended.failures) - len(shown)
+            more = len(failures) - len(shown)
             raise DisconnectError(f"Produce with acks=0 failed: {reasons}{f' and {more} more' if more else ''}")
         return None
-    if appended.flushes:
-        return _after_flush(response, appended.flushes)
+    if flushes:
+        return _after_flush(response, flushes)
     return response
 
 
