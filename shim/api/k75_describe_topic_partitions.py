@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 75, 0, 0
 REQUEST, RESPONSE = DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
+ABANDONABLE = True
 
 
 def handle(context: Context, request: DescribeTopicPartitionsRequest) -> Steps[DescribeTopicPartitionsResponse]:

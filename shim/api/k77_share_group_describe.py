@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 77, 1, 1
 REQUEST, RESPONSE = ShareGroupDescribeRequest, ShareGroupDescribeResponse
+ABANDONABLE = True
 
 
 def handle(context: Context, request: ShareGroupDescribeRequest) -> Steps[ShareGroupDescribeResponse]:

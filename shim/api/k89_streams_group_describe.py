@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 89, 0, 0
 REQUEST, RESPONSE = StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
+ABANDONABLE = True
 
 
 def handle(context: Context, request: StreamsGroupDescribeRequest) -> Steps[StreamsGroupDescribeResponse]:

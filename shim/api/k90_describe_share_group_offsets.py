@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 90, 0, 1
 REQUEST, RESPONSE = DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse
+ABANDONABLE = True
 
 UNKNOWN = -1
 

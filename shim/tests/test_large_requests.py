@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
+from importlib import import_module
 from typing import Any
 
 import pytest
 
-from kafka_shim.api import k03_metadata
+from kafka_shim.api import APIS, k03_metadata
 from kafka_shim.cext.messages import (
     LargeRequestError,
     decode,
@@ -151,6 +153,14 @@ def test_produce_to_the_same_partitions_again_and_again(broker: Broker) -> None:
     assert [part.index for part in topic.partition_responses] == [0, *reversed(range(2, MANY)), 1]
     assert topic.partition_responses[-1].error_code == 0
     assert {part.error_code for part in topic.partition_responses[1:-1]} == {3}
+
+
+def test_steps_that_change_nothing_end_with_their_client() -> None:
+    """Nobody would get the answer, and the rest of the steps would take turns from others."""
+    modules = {api.name: import_module(api.module_name) for api in APIS}
+    in_steps = {name: module for name, module in modules.items() if inspect.isgeneratorfunction(module.handle)}
+    go_on = {name for name, module in in_steps.items() if not getattr(module, "ABANDONABLE", False)}
+    assert go_on == {"delete_records", "alter_replica_log_dirs"}
 
 
 # --- how long others wait
