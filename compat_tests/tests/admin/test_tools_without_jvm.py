@@ -432,10 +432,7 @@ class Runner:
         # Options, topics, quotas and ACLs stand in the order of hash maps there.
         text = re.sub(r" are (.*)", lambda found: f" are {', '.join(sorted(found[1].split(', ')))}", text)
         text = re.sub(r"Configs: (\S+)", lambda found: "Configs: " + ",".join(sorted(found[1].split(","))), text)
-        is_unsorted = any(
-            mark in text
-            for mark in ("Partition: ", "Configs: ", "NEW-OFFSET", "@-read,", " Classic ", " ACLs ", " are ")
-        )
+        is_unsorted = any(mark in text for mark in UNSORTED)
         return "".join(sorted(text.splitlines(keepends=True))) if is_unsorted else text
 
 
