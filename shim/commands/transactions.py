@@ -248,7 +248,10 @@ def force_terminate(transactional_id: str, bootstrap_server: str) -> None:
         raise RequestError(ErrorCode.CONCURRENT_TRANSACTIONS, "it is still being ended", transactional_id)
 
 
-@group.command(help="Print what a transactional id went through, and why its requests were refused.")
+@group.command(
+    help="Print what a transactional id went through, why its requests were refused, and what its open transaction "
+    "holds back."
+)
 @click.argument("transactional_id")
 @bootstrap_option
 def explain(transactional_id: str, bootstrap_server: str) -> None:
