@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 DAMAGE, REPAIRED = "damage", "repaired at the next start"
 EPOCHS = "leader-epoch-checkpoint"
 METADATA_SNAPSHOT = ".checkpoint"
+METADATA = (CLUSTER_METADATA_TOPIC, 0)
+# Of a batch's header: where its length stands, which counts what follows it.
+LENGTH_AT, LENGTH_SIZE = 8, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,7 @@ def check_directory(path: str, progress: Callable[[int], None] = lambda read_byt
         assert partition is not None
         report.partitions += 1
         ends[partition] = check.partition(f"{data_dir.path}/{name}")
+    check.metadata(f"{data_dir.path}/{METADATA[0]}-{METADATA[1]}", ends)
     for name in (checkpoint.RECOVERY_POINTS, checkpoint.LOG_START_OFFSETS, checkpoint.CLEANER_OFFSETS):
         check.offsets(f"{data_dir.path}/{name}", ends)
     return report
@@ -80,6 +84,18 @@ def log_bytes(path: str) -> int:
         for entry in os.scandir(folder.path)
         if entry.name.endswith(names.LOG)
     )
+
+
+def _has_batch_after(path: str, walk: Walk, size_bytes: int) -> bool:
+    """Whether a whole batch follows the one where `walk` stopped, as long as its header says: no crash in the middle of
+    a write leaves that."""
+    with open(path, "rb") as file:
+        file.seek(walk.position + LENGTH_AT)
+        length = int.from_bytes(file.read(LENGTH_SIZE), signed=True)
+        position = walk.position + LENGTH_AT + LENGTH_SIZE + length
+        if length < 0 or position >= size_bytes:
+            return False
+        return any(True for _ in Walk(file.fileno(), position, size_bytes, True, walk.next_offset))
 
 
 class _Check:
@@ -167,11 +183,20 @@ class _Check:
             self._damage(path, f"cannot be read: {err.strerror}")
             return None, 0
         if walk.position < size_bytes:
-            left = size_bytes - walk.position
-            what = f"{left} bytes from position {walk.position}, offset {walk.next_offset} on are no batches"
-            said = self._repaired if ends_torn else self._damage
-            said(path, f"{what}: {Verdict(walk.verdict).name}")
+            self._ends_early(path, walk, size_bytes, ends_torn)
         return walk, size_bytes
+
+    def _ends_early(self, path: str, walk: Walk, size_bytes: int, ends_torn: bool) -> None:
+        """The file has more than the batches that could be read."""
+        left = size_bytes - walk.position
+        text = f"{left} bytes from position {walk.position}, offset {walk.next_offset} on are no batches"
+        text += f": {Verdict(walk.verdict).name}"
+        if not ends_torn:
+            self._damage(path, text)
+        elif _has_batch_after(path, walk, size_bytes):
+            self._damage(path, f"{text}; the next start cuts them off, with the whole batches that follow")
+        else:
+            self._repaired(path, f"{text}; they are cut off")
 
     def _indexes(self, stem: str, base_offset: int, next_offset: int) -> None:
         """The indexes of a segment whose batches are whole."""
@@ -220,6 +245,11 @@ class _Check:
         if rows and rows[-1][1] > next_offset:
             said = self._damage if self._report.was_clean else self._repaired
             said(path, f"epoch {rows[-1][0]} begins at offset {rows[-1][1]}, above the end of the log, {next_offset}")
+
+    def metadata(self, path: str, ends: dict[tuple[str, int], tuple[int, int]]) -> None:
+        """A log of metadata that begins nowhere knows no topic; one behind a snapshot begins at its offset."""
+        if METADATA in ends and ends[METADATA][1] == 0 and len(ends) > 1:
+            self._damage(path, f"no metadata is left: the next start would set {len(ends) - 1} partitions aside")
 
     def offsets(self, path: str, ends: dict[tuple[str, int], tuple[int, int]]) -> None:
         """A checkpoint of offsets of all partitions."""

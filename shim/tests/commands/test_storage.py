@@ -226,6 +226,7 @@ def test_a_directory_is_checked_and_handed_to_kafka(tmp_path, capsys, monkeypatc
     out = capsys.readouterr().out
     assert "Wrote ./server.properties. The last stop was clean.\n" in out
     assert f"kafka-server-start.sh {tmp_path / 'server.properties'}" in out
+    assert "The last stop was clean." in out
     written = read_properties(tmp_path / "server.properties")
     assert (written["node.id"], written["log.dirs"]) == ("1", str(path))
     assert written["controller.quorum.voters"] == "1@127.0.0.1:9093"

@@ -83,6 +83,23 @@ def test_half_a_batch_at_the_end_is_repaired_after_a_crash_and_damage_after_a_cl
     assert not report.is_damaged
 
 
+def test_what_a_start_after_a_crash_would_lose_is_damage(copy: Path) -> None:
+    """No crash tears a batch before whole ones: cutting there is a loss that the operator must hear of before."""
+    (copy / CLEAN_SHUTDOWN).unlink()
+    last = files(copy, ".log")[-1]
+    content = last.read_bytes()
+    flip(last, 200)
+    assert "with the whole batches that follow" in {
+        one.severity: one.text for one in check_directory(str(copy)).findings
+    }.get(DAMAGE, "")
+    last.write_bytes(content)
+    (metadata,) = (copy / "__cluster_metadata-0").glob("*.log")
+    for left in (b"nonsense", b""):
+        metadata.write_bytes(left)
+        text = {one.severity: one.text for one in check_directory(str(copy)).findings}.get(DAMAGE, "")
+        assert text == "no metadata is left: the next start would set 1 partitions aside"
+
+
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 def test_an_index_that_contradicts_the_log_is_damage(copy: Path, suffix: str) -> None:
     index = files(copy, suffix)[0]
