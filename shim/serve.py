@@ -199,8 +199,12 @@ async def _serve(
     server.broker.groups.call_after_steps(gc.freeze)
     if server.broker.acls is not None:
         server.broker.acls.call_after_many(gc.freeze)
-    sys.stdout.write(server.ready_line + "\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(server.ready_line + "\n")
+        sys.stdout.flush()
+    except OSError as error:
+        await server.stop()
+        raise ConfigError(f"cannot write the ready line to the standard output: {error.strerror}") from error
     if on_started is not None:
         on_started(server)
     await asked.wait()

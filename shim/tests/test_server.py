@@ -159,6 +159,21 @@ def test_a_start_that_cannot_be_says_why_in_one_line(arguments, words):
     assert len([line for line in errors.splitlines() if line.startswith(("kafka-shim:", "Error:"))]) == 1
 
 
+def test_an_output_that_takes_no_ready_line_ends_the_start():
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "kafka_shim", "serve", "--memory", "--listen", "127.0.0.1:0"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert done.returncode == 1
+    reason = "cannot write the ready line to the standard output: No space left on device"
+    assert f"kafka-shim: {reason}\n" in done.stderr
+
+
 def test_a_directory_in_use_and_a_port_in_use_are_refused(tmp_path: Path):
     with served("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path)) as (ready, _):
         address = ready["listeners"].removeprefix("PLAINTEXT://")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
@@ -43,6 +44,15 @@ def leave(main: Callable[[Sequence[str]], int]) -> None:
     except KeyboardInterrupt:
         status = INTERRUPTED
     except (ConfigError, WireClientError, OSError) as err:
-        sys.stderr.write(f"{err}\n")
+        sys.stderr.write(f"{said(err)}\n")
         status = 1
     sys.exit(status)
+
+
+def said(error: Exception) -> str:
+    """The text of an error, without the number of one of the system."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    if error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return f"cannot write the output: {error.strerror}" if error.errno == errno.ENOSPC else error.strerror

@@ -55,7 +55,7 @@ def run_command(parser: argparse.ArgumentParser, commands: Mapping[str, Command]
     given = parser.parse_args(words)
     try:
         commands[given.command](given)
-    except (ToolError, ConfigError, WireClientError, OSError) as err:
+    except (ToolError, ConfigError, WireClientError) as err:
         print(message_of(err), file=sys.stderr)
         return 1
     return 0

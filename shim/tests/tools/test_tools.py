@@ -3,7 +3,10 @@ those beside them (compat_tests/tests/admin/test_tools_without_jvm.py)."""
 
 from __future__ import annotations
 
+import errno
 import io
+import subprocess
+import sys
 from importlib import import_module
 
 import pytest
@@ -241,6 +244,35 @@ def test_how_a_tool_ends_is_its_status(raised, status, monkeypatch, capsys):
     assert ended.value.code == status
     if isinstance(raised, Exception):
         assert capsys.readouterr().err == f"{raised}\n"
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "cannot write the output: No space left on device\n"),
+        (FileNotFoundError(errno.ENOENT, "No such file or directory", "x"), "x: No such file or directory\n"),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), ""),
+    ],
+)
+@pytest.mark.parametrize("with_commands", [False, True])
+def test_errors_of_the_system_are_told_without_their_number(raised, said, with_commands):
+    """And a reader of the output that left is no error to tell."""
+    code = f"""
+import argparse
+from kafka_shim.tools.running import leave
+from kafka_shim.tools.subcommands import run_command
+def fail(words):
+    raise {raised.__class__.__name__}({", ".join(repr(one) for one in (*raised.args, raised.filename) if one)})
+def main(words):
+    if not {with_commands}:
+        fail(words)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("command")
+    return run_command(parser, {{"go": fail}}, words)
+leave(main)
+"""
+    done = subprocess.run([sys.executable, "-c", code, "go"], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (1, said)
 
 
 def test_options_are_read_as_there():
