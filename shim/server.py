@@ -237,7 +237,7 @@ class Server:
             try:
                 from kafka_shim.monitoring.monitor import Monitor
             except ImportError as error:
-                needed = "kafka.shim.http.listener needs prometheus-client: pip install 'kafka-shim[metrics]'"
+                needed = "kafka.shim.http.listener needs the package prometheus-client: pip install prometheus-client"
                 raise ConfigError(needed) from error
             from kafka_shim.monitoring.request_times import MeasuringDispatcher
 
