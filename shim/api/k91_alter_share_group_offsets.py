@@ -42,6 +42,7 @@ async def handle(context: Context, request: AlterShareGroupOffsetsRequest) -> Ou
     # (topic, partition) -> its error; and what is left to do.
     refused: dict[tuple[str, int], KafkaError] = {}
     offsets: dict[bytes, dict[int, int]] = {}
+    names: dict[bytes, str] = {}
     for entry in request.topics:
         topic = topics.get(entry.topic_name)
         for part in entry.partitions:
@@ -51,11 +52,12 @@ async def handle(context: Context, request: AlterShareGroupOffsetsRequest) -> Ou
                 error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN)
             else:
                 offsets.setdefault(topic.topic_id, {})[part.partition_index] = part.start_offset
+                names[topic.topic_id] = entry.topic_name
                 continue
             refused[entry.topic_name, part.partition_index] = error
     errors, flushes = await context.broker.groups.share.alter_offsets(request.group_id, offsets)
     for (topic_id, partition), error in errors.items():
-        refused[context.broker.metadata.image.topics_by_id[topic_id].name, partition] = error
+        refused[names[topic_id], partition] = error  # of a topic that may have been deleted meanwhile
     return _answer(context, request, refused, flushes)
 
 

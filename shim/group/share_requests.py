@@ -207,8 +207,11 @@ class ShareRequests:
 
         def slices() -> Generator[None, None, None]:
             yield from self._slices(offsets, alter, flushes, errors)
-            if not errors:
-                flushes.extend(self._write(group_id, share_offsets.end_initializing(group, states, runtime.image)))
+            # A topic that was deleted between two slices is forgotten, and holds up none of the others.
+            topics = runtime.metadata.image.topics_by_id
+            left = {topic_id: found for topic_id, found in states.items() if topic_id in topics}
+            if left and left.keys().isdisjoint(topic_id for topic_id, _ in errors):
+                flushes.extend(self._write(group_id, share_offsets.end_initializing(group, left, runtime.image)))
 
         await runtime.scheduler.finish(self._name(), slices())
         return errors, flushes

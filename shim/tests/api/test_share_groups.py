@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import pytest
+
+from kafka_shim.api import k91_alter_share_group_offsets
+from kafka_shim.context import Context
 from kafka_shim.errors import ErrorCode as E
+from kafka_shim.session import Session
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.produced import make_topic
 from kafka_shim.wire_client import Connection
@@ -116,3 +122,38 @@ def test_the_share_coordinator_is_found(client: Connection) -> None:
     keys = [f"g:{topic_id}:0", "g:x:0", f" :{topic_id}:0"]
     answer = ask(client, "FindCoordinator", key_type=2, coordinator_keys=keys)
     assert [found.error_code for found in answer.coordinators] == [E.NONE, E.INVALID_REQUEST, E.INVALID_REQUEST]
+
+
+@pytest.mark.parametrize("deleted", ["few", "many"])
+def test_topic_that_is_deleted_while_offsets_are_altered_is_forgotten(
+    broker: Any, client: Connection, deleted: str
+) -> None:
+    """Its id has no name any more, and the group must not know it for ever; the other topic is altered."""
+    counts = {"few": 8, "many": 40}
+    for name, count in counts.items():
+        make_topic(client, name, partitions=count)
+    topics = [
+        {"topic_name": name, "partitions": [{"partition_index": index, "start_offset": 5} for index in range(count)]}
+        for name, count in counts.items()
+    ]
+
+    async def alter() -> Any:
+        state = broker.state
+        session = Session(state.listeners[0], ("127.0.0.1", 1), ("127.0.0.1", 2))
+        context = Context(state, session, k91_alter_share_group_offsets.KEY, 0, 1, "c", state.clock.now_ms())
+        request = make("AlterShareGroupOffsets", group_id=GROUP, topics=topics)
+        altering = asyncio.ensure_future(k91_alter_share_group_offsets.handle(context, request))
+        for _ in range(3):  # the states of the first topic are set, and some of the second
+            await asyncio.sleep(0)
+        assert not altering.done()
+        state.metadata.delete_topic(deleted)
+        return (await altering).response
+
+    answer = broker.call(alter)
+    found = {topic.topic_name: {part.error_code for part in topic.partitions} for topic in answer.responses}
+    assert found == {"few": {0}, "many": {0} if deleted == "few" else {0, E.UNKNOWN_TOPIC_OR_PARTITION}}
+    (left,) = {"few", "many"} - {deleted}
+    assert described(client) == [(left, index, 5, -5) for index in range(counts[left])]
+    groups = broker.call(lambda: broker.state.groups.share._runtime.groups_of(GROUP).by_id[GROUP])
+    assert [states.name for states in groups.initialized.values()] == [left]
+    assert not groups.initializing
