@@ -60,7 +60,11 @@ class Server:
             stdout=self._file,
             stderr=subprocess.STDOUT,
         )
-        wait_for("the registry", self._answers, log)
+        try:
+            wait_for("the registry", self._answers, log)
+        except BaseException:
+            self.kill()  # nobody else knows of it yet
+            raise
 
     def _answers(self) -> bool:
         if self._process.poll() is not None:
