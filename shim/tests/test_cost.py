@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +18,20 @@ from kafka_shim.embedded import Broker
 from kafka_shim.wire_client import Connection
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-WARM_UP, REQUESTS = 5, 20
+WARM_UP, REQUESTS, COUNTS = 5, 20, 3
 # Bytecode instructions of Python 3.11, 3 % above what was counted. Who makes a request dearer has a reason, or finds
 # another way.
 MOST = {
-    "small produce": 1_678,
-    "1 MB produce": 2_347,
-    "fetch of one record": 1_430,
-    "produce and incremental fetch, 10 partitions": 3_092,
-    "produce and incremental fetch, 4,000 partitions": 3_092,
+    "small produce": 1_627,
+    # The kernel decides in how many reads its bytes come.
+    "1 MB produce": 5_000,
+    "fetch of one record": 1_412,
+    "produce and incremental fetch, 10 partitions": 3_046,
+    "produce and incremental fetch, 4,000 partitions": 3_046,
     "heartbeat": 943,
-    "consumer heartbeat": 1_640,
-    "offset commit": 1_980,
-    "transaction of 20 partitions": 50_000,
+    "consumer heartbeat": 1_623,
+    "offset commit": 1_977,
+    "transaction of 20 partitions": 48_766,
 }
 # Other versions of Python have other instructions.
 LEEWAY = 1.0 if sys.version_info[:2] == (3, 11) else 1.3
@@ -55,6 +57,16 @@ class Counter:
         sys.settrace(self._before)
 
 
+def counted(broker: Broker, workload: instructions.Workload, request: Callable[[instructions.Workload], None]) -> int:
+    """The bytecode instructions of REQUESTS requests."""
+    counter = Counter()
+    broker.call(counter.begin)
+    for _ in range(REQUESTS):
+        request(workload)
+    broker.call(counter.end)
+    return counter.count
+
+
 def test_every_kind_that_the_bench_counts_has_a_bound():
     assert MOST.keys() == instructions.KINDS.keys()
 
@@ -69,12 +81,8 @@ def test_a_request_costs_no_more_than_it_did():
         for kind, request in instructions.KINDS.items():
             for _ in range(WARM_UP):
                 request(workload)
-            counter = Counter()
-            broker.call(counter.begin)
-            for _ in range(REQUESTS):
-                request(workload)
-            broker.call(counter.end)
-            found[kind] = counter.count / REQUESTS
+            # The least of some counts: work of timers adds to one, and nothing subtracts.
+            found[kind] = min(counted(broker, workload, request) for _ in range(COUNTS)) / REQUESTS
     assert all(count > 100 for count in found.values()), found
     over = {kind: (round(count), MOST[kind]) for kind, count in found.items() if count > MOST[kind] * LEEWAY}
     assert not over, f"kind: (counted, bound): {over}"

@@ -56,8 +56,7 @@ NAMES = [f"n{number}" for number in range(MANY)]
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    """In a process of its own: what is measured is how long others wait for it."""
-    with Broker(process=True, auto_create_topics_enable=False) as running:
+    with Broker(auto_create_topics_enable=False) as running:
         with Connection(running.bootstrap_servers) as client:
             make_topic(client, "t", partitions=2)
             client.request(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
