@@ -81,8 +81,10 @@ def test_a_request_costs_no_more_than_it_did():
         for kind, request in instructions.KINDS.items():
             for _ in range(WARM_UP):
                 request(workload)
-            # The least of some counts: work of timers adds to one, and nothing subtracts.
-            found[kind] = min(counted(broker, workload, request) for _ in range(COUNTS)) / REQUESTS
+            # The least of some counts: work of timers adds to one, and nothing subtracts. The first is left out: Python
+            # 3.12 tells a thread's first tracer of no instruction.
+            counts = [counted(broker, workload, request) for _ in range(1 + COUNTS)]
+            found[kind] = min(counts[1:]) / REQUESTS
     assert all(count > 100 for count in found.values()), found
     over = {kind: (round(count), MOST[kind]) for kind, count in found.items() if count > MOST[kind] * LEEWAY}
     assert not over, f"kind: (counted, bound): {over}"
