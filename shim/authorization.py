@@ -14,7 +14,7 @@ from kafka_shim.security.acl import CLUSTER_NAME, DENIED, SUPPORTED_OPERATIONS, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable
     from typing import TypeVar
 
     from kafka_shim.context import Context
@@ -71,22 +71,25 @@ def authorized_in_steps(
     return allowed
 
 
-def groups_with_hidden_topics(
-    context: Context, groups: Sequence[Group], topics_of: Callable[[Group], Collection[str]]
-) -> Steps[list[int]]:
-    """Returns the places of the groups that have a topic which the client may not describe, in steps."""
+def hide_groups_by_topic(
+    context: Context,
+    groups: list[Group],
+    topics_of: Callable[[Group], Collection[str]],
+    hidden: Callable[[Group], Group],
+) -> Steps[None]:
+    """Put `hidden(group)` in the place of each group that has a topic which the client may not describe, in steps."""
+    if context.broker.authorizer is None:
+        return
     shown = []
     for group in groups:
         shown.append(topics_of(group))
         yield
     names = dict.fromkeys(chain.from_iterable(shown))
     described = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
-    hidden = []
     for place, topics in enumerate(shown):
         if not all(name in described for name in topics):
-            hidden.append(place)
+            groups[place] = hidden(groups[place])
         yield
-    return hidden
 
 
 def is_authorized(

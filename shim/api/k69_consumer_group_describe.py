@@ -7,7 +7,7 @@ GROUP_ID_NOT_FOUND for any other group. v1 shows which members use the classic p
 from __future__ import annotations
 
 from kafka_shim.api.k68_consumer_group_heartbeat import check_protocol
-from kafka_shim.authorization import authorized_operations, groups_with_hidden_topics, require
+from kafka_shim.authorization import authorized_operations, hide_groups_by_topic, require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.describe import described_consumer
 from kafka_shim.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
@@ -38,20 +38,17 @@ def handle(context: Context, request: ConsumerGroupDescribeRequest) -> Steps[Con
             group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group_id)
         response.groups.append(group)
         yield
-    if context.broker.authorizer is not None:
-        yield from _hide_topics(context, response)
+    yield from hide_groups_by_topic(context, response.groups, _topics, _hidden)
     return response
 
 
-def _hide_topics(context: Context, response: ConsumerGroupDescribeResponse) -> Steps[None]:
-    """Do not describe a group if it has an assigned topic that the client may not describe."""
-    for at in (yield from groups_with_hidden_topics(context, response.groups, _topics)):
-        response.groups[at] = DescribedGroup(
-            group_id=response.groups[at].group_id,
-            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-            error_message="The group has described topic(s) that the client is not authorized to describe.",
-        )
-        yield
+def _hidden(group: DescribedGroup) -> DescribedGroup:
+    """What stands for a group with an assigned topic that the client may not describe."""
+    return DescribedGroup(
+        group_id=group.group_id,
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        error_message="The group has described topic(s) that the client is not authorized to describe.",
+    )
 
 
 def _topics(group: DescribedGroup) -> set[str]:

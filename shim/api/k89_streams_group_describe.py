@@ -8,7 +8,7 @@ TOPIC_AUTHORIZATION_FAILED.
 from __future__ import annotations
 
 from kafka_shim.api.k88_streams_group_heartbeat import check_protocol
-from kafka_shim.authorization import authorized_operations, groups_with_hidden_topics, is_authorized
+from kafka_shim.authorization import authorized_operations, hide_groups_by_topic, is_authorized
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.streams.describe import described_streams
 from kafka_shim.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
@@ -39,8 +39,7 @@ def handle(context: Context, request: StreamsGroupDescribeRequest) -> Steps[Stre
             group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group_id)
         found.append(group)
     response = StreamsGroupDescribeResponse(groups=refused + found)
-    if context.broker.authorizer is not None:
-        yield from _hide_topics(context, response)
+    yield from hide_groups_by_topic(context, response.groups, _topics, _hidden)
     return response
 
 
@@ -53,15 +52,13 @@ def _described(groups: GroupCoordinator, group_id: str) -> DescribedGroup:
         return DescribedGroup(group_id=group_id, error_code=error.code)
 
 
-def _hide_topics(context: Context, response: StreamsGroupDescribeResponse) -> Steps[None]:
-    """Do not describe a group if its topology has a topic that the client may not describe."""
-    for at in (yield from groups_with_hidden_topics(context, response.groups, _topics)):
-        response.groups[at] = DescribedGroup(
-            group_id=response.groups[at].group_id,
-            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-            error_message="The described group uses topics that the client is not authorized to describe.",
-        )
-        yield
+def _hidden(group: DescribedGroup) -> DescribedGroup:
+    """What stands for a group whose topology has a topic that the client may not describe."""
+    return DescribedGroup(
+        group_id=group.group_id,
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        error_message="The described group uses topics that the client is not authorized to describe.",
+    )
 
 
 def _topics(group: DescribedGroup) -> set[str]:
