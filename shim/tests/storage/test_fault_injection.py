@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import random
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from kafka_shim.tests.storage.fault_injection import KINDS, run, run_in_child
+from kafka_shim.tests.storage.fault_runs import try_every, try_sample
 
 SEEDS = range(1, 4)
 
@@ -22,12 +23,8 @@ def test_workload_without_a_fault_reaches_every_kind_of_call(tmp_path: Path) -> 
 @pytest.mark.parametrize("length", [1, 4])
 def test_a_sample_of_faults_loses_nothing_and_keeps_nothing_refused(tmp_path: Path, seed: int, length: int) -> None:
     total, _, _ = run(tmp_path / "whole", seed, 0, "EIO")
-    chance = random.Random(seed)
-    for number in range(10):
-        nth, kind = chance.randrange(1, total + 1), chance.choice(KINDS)
-        where = f"seed {seed}, call {nth}, {kind}, {length} calls"
-        print(where)
-        run(tmp_path / str(number), seed, nth, kind, length=length, kill_at_once=number % 2 == 0)
+    print(f"{length} calls fail in a row")
+    try_sample(partial(run, length=length), tmp_path, seed, total, 10)
 
 
 def test_killed_process_after_a_fault_is_recovered(tmp_path: Path) -> None:
@@ -41,13 +38,6 @@ def test_killed_process_after_a_fault_is_recovered(tmp_path: Path) -> None:
 def test_every_fault_loses_nothing_and_keeps_nothing_refused(
     tmp_path: Path, seed: int, length: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    total, _, _ = run(tmp_path / "whole", seed, 0, "EIO")
-    runs = kills = 0
-    for nth in range(1, total + 1):
-        for kind in KINDS:
-            for kill_at_once in (False, True):
-                runs += 1
-                path = tmp_path / str(runs)
-                kills += run(path, seed, nth, kind, length=length, kill_at_once=kill_at_once)[2]
+    done = try_every(partial(run, length=length), tmp_path, seed)
     with capsys.disabled():
-        print(f"\nseed {seed}: {total} points, {length} calls failing in a row, {runs} runs, {kills} kills")
+        print(f"\nseed {seed}, {length} calls failing in a row: {done}")
