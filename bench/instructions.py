@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 BROKER = "import gc, sys; gc.disable(); from kafka_shim.cli import main; sys.exit(main(sys.argv[1:]))"
 WARM_UP, REQUESTS, COUNTS = 30, 100, 3
+# How long the coordinators' topics may take to be there, also under valgrind.
+LOADING_S = 60
 COLLECTED = re.compile(r"^summary: (\d+)", re.MULTILINE)
 READY = re.compile(rb"ready PLAINTEXT://(\S+) ")
 SMALL = [(b"key", b"x" * 100, 1, ())]
@@ -151,7 +153,10 @@ class Workload:
             requests.create_topic(self.client, "sold", partition_count, {})
             for kind in (0, 1):
                 ask = requests.make("FindCoordinator", key_type=kind, coordinator_keys=["t"])
-                while self.client.request(ask, 4).coordinators[0].error_code:
+                give_up = time.monotonic() + LOADING_S
+                while code := self.client.request(ask, 4).coordinators[0].error_code:
+                    if time.monotonic() > give_up:
+                        _check(code)
                     time.sleep(0.05)
             given = self.client.request(
                 requests.make("InitProducerId", transactional_id="t", transaction_timeout_ms=900_000), 5
