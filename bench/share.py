@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench.cost import cpu_s
-from bench.machine import awake
+from bench.machine import awake, description
 from kafka_shim.cext.records import build
 from kafka_shim.errors import ErrorCode
 from kafka_shim.targets import Target, jvm
@@ -27,7 +27,7 @@ from kafka_shim.wire_client import Connection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     # Work a second, CPU of the broker in microseconds for each, memory is not measured.
@@ -205,22 +205,7 @@ def run(rounds: int, kinds: tuple[str, ...], sizes: tuple[int, int, int]) -> dic
     return found
 
 
-def rows(found: dict[str, dict[str, list[Sample]]]) -> list[dict[str, Any]]:
-    """One row for each work and kind: medians, and the samples."""
-    return [
-        {
-            "work": name,
-            "kind": kind,
-            "per_s": statistics.median(rate for rate, _ in samples),
-            "cpu_us_each": statistics.median(cost for _, cost in samples),
-            "samples": samples,
-        }
-        for name, by_kind in found.items()
-        for kind, samples in by_kind.items()
-    ]
-
-
-def ratios(by_kind: dict[str, list[Sample]], kinds: tuple[str, ...]) -> dict[str, list[float]]:
+def ratios(by_kind: Mapping[str, Sequence[Sequence[float]]], kinds: tuple[str, ...]) -> dict[str, list[float]]:
     """The first kind's figures over the last one's, of each round: of the rates, and of CPU."""
     pairs = list(zip(by_kind[kinds[0]], by_kind[kinds[-1]], strict=True))
     return {
@@ -236,17 +221,21 @@ def _spread(values: list[float]) -> str:
     return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
-def table(found: dict[str, dict[str, list[Sample]]], kinds: tuple[str, ...]) -> str:
+def table(found: Mapping[str, Mapping[str, Sequence[Sequence[float]]]], kinds: tuple[str, ...]) -> str:
     """The medians as a table in Markdown, and the ratios with their spread."""
     lines = ["| share and streams groups | " + " | ".join(f"{kind}: a second, us CPU each" for kind in kinds)]
     lines[0] += " | ratio | CPU ratio |"
     lines.append("| --- |" + " --- |" * (len(kinds) + 2))
-    figures = {(row["work"], row["kind"]): row for row in rows(found)}
     for name, by_kind in found.items():
-        cells = [f"{figures[name, kind]['per_s']:,.0f}, {figures[name, kind]['cpu_us_each']:.1f}" for kind in kinds]
+        cells = [_figures(by_kind[kind]) for kind in kinds]
         shown = [_spread(values) for values in ratios(by_kind, kinds).values()] if len(kinds) > 1 else ["", ""]
         lines.append(f"| {name} | " + " | ".join([*cells, *shown]) + " |")
     return "\n".join(lines)
+
+
+def _figures(samples: Sequence[Sequence[float]]) -> str:
+    rate, cost_us = (statistics.median(values) for values in zip(*samples, strict=True))
+    return f"{rate:,.0f}, {cost_us:,.1f}"
 
 
 def main() -> None:
@@ -259,14 +248,13 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also write every sample there")
     given = parser.parse_args()
     kinds = KINDS[:1] if given.only_shim else KINDS
+    began = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     with awake():
         found = run(given.rounds, kinds, (given.records, given.members, given.streams_members))
     print(table(found, kinds))
     if given.json:
         given.json.parent.mkdir(parents=True, exist_ok=True)
-        told: dict[str, Any] = {"rounds": given.rounds, "rows": rows(found)}
-        if len(kinds) > 1:
-            told["ratios"] = {name: ratios(by_kind, kinds) for name, by_kind in found.items()}
+        told = {"began": began, "machine": description(), "rounds": given.rounds, "samples": found}
         given.json.write_text(json.dumps(told, indent=1) + "\n")
 
 

@@ -3,8 +3,8 @@
 
 Without an argument it writes; ``check`` compares. ``take FILE`` first makes FILE, a result of `make bench`, the
 committed one. A table stands between ``<!-- bench NAME -->`` and ``<!-- end -->``; NAME is one of
-`bench.report.TABLES`, ``headlines``, ``conditions`` or ``instructions``, which is from docs/instructions.json
-(`python -m bench.instructions`).
+`bench.report.TABLES`, ``headlines``, ``conditions``, ``instructions``, which is from docs/instructions.json
+(`python -m bench.instructions`), or ``share``, from docs/share.json (`python -m bench.share`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench import instructions, report  # noqa: E402
+from bench import instructions, report, share  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FIGURES = ROOT / "docs" / "bench.json"
 INSTRUCTIONS = ROOT / "docs" / "instructions.json"
+SHARE = ROOT / "docs" / "share.json"
 PAGES = (ROOT / "README.md", ROOT / "docs" / "performance.md")
 PLACE = re.compile(r"(<!-- bench (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -39,6 +40,8 @@ def content(name: str, figures: Mapping[str, Any]) -> str:
         return report.conditions(figures)
     if name == "instructions":
         return instructions.table(json.loads(INSTRUCTIONS.read_text(encoding="utf-8")))
+    if name == "share":
+        return share.table(json.loads(SHARE.read_text(encoding="utf-8"))["samples"], share.KINDS)
     return report.table(name, figures)
 
 
