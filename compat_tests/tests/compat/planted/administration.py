@@ -1,7 +1,8 @@
-"""Bugs of administration and configuration."""
+"""Bugs of administration, configuration and retention."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from kafka_shim.compat.tests.compat.planted import caught_by
@@ -67,3 +68,50 @@ def a_change_reaches_no_log() -> None:
     from kafka_shim.storage.log import PartitionLog
 
     PartitionLog.configure = lambda log, config: None  # type: ignore[method-assign]
+
+
+@caught_by("f3-partitions-are-added-and-never-taken", "counts: ['NONE', 'NONE', 'NONE'] where")
+def a_count_that_is_refused_is_answered_as_done() -> None:
+    from kafka_shim.errors import KafkaError
+    from kafka_shim.metadata.store import MetadataStore
+
+    right = MetadataStore.create_partitions
+
+    def silent(store: MetadataStore, *arguments: Any, **more: Any) -> None:
+        with suppress(KafkaError):
+            right(store, *arguments, **more)
+
+    MetadataStore.create_partitions = silent  # type: ignore[method-assign]
+
+
+@caught_by("g3-lists-are-appended-to-and-subtracted-from", "both policies: not within")
+def what_is_appended_replaces() -> None:
+    from kafka_shim.metadata import configs
+
+    right = configs._operated
+
+    def replaces(kind: int, option: str, current: str | None, operation: int, value: str | None) -> str | None:
+        return value if operation == configs.APPEND else right(kind, option, current, operation, value)
+
+    configs._operated = replaces
+
+
+@caught_by("g3-one-bad-option-refuses-them-all", "an unknown one: 'NONE' where 'INVALID_CONFIG' is right")
+def a_bad_option_is_left_out() -> None:
+    from kafka_shim.errors import KafkaError
+    from kafka_shim.metadata import configs
+
+    right = configs._check_result
+
+    def lenient(metadata: Any, kind: int, name: str, options: Any) -> None:
+        with suppress(KafkaError):
+            right(metadata, kind, name, options)
+
+    configs._check_result = lenient
+
+
+@caught_by("h3-old-records-go-with-their-segment", "the log start: not within")
+def nothing_grows_old() -> None:
+    from kafka_shim.storage import retention
+
+    retention._over_time = lambda log, now_ms: lambda segment, later: False

@@ -70,3 +70,32 @@ def a_replaced_static_member_goes_on() -> None:
         return group.static_member(instance_id) or right(group, member_id, instance_id)
 
     consumer_heartbeat.known_static = anyone
+
+
+# --- share groups
+
+
+@caught_by("c19-each-record-has-one-member", "what was released: [(1, 1, 1)] where [(1, 1, 2)] is right")
+def deliveries_are_not_counted() -> None:
+    from kafka_shim.share.in_flight_batch import InFlightState
+
+    right = InFlightState.acquire
+
+    def uncounted(state: Any, member_id: str, lock_until_ms: int) -> None:
+        right(state, member_id, lock_until_ms)
+        state.delivery_count = 1
+
+    InFlightState.acquire = uncounted  # type: ignore[method-assign]
+
+
+@caught_by("c19-malformed-acknowledgements-are-refused", "nothing of these was carried out: 'INVALID_RECORD_STATE'")
+def what_is_refused_is_half_done() -> None:
+    from kafka_shim.share.share_partition_acknowledge import _Plan
+
+    right = _Plan.add
+
+    def at_once(plan: Any, first_offset: int, last_offset: int, state: Any, event: Any) -> None:
+        right(plan, first_offset, last_offset, state, event)
+        state.enter(plan.changes[-1].target)
+
+    _Plan.add = at_once  # type: ignore[method-assign]
