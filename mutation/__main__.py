@@ -1,7 +1,8 @@
 """``python -m mutation``: changes one place of `shim/` or `cext/` at a time and runs the tests that touch it.
 
 - ``map``: runs the unit tests under coverage, to know which test touches which line; arguments go to pytest.
-- ``run``: tries a seeded sample, keeps the results in build/mutation/results.jsonl and goes on where it stopped.
+- ``run``: tries a seeded sample, keeps the results in build/mutation/results.jsonl and goes on where it stopped. The
+  test that noticed a mutant the last time runs first; with ``--known`` nothing else does, which needs no map.
 - ``report``: prints the figure and the survivors of the sample.
 - ``list``: prints the sample.
 - ``sample``: tries the few mutants that every test run tries, by their recorded tests; needs no map.
@@ -43,8 +44,8 @@ from mutation.trial import (
 SEED = 1
 COUNT = 400
 MOST_SURVIVORS_PERCENT = 5.0
-# The tests of one mutant, in seconds as they were measured under coverage; survivors are tried again with all.
-BUDGET_S = 25.0
+# The tests of one mutant, in seconds as they were measured under coverage; survivors are tried again with more.
+BUDGET_S = 40.0
 ALL_S = 600.0
 RESULTS = HOME / "results.jsonl"
 RECORDED = Path(__file__).with_name("recorded.jsonl")
@@ -88,7 +89,8 @@ def run(options: argparse.Namespace) -> int:
     for mutant in sorted(left, key=lambda mutant: (mutant.path.startswith("cext/"), mutant.is_import_time)):
         waiting.put(mutant)
     until = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
-    tests = LineMap.load()
+    tests = LineMap() if options.known else LineMap.load()
+    killers = {trial.name: trial.killer for trial in results(RECORDED).values() if trial.outcome == KILLED}
     writing = threading.Lock()
 
     def work(number: int) -> None:
@@ -100,7 +102,14 @@ def run(options: argparse.Namespace) -> int:
                     mutant = waiting.get_nowait()
                 except queue.Empty:
                     return
-                trial = attempt(mutant, tree, tests, BUDGET_S, forks=forks)
+                killer = killers.get(mutant.name, "")
+                trial = None
+                if killer:
+                    trial = attempt(mutant, tree, tests, BUDGET_S, [killer], forks)
+                if trial is None or not is_noticed_by(trial, killer):
+                    if options.known:
+                        continue
+                    trial = attempt(mutant, tree, tests, BUDGET_S, forks=forks)
                 if trial.outcome == SURVIVED and options.all:
                     order = tests.touching(mutant, tree.path)
                     if len(order) > trial.tests:
@@ -192,6 +201,9 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--again", action="store_true", help="try survivors again")
     parser.add_argument("--all", action="store_true", help="give a survivor every test that touches its line")
+    parser.add_argument(
+        "--known", action="store_true", help="try recorded mutants alone, by the test that noticed each"
+    )
     parser.add_argument("--nice", type=int, default=NICE, help="how much to give way to other processes")
     options, more = parser.parse_known_args()
     os.nice(options.nice)

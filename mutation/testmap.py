@@ -77,17 +77,31 @@ class LineMap:
         return found
 
     def _in_order(self, found: set[str], path: str) -> list[str]:
-        """The mirrored test file first, then one test of each file in turn: the cheapest of each first."""
+        """The mirrored test file first, then those of its folder, then the others: of each group one test of each file
+        in turn, the cheapest first."""
         stem = Path(path).stem
         files: dict[str, list[str]] = {}
         for test in sorted(found, key=lambda test: (self.seconds.get(test, 0.0), test)):
             files.setdefault(test.partition("::")[0], []).append(test)
         mirrored = [name for name in files if Path(name).stem in (f"test_{stem}", f"test_fuzz_{stem}")]
         order = [test for name in mirrored for test in files.pop(name)]
-        queues = list(files.values())
-        for turn in range(max(map(len, queues), default=0)):
-            order += [queue[turn] for queue in queues if turn < len(queue)]
+        folder = _tests_of(path)
+        near = [queue for name, queue in files.items() if folder and name.startswith(folder)]
+        far = [queue for name, queue in files.items() if not folder or not name.startswith(folder)]
+        for queues in (near, far):
+            for turn in range(max(map(len, queues), default=0)):
+                order += [queue[turn] for queue in queues if turn < len(queue)]
         return order
+
+
+def _tests_of(path: str) -> str:
+    """The folder of the tests of a file's folder; of a file that stands in shim/ itself there is none."""
+    match path.split("/")[:-1]:
+        case ["shim", folder, *_]:
+            return f"shim/tests/{folder}/"
+        case ["cext"]:
+            return "cext/tests/"
+    return ""
 
 
 def make(arguments: list[str]) -> None:

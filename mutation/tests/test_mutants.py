@@ -134,6 +134,13 @@ def test_a_trial_says_which_test_noticed_a_mutant_and_puts_the_file_back(tree: T
     assert (tree.path / "a.py").read_bytes() == SOURCE
 
 
+def test_tests_of_the_same_name_and_folder_run_first() -> None:
+    names = ["shim/tests/api/test_b.py::x", "shim/tests/txn/test_c.py::x", "shim/tests/txn/test_a.py::x"]
+    tests = LineMap(names, {name: float(number) for number, name in enumerate(names)})
+    assert tests._in_order(set(names), "shim/txn/a.py") == names[::-1]
+    assert tests._in_order(set(names), "shim/a.py") == [names[2], *names[:2]]
+
+
 def test_what_no_test_touches_is_said_so(tree: Tree) -> None:
     mutant = python_source.read(tree.path, "a.py")[0]
     assert trial.attempt(mutant, tree, LineMap(), 10.0).outcome == "no test"
