@@ -13,7 +13,7 @@ from kafka_shim.commands.options import bootstrap_option, cluster_of, json_optio
 from kafka_shim.commands.tables import print_table
 from kafka_shim.commands.times import now_ms, read_datetime, read_duration
 from kafka_shim.errors import ErrorCode
-from kafka_shim.wire_client import RequestError, check
+from kafka_shim.wire_client import RequestError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +100,6 @@ def reset_offsets(
             partitions = partitions_of(cluster, topics) if topics else sorted(committed)
         if not partitions:
             raise click.ClickException(f"group {name} has no offsets: name topics with --topic")
-        _check_exist(cluster, partitions)
         earliest = list_offsets(cluster, dict.fromkeys(partitions, EARLIEST))
         latest = list_offsets(cluster, dict.fromkeys(partitions, LATEST))
         if wanted is None:
@@ -147,16 +146,6 @@ def _check_inactive(cluster: Cluster, name: str) -> None:
         raise click.ClickException(
             f"group {name} is {found.state}: its offsets can be reset only while it is inactive; stop its members first"
         )
-
-
-def _check_exist(cluster: Cluster, partitions: Iterable[TopicPartition]) -> None:
-    for topic, partition in partitions:
-        try:
-            there = cluster.partitions(topic)
-        except RequestError as error:
-            raise RequestError(error.code, error.reason, f"{topic}-{partition}") from None
-        if partition not in there:
-            check(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, subject=f"{topic}-{partition}")
 
 
 def _chosen(

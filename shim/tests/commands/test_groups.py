@@ -155,9 +155,8 @@ def test_one_target_is_needed(run):
 @pytest.mark.parametrize("words", [["--to-earliest"], ["--to-offset", "5"], ["--to-timestamp", "0"]])
 def test_a_reset_of_a_partition_that_is_not_there_is_an_error(run, words):
     run("topics", "create", "t")
-    for partition in ("nowhere:0", "t:9"):
+    for partition, name in (("nowhere:0", "nowhere"), ("t:9", "t-9")):
         status, lines, err = run("groups", "reset-offsets", "g", "--topic", partition, *words)
-        name = partition.replace(":", "-")
         assert (status, lines, err) == (1, [], f"error: {name}: UNKNOWN_TOPIC_OR_PARTITION{ADVICE}\n")
 
 
