@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kafka_shim.api import fetch_reads
+from kafka_shim.api.fetch_sessions import EVICTABLE_AFTER_MS
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.delete_records_request import (
@@ -137,6 +138,17 @@ def test_a_log_tells_nobody_of_a_session_that_ended_or_forgot_it(broker, client)
     assert broker.call(listeners) == [0, 1]
     client.request(fetch_request({}, session_id=reader.full.session_id, session_epoch=-1), 12)
     assert broker.call(listeners) == [0, 0]
+
+
+def test_a_log_tells_nobody_of_a_session_that_gave_way_to_another():
+    options = {"max_incremental_fetch_session_cache_slots": 1}
+    with Broker(clock="virtual", **options) as broker, Connection(broker.bootstrap_servers) as client:
+        make_topic(client, "t", 2)
+        Reader(client, {("t", 0): 0})
+        broker.clock.advance(EVICTABLE_AFTER_MS + 1)
+        Reader(client, {("t", 1): 0})
+        readers = broker.call(lambda: [len(broker.state.logs.get("t", number)._readers or ()) for number in (0, 1)])
+        assert readers == [0, 1]
 
 
 def test_a_deleted_topic_is_news_and_so_is_one_made_again(client):

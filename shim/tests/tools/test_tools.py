@@ -117,6 +117,10 @@ def test_records(run):
     assert run("get-offsets --topic t --partitions 1")[0] == 1
     assert run("get-offsets --topic-partitions t:0-1,t:7 --time earliest") == (0, "t:0:0\n")
     assert run("get-offsets --topic t --time 99999999999999") == (0, "")
+    assert run("topics --create --topic four --partitions 4")[0] == 0
+    for rule, numbers in (("1", "1"), ("1-3", "12"), ("-2", "01"), ("2-", "23"), ("0-1", "0")):
+        lines = [f"four:{number}:0\n" for number in numbers]
+        assert run(f"get-offsets --topic-partitions four:{rule}") == (0, "".join(lines)), rule
     for wrong in (
         "--topic u",
         "--time soon",
@@ -125,6 +129,17 @@ def test_records(run):
         "--topic-partitions t:x",
     ):
         assert run(f"get-offsets {wrong}") == (1, "")
+
+
+def test_a_consumer_that_may_not_read_ends(run, capfd):
+    everything = {"principal": "User:ANONYMOUS", "cluster": True}
+    described = {"principal": "User:ANONYMOUS", "topic": "t", "operation": "Describe"}
+    with Broker(clock="virtual", acls=[everything, described]) as broker:
+        assert run("topics --create --topic t --partitions 1", at=broker)[0] == 0
+        words = "console-consumer --topic t --partition 0 --offset 0 --timeout-ms 0"
+        assert run(words, at=broker) == (0, "")
+        refused = "Error processing message, terminating consumer process: Topic authorization failed.\n"
+        assert capfd.readouterr().err.startswith(refused)
 
 
 def test_groups(run):

@@ -13,6 +13,7 @@ import pytest
 from kafka_shim import Broker
 from kafka_shim.cext.records import build
 from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
@@ -102,6 +103,30 @@ def test_a_recording_replays_on_another_broker_without_a_difference(broker: Brok
         outcome = replayed(entries, other)
     assert not outcome.findings, "\n".join(map(str, outcome.findings))
     assert (outcome.requests, outcome.records) == (requests, 3)
+
+
+def test_a_connection_that_breaks_is_closed_on_both_sides_and_is_no_failure_of_the_relay(broker: Broker) -> None:
+    """Nothing is told to the loop, which would print it."""
+    kinds: list[Kind] = []
+    failures: list[object] = []
+
+    async def breaks(request: Request, frame: bytes) -> list[bytes]:
+        raise ConnectionResetError
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, failure: failures.append(failure))
+        recorder = Recorder(
+            parse_address(broker.bootstrap_servers), on_request=breaks, on_entry=lambda entry: kinds.append(entry.kind)
+        )
+        await recorder.start()
+        reader, writer = await asyncio.open_connection(*parse_address(recorder.bootstrap))
+        writer.write(encode_request_frame(MetadataRequest(topics=[]), 12, 1, "c"))
+        assert await reader.read() == b""
+        writer.close()
+        await recorder.stop()
+
+    asyncio.run(main())
+    assert (kinds, failures) == ([Kind.OPENED, Kind.REQUEST, Kind.CLOSED], [])
 
 
 def test_a_broker_that_answers_otherwise_is_found(broker: Broker, tmp_path: Path) -> None:
