@@ -8,7 +8,7 @@ from typing import Any
 from kafka_shim.compat.tests.compat.planted import caught_by
 
 
-@caught_by("f1-validation-creates-nothing", "topics after the validation")
+@caught_by("f1-validation-creates-nothing", "topics after the validation: ['NONE'] where")
 def validation_creates_the_topic() -> None:
     from kafka_shim.api import k19_create_topics
     from kafka_shim.protocol.messages.create_topics_request import CreateTopicsRequest
@@ -22,7 +22,7 @@ def validation_creates_the_topic() -> None:
     k19_create_topics.handle = really
 
 
-@caught_by("f2-deleted-records-are-gone", "the first offset")
+@caught_by("f2-deleted-records-are-gone", "the first offset: 0 where 3 is right")
 def deleted_records_stay() -> None:
     from kafka_shim.errors import ErrorCode, KafkaError
     from kafka_shim.storage.log import PartitionLog
@@ -35,7 +35,7 @@ def deleted_records_stay() -> None:
     PartitionLog.delete_records_before = unchanged  # type: ignore[method-assign]
 
 
-@caught_by("g1-an-option-tells-its-source", "source of max.message.bytes")
+@caught_by("g1-an-option-tells-its-source", "source of max.message.bytes: 5 where 1 is right")
 def every_source_is_the_default() -> None:
     from kafka_shim.api import k32_describe_configs
 
@@ -49,7 +49,7 @@ def every_source_is_the_default() -> None:
     k32_describe_configs._entry = from_nowhere
 
 
-@caught_by("g1-an-option-tells-its-source", "synonyms of max.message.bytes")
+@caught_by("g1-an-option-tells-its-source", "synonyms of max.message.bytes: [('max.message.bytes', 1)] where")
 def the_last_synonym_is_missing() -> None:
     from kafka_shim.api import k32_describe_configs
 
@@ -96,8 +96,8 @@ def what_is_appended_replaces() -> None:
     configs._operated = replaces
 
 
-@caught_by("g3-one-bad-option-refuses-them-all", "an unknown one: 'NONE' where 'INVALID_CONFIG' is right")
-def a_bad_option_is_left_out() -> None:
+@caught_by("g3-one-bad-option-refuses-them-all", "a bad value: 'NONE' where 'INVALID_CONFIG' is right")
+def a_bad_value_is_stored() -> None:
     from kafka_shim.errors import KafkaError
     from kafka_shim.metadata import configs
 

@@ -7,7 +7,7 @@ from typing import Any
 from kafka_shim.compat.tests.compat.planted import caught_by
 
 
-@caught_by("h1-compaction-keeps-what-it-must", "the tombstone")
+@caught_by("h1-compaction-keeps-what-it-must", "the tombstone: None where [None] is right")
 def tombstones_go_at_once() -> None:
     from kafka_shim.storage import compaction
 
@@ -16,7 +16,7 @@ def tombstones_go_at_once() -> None:
     compaction.copy_kept = lambda offsets, records, batch, keep, time: copy_kept(offsets, records, batch, False, time)
 
 
-@caught_by("h1-compaction-keeps-what-it-must", "the newest value of a")
+@caught_by("h1-compaction-keeps-what-it-must", "the newest value of a: [b'a1'] where [b'a2'] is right")
 def an_older_value_comes_back() -> None:
     from kafka_shim.storage.compaction import Transactions
 
@@ -28,7 +28,7 @@ def an_older_value_comes_back() -> None:
     Transactions.on_data = third_is_aborted  # type: ignore[method-assign]
 
 
-@caught_by("h2-a-marker-stays-while-its-data-does", "markers")
+@caught_by("h2-a-marker-stays-while-its-data-does", "markers: [] where [1, 3] is right")
 def markers_go_before_their_data() -> None:
     from kafka_shim.storage.compaction import Transactions
 
