@@ -14,7 +14,7 @@ from kafka_shim.compat.upstream.apache_kafka import inside_a_jvm, jvm_run, outco
 from kafka_shim.compat.upstream.apache_kafka.class_file import parse
 from kafka_shim.compat.upstream.apache_kafka.jvm_run import Outcome
 from kafka_shim.compat.upstream.apache_kafka.outcome_list import ListError, Row
-from kafka_shim.compat.upstream.apache_kafka.report import Figures, Result
+from kafka_shim.compat.upstream.apache_kafka.report import Figures, Result, not_asked
 from kafka_shim.compat.upstream.apache_kafka.scan import scan
 
 SOURCES = {
@@ -99,6 +99,7 @@ def test_a_run_changes_outcomes_and_leaves_the_cause_of_one_that_did_not_change(
         "a.QuotaTest.f": Outcome("failed", 1.0, "y is not implemented yet"),
         "a.ShareFetchTest.f": Outcome("failed", 1.0, "z"),
         "a.TieredTest.f": Outcome("failed", 1.0, "z"),
+        "a.TieredTest.g": Outcome("not applicable", 1.0, "z", ("RemoteLogManager.copy",)),
     }
     outcome_list.merge(rows, "shim", outcomes)
     assert (rows["a.B.c"].cause, rows["a.B.d"].cause) == ("by hand", "")
@@ -108,6 +109,7 @@ def test_a_run_changes_outcomes_and_leaves_the_cause_of_one_that_did_not_change(
     assert rows["a.QuotaTest.f"].cause == "y is not implemented yet"
     assert rows["a.ShareFetchTest.f"].cause == "z"
     assert rows["a.TieredTest.f"].cause == "tiered storage"
+    assert rows["a.TieredTest.g"].cause == "not applicable: RemoteLogManager.copy"
     outcome_list.merge(rows, "kafka", {"a.B.c": Outcome("failed")})
     assert (rows["a.B.c"].kafka, rows["a.B.c"].shim) == ("failed", "failed")
 
@@ -160,6 +162,20 @@ def test_a_method_that_kafka_never_passes_is_left_out() -> None:
     rows = [Row(test, "failed", outcome, "x") for test, outcome in outcomes.items()]
     rows += [Row("a.B.e[1]", "failed", "skipped", "x"), Row("a.B.e[2]"), Row("a.CTest.f")]
     assert outcome_list.without_hope(rows) == ["a.B.c"]
+
+
+def test_what_one_target_passes_and_the_other_was_not_asked_can_be_asked_alone() -> None:
+    rows = [
+        Row("a.B.c[1]", "passed"),
+        Row("a.B.c[2]", "passed", "failed"),
+        Row("a.B.d", "failed", cause="x"),
+        Row("a.C.e", "not run", "passed"),
+        Row("a.C.f", "passed"),
+        Row("a.C.g"),
+    ]
+    assert not_asked(rows, "kafka") == ["a.B.c[1]", "a.C.f"]
+    assert not_asked(rows, "kafka", "C.f") == ["a.C.f"]
+    assert not_asked(rows, "shim") == ["a.C.e"]
 
 
 def test_every_suite_has_a_list() -> None:

@@ -1,7 +1,7 @@
 """Apache Kafka's own integration tests on the shim and on Kafka with one broker.
 
 python -m kafka_shim.compat.upstream.apache_kafka [--suites consumer,tools] [--tests PATTERN] \
-    [--targets shim,kafka] [--sample] [--update-lists] [--scan]
+    [--targets shim,kafka] [--not-asked] [--sample] [--update-lists] [--scan]
 
 Prints a row for each suite. The exit status is 0 when every test that its list says passes on the shim did.
 """
@@ -25,6 +25,9 @@ def main() -> int:
     parser.add_argument("--suites", default="", help="names, with commas; all of them")
     parser.add_argument("--tests", default="", help="a part of the tests' names, with *")
     parser.add_argument("--targets", default="shim", help="shim, kafka, or both with a comma; none: only the lists")
+    parser.add_argument(
+        "--not-asked", action="store_true", help="only what the other target passes and this one was not asked"
+    )
     parser.add_argument("--sample", action="store_true", help="only the sample of `make test`, on the shim")
     parser.add_argument("--update-lists", action="store_true", help="write the outcomes into lists/")
     parser.add_argument("--scan", action="store_true", help="say which classes count and which do not, and end")
@@ -42,7 +45,9 @@ def main() -> int:
     targets = [target for target in options.targets.split(",") if target and target != "none"]
     results = []
     for suite in (suite for suite in suites.SUITES if suite.name in names):
-        results.append(report.run(suite, targets, options.tests, options.logs, options.limit))
+        results.append(
+            report.run(suite, targets, options.tests, options.logs, options.limit, is_completing=options.not_asked)
+        )
         if options.update_lists:
             outcome_list.add_methods(results[-1].rows, jvm_run.methods(suite.classes(), options.logs / "methods"))
             outcome_list.write(suite.list_path, title(suite), results[-1].rows.values())

@@ -38,11 +38,13 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "org.apache.kafka.server.KRaftClusterTest.testDescribeKRaftVersion",
         "org.apache.kafka.server.ReconfigurableQuorumIntegrationTest.testCreateAndDestroyReconfigurableCluster",
     ),
-    "reporters of metrics, instances of a class of the test": (
+    "MetricsReporter.metricChange and its like: metrics in the JVM, reported to instances of a class of the test": (
         f"{_RECONFIGURATION}testMetricsReporterUpdate",
         f"{_RECONFIGURATION}testUpdatesUsingConfigProvider",
-        "org.apache.kafka.api.EndToEndClusterIdTest.testEndToEndWithClassicProtocol",
-        "org.apache.kafka.api.EndToEndClusterIdTest.testEndToEndWithConsumerProtocol",
+        "kafka.server.KafkaMetricReporterExceptionHandlingTest.testBothReportersAreInvoked",
+    ),
+    "a second broker, created after the first": (
+        "kafka.server.epoch.LeaderEpochIntegrationTest.shouldIncreaseLeaderEpochBetweenLeaderRestarts",
     ),
     "BrokerServer.metrics and KafkaYammerMetrics, the metrics in the JVM": (
         "kafka.api.GroupEndToEndAuthorizationTest.testAuthentications",
@@ -58,6 +60,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "org.apache.kafka.clients.consumer.ShareConsumerTest.testRenewAcknowledgementOnPoll",
     ),
     "SocketServer.memoryPool, a field of the broker's": (
+        "org.apache.kafka.clients.producer.SocketServerMemoryPoolTest.testProduceRequestWithCorruptBody",
         "org.apache.kafka.clients.producer.SocketServerMemoryPoolTest.testProduceRequestWithUnsupportedVersion",
     ),
     "threads, counted by name": (

@@ -145,12 +145,12 @@ def merge(rows: dict[str, Row], target: str, outcomes: dict[str, Outcome]) -> No
 
 def cause(test: str, outcome: Outcome) -> str:
     """Return why a test does not pass on the shim, as far as its name, its calls and its message tell."""
-    for subject, pattern in SUBJECTS:
-        if pattern.search(test):
-            return subject
     if outcome.calls:
         call = outcome.calls[0]
         return "several brokers" if call == "several brokers" else f"not applicable: {call}"
+    for subject, pattern in SUBJECTS:
+        if pattern.search(test):
+            return subject
     lines = outcome.message.strip().splitlines() or ["no message"]
     told = next((line for line in lines if "the shim did not get ready" in line), lines[0])
     return re.sub(r"\s+", " ", told).replace(" # ", " ")[:200]

@@ -102,6 +102,13 @@ class TelemetryExporter:
         pass
 
 
+class MetricsReporters(TelemetryExporter):
+    """The reporters that the test's configuration names: they are told the context of the broker's metrics."""
+
+    def context_change(self, labels: Mapping[str, str]) -> None:
+        ask({"labels": dict(labels)})
+
+
 class PlainHandler:
     """The handler of PLAIN that the test's configuration names."""
 

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from kafka_shim.compat.upstream.apache_kafka import jvm_run, outcome_list
-from kafka_shim.compat.upstream.apache_kafka.jvm_run import NOT_APPLICABLE, PASSED, SHIM
+from kafka_shim.compat.upstream.apache_kafka.jvm_run import KAFKA, NOT_APPLICABLE, PASSED, SHIM
 from kafka_shim.compat.upstream.apache_kafka.outcome_list import NOT_RUN
 
 TYPE_CHECKING = False
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from kafka_shim.compat.upstream.apache_kafka.outcome_list import Row
     from kafka_shim.compat.upstream.apache_kafka.suites import Suite
 
-# Test classes for one JVM. A class leaves caches and threads behind.
+# Test classes, and tests that are named one by one, for one JVM. A class leaves caches and threads behind.
 CLASSES_AT_ONCE = 8
+TESTS_AT_ONCE = 60
 HEAD = (
     "| Suite | Counted | Pass on Kafka | Of these on the shim | Fail here | Not applicable | Not compared "
     "| Worse than listed | Run |\n"
@@ -99,9 +100,25 @@ class Result:
         return [f"  {count} x {cause}" for cause, count in found.most_common()]
 
 
-def run(suite: Suite, targets: Sequence[str], pattern: str, logs: Path, limit_s: int) -> Result:
+def not_asked(rows: Iterable[Row], target: str, pattern: str = "") -> list[str]:
+    """Return the listed tests that match `pattern` (with `*`; empty: all), that the other target passes and `target`
+    was not asked: without them a suite is no comparison."""
+    other = SHIM if target == KAFKA else KAFKA
+    return sorted(
+        row.test
+        for row in rows
+        if getattr(row, target) == NOT_RUN
+        and getattr(row, other) == PASSED
+        and fnmatch.fnmatch(row.test, f"*{pattern}*")
+    )
+
+
+def run(
+    suite: Suite, targets: Sequence[str], pattern: str, logs: Path, limit_s: int, *, is_completing: bool = False
+) -> Result:
     """Run the tests of a suite that match `pattern` (with `*`; empty: all) on the targets, one after the other; on the
     shim without a pattern not those that Kafka fails, most of which wait for a second broker until their time is up.
+    With `is_completing` only the tests that are `not_asked`.
 
     Results of an earlier, interrupted run in `logs` are kept, so that it goes on from there.
     """
@@ -117,8 +134,11 @@ def run(suite: Suite, targets: Sequence[str], pattern: str, logs: Path, limit_s:
     hopeless = outcome_list.without_hope(listed.values()) if not pattern else ()
     for target in targets:
         results = logs / f"{target}-{suite.name}.jsonl"
-        for at in range(0, len(chosen), CLASSES_AT_ONCE):
-            some = chosen[at : at + CLASSES_AT_ONCE]
+        at_once = CLASSES_AT_ONCE
+        if is_completing:
+            chosen, at_once = not_asked(listed.values(), target, pattern), TESTS_AT_ONCE
+        for at in range(0, len(chosen), at_once):
+            some = chosen[at : at + at_once]
             scratch = logs / f"scratch-{target}-{suite.name}"
             jvm_run.run(target, some, results, scratch, limit_s, hopeless if target == SHIM else ())
         outcomes = jvm_run.read(results)

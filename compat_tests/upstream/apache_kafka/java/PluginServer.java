@@ -18,6 +18,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
+import java.util.stream.Stream;
 
 import javax.net.ssl.SSLSession;
 import javax.security.auth.callback.Callback;
@@ -28,8 +29,13 @@ import com.fasterxml.jackson.core.type.TypeReference;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 
+import org.apache.kafka.common.ClusterResource;
+import org.apache.kafka.common.ClusterResourceListener;
 import org.apache.kafka.common.Configurable;
 import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.metrics.KafkaMetricsContext;
+import org.apache.kafka.common.metrics.MetricsContext;
+import org.apache.kafka.common.metrics.MetricsReporter;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.security.auth.AuthenticateCallbackHandler;
 import org.apache.kafka.common.security.auth.AuthenticationContext;
@@ -61,6 +67,10 @@ final class PluginServer implements AutoCloseable {
     private static final String CREATE_TOPIC = "create.topic.policy.class.name";
     private static final String ALTER_CONFIG = "alter.config.policy.class.name";
     private static final String AUTHORIZER = "authorizer.class.name";
+    private static final String REPORTERS = "metric.reporters";
+    /** What RemoteLogManager loads when tiered storage is on. */
+    private static final String TIERED = "remote.log.storage.system.enable";
+    private static final String REMOTE_STORAGE = "remote.log.storage.manager.class.name";
     private static final String PLAIN_HANDLER = "plain.sasl.server.callback.handler.class";
     /** Authorizers of tests, and their twins. */
     private static final Map<String, String> AUTHORIZERS = Map.of(
@@ -101,14 +111,22 @@ final class PluginServer implements AutoCloseable {
                 properties.setProperty(name, PLUGINS + "PlainHandler");
             } else if (name.equals(AUTHORIZER) && AUTHORIZERS.containsKey(type)) {
                 properties.setProperty(name, AUTHORIZERS.get(type));
-            } else if (name.equals("metric.reporters") && type.endsWith("ClientTelemetryTest$TelemetryExporter")) {
+            } else if (name.equals(REPORTERS) && type.endsWith("ClientTelemetryTest$TelemetryExporter")) {
                 properties.setProperty(name, PLUGINS + "TelemetryExporter");
+            } else if (name.equals(REPORTERS) && Stream.of(type.split(",")).anyMatch(PluginServer::isOfTheTest)) {
+                properties.setProperty(name, PLUGINS + "MetricsReporters");
+            } else if (name.equals(REMOTE_STORAGE) && !type.isEmpty() && properties.getProperty(TIERED, "").equals("true")) {
+                throw new NotApplicable("RemoteLogManager with a class of the test as " + name);
             } else if (name.equals("client.quota.callback.class") && !type.isEmpty()
                 || name.equals(AUTHORIZER) && !type.isEmpty()
                 && !type.equals(StandardAuthorizer.class.getName())) {
                 throw new NotApplicable("a class of the test as " + name);
             }
         }
+    }
+
+    private static boolean isOfTheTest(String type) {
+        return !type.isBlank() && !type.trim().endsWith("JmxReporter");
     }
 
     /** Whether the authorizer of this name decides by ACLs, and in no other way. */
@@ -141,6 +159,10 @@ final class PluginServer implements AutoCloseable {
         if (asked.has("password")) {
             return isRight(asked.get("user").asText(), asked.get("password").asText());
         }
+        if (asked.has("labels")) {
+            report(JSON.convertValue(asked.get("labels"), new TypeReference<>() { }));
+            return List.of();
+        }
         return asked.has("listener") ? principal(asked) : verdict(asked);
     }
 
@@ -157,6 +179,22 @@ final class PluginServer implements AutoCloseable {
             }
         }
         throw new IllegalStateException("no handler of PLAIN is configured");
+    }
+
+    /** Tells the test's reporters of metrics what the broker tells its own: the context, and the cluster's id. */
+    private void report(Map<String, String> labels) throws Exception {
+        String namespace = labels.remove(MetricsContext.NAMESPACE);
+        for (String name : all.get(REPORTERS).toString().split(",")) {
+            if (isOfTheTest(name)) {
+                MetricsReporter reporter = (MetricsReporter) type(name.trim()).getDeclaredConstructor().newInstance();
+                reporter.configure(all);
+                reporter.init(List.of());
+                reporter.contextChange(new KafkaMetricsContext(namespace, labels));
+                if (reporter instanceof ClusterResourceListener listener) {
+                    listener.onUpdate(new ClusterResource(labels.get("kafka.cluster.id")));
+                }
+            }
+        }
     }
 
     private static Class<?> type(Object name) throws ClassNotFoundException {
