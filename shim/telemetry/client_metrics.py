@@ -10,7 +10,7 @@ from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.java_order import uuid_hash
 from kafka_shim.scheduler import Scheduler
-from kafka_shim.telemetry.receivers import Push, make_receivers
+from kafka_shim.telemetry.receivers import Push, labels_of, make_receivers
 from kafka_shim.telemetry.subscriptions import Subscription, wanted_by
 from kafka_shim.uuids import uuid_text
 
@@ -250,7 +250,8 @@ def client_metrics_of(broker: Broker) -> ClientMetrics:
     if found is None:
         config, image = broker.config, broker.metadata.image
         found = broker.client_metrics = ClientMetrics(broker.clock, config.telemetry_max_bytes, image.client_metrics)
-        found.receivers = make_receivers(config.metric_reporters, config.given)
+        labels = labels_of(broker.cluster_id, broker.node_id)
+        found.receivers = make_receivers(config.metric_reporters, config.given, labels)
     return found
 
 

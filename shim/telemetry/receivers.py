@@ -19,6 +19,9 @@ if TYPE_CHECKING:
         def configure(self, options: Mapping[str, str]) -> None:
             """Take over the options that the broker was started with. Called once, first."""
 
+        # May have `context_change(self, labels: Mapping[str, str]) -> None`, called once after `configure` with what
+        # Kafka tells its reporters: `_namespace`, `kafka.cluster.id` and `kafka.node.id`.
+
         def export_metrics(self, push: Push) -> None:
             """Take one push. Any exception is logged and answers the client INVALID_RECORD."""
 
@@ -57,7 +60,14 @@ class Push:
         self.is_terminating = is_terminating
 
 
-def make_receivers(names: Iterable[str], options: Mapping[str, str]) -> list[ClientTelemetryReceiver]:
+def labels_of(cluster_id: str, node_id: int) -> dict[str, str]:
+    """What is told of a broker with its metrics (Kafka: KafkaMetricsContext, Server.createKafkaMetricsContext)."""
+    return {"_namespace": "kafka.server", "kafka.cluster.id": cluster_id, "kafka.node.id": str(node_id)}
+
+
+def make_receivers(
+    names: Iterable[str], options: Mapping[str, str], labels: Mapping[str, str]
+) -> list[ClientTelemetryReceiver]:
     """Make the receivers that `metric.reporters` names by dotted path. Kafka's own reporter is passed over: there is no
     JMX here. Raises ConfigError."""
     receivers: list[ClientTelemetryReceiver] = []
@@ -76,6 +86,9 @@ def make_receivers(names: Iterable[str], options: Mapping[str, str]) -> list[Cli
             raise ConfigError(f"metric.reporters: {name} has no {', '.join(missing)}")
         try:
             receiver.configure(options)
+            tell = getattr(receiver, "context_change", None)
+            if tell is not None:
+                tell(labels)
         except Exception as err:  # an operator's class: whatever it raises stops the start with one line
             raise ConfigError(f"metric.reporters: {name} cannot be configured: {type(err).__name__}: {err}") from err
         receivers.append(receiver)

@@ -251,13 +251,26 @@ def test_receiver_is_configured_and_closed():
     assert Receiver.last.is_closed
 
 
+class HearsContext(Receiver):
+    def context_change(self, labels: Any) -> None:
+        self.heard = [*self.options, *labels.items()]
+
+
+def test_receiver_that_asks_for_it_is_told_the_cluster_and_the_node():
+    with Broker(metric_reporters=f"{__name__}.HearsContext", node_id=7) as broker:
+        labels = {"_namespace": "kafka.server", "kafka.cluster.id": broker.state.cluster_id, "kafka.node.id": "7"}
+        # After its options.
+        assert Receiver.last.heard[-3:] == [*labels.items()]
+        assert "metric.reporters" in Receiver.last.heard
+
+
 @pytest.mark.parametrize(
     ("name", "fault"), [("nowhere.Class", "cannot be made"), ("Class", "cannot be made"), ("builtins.dict", "has no")]
 )
 def test_class_that_is_no_receiver_is_refused(name, fault):
     with pytest.raises(ConfigError, match=fault):
-        make_receivers([name], {})
-    assert make_receivers(BrokerConfig().metric_reporters, {}) == []
+        make_receivers([name], {}, {})
+    assert make_receivers(BrokerConfig().metric_reporters, {}, {}) == []
 
 
 class CannotStart(Receiver):
@@ -274,7 +287,7 @@ def test_receiver_that_fails_stops_the_start_with_one_line():
     with pytest.raises(ConfigError, match=r"CannotStart cannot be configured: OSError: no table"):
         Broker(metric_reporters=f"{__name__}.CannotStart").start()
     with pytest.raises(ConfigError, match=r"CannotBeMade cannot be made \(no memory\)"):
-        make_receivers([f"{__name__}.CannotBeMade"], {})
+        make_receivers([f"{__name__}.CannotBeMade"], {}, {})
 
 
 # --- the reporter for Prometheus
