@@ -202,11 +202,11 @@ DIFFERENCES = (
         "shim/tests/security/test_secrets.py::test_no_secret_is_told",
     ),
     KnownDifference(
-        "listeners while a broker runs",
-        "refuses AlterConfigs of `listeners` and `listener.security.protocol.map` with INVALID_REQUEST",
-        "opens and closes listeners as the options change",
-        "a broker for tests is started again in a fraction of a second; its clients know its address",
-        "test_listeners_are_changed_by_a_restart_alone",
+        "clients of an added listener",
+        "tells a client of a listener that was added while it runs the address of that listener",
+        "tells it no broker, and LISTENER_NOT_FOUND for each partition: its registration is that of the start",
+        "a client could do nothing with the listener",
+        "test_clients_of_an_added_listener",
     ),
     KnownDifference(
         "stores of the listener between brokers, at the start",

@@ -128,7 +128,6 @@ def secure_listeners(
         for listener in listeners
         if listener.security_protocol != "PLAINTEXT" or _has_own_principals(config, listener)
     ]
-    _warn_of_strange_prefixes(listeners, config)
     if not secured:
         return
     from kafka_shim.config import ListenerOptions
@@ -148,12 +147,14 @@ def secure_listeners(
             listener.security_protocol, options, credentials, clock, is_between_brokers=between
         )
 
-    def check(dynamic: Mapping[str, str]) -> None:
-        for listener in secured:
-            if listener.security is not None:
-                listener.security.check(ListenerOptions(config, listener.name, dynamic))
 
-    metadata.check_broker_options.append(check)
+def check_listeners(listeners: Sequence[Listener], config: BrokerConfig, dynamic: Mapping[str, str]) -> None:
+    """Raise ConfigError if the security of a listener cannot follow these dynamic options."""
+    for listener in listeners:
+        if listener.security is not None:
+            from kafka_shim.config import ListenerOptions
+
+            listener.security.check(ListenerOptions(config, listener.name, dynamic))
 
 
 def _has_own_principals(config: BrokerConfig, listener: Listener) -> bool:
@@ -177,7 +178,8 @@ def reload_listeners(listeners: Sequence[Listener], config: BrokerConfig) -> Non
                 logger.warning("listener %s keeps its security as it was: %s", listener.name, err)
 
 
-def _warn_of_strange_prefixes(listeners: Sequence[Listener], config: BrokerConfig) -> None:
+def warn_of_strange_prefixes(listeners: Sequence[Listener], config: BrokerConfig) -> None:
+    """Log the options of the start that name no listener."""
     prefixes = {f"listener.name.{listener.name.lower()}." for listener in listeners}
     prefixes |= {f"listener.name.{name.lower()}." for name in config.controller_listener_names}
     strange = [

@@ -7,20 +7,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from functools import partial
 
-from kafka_shim.acceptor import Acceptor, ConnectionBudget, budget_line
 from kafka_shim.api import TABLE
 from kafka_shim.api.fetch_sessions import FetchSessionCache
 from kafka_shim.broker import Broker
 from kafka_shim.clock import RealClock
 from kafka_shim.config import ConfigError
-from kafka_shim.connection import Connection
 from kafka_shim.dispatch import Dispatcher
 from kafka_shim.faults import Faults
 from kafka_shim.group.coordinator import GroupCoordinator
 from kafka_shim.large_requests import LargeRequests
-from kafka_shim.listeners import bind, endpoints_of, listeners_of, printable, reload_listeners, secure_listeners
+from kafka_shim.listeners import listeners_of, printable
 from kafka_shim.memory_pool import ReceiveMemory
 from kafka_shim.metadata.image import RESOURCE_BROKER, RESOURCE_CLIENT_METRICS
 from kafka_shim.metadata.store import MetadataStore
@@ -28,6 +25,7 @@ from kafka_shim.metrics import Metrics
 from kafka_shim.network_send import SendMemory
 from kafka_shim.registry import Registry
 from kafka_shim.share.persister import ShareStatePersister
+from kafka_shim.socket_server import SocketServer
 from kafka_shim.storage.logs import Logs
 from kafka_shim.storage.open_files import raise_limit
 from kafka_shim.turns import Turns
@@ -42,8 +40,6 @@ if TYPE_CHECKING:
     from kafka_shim.config import BrokerConfig
     from kafka_shim.console.app import Console
     from kafka_shim.monitoring.monitor import Monitor
-    from kafka_shim.session import Listener
-    from kafka_shim.tls_transport import TlsTransport
 
 logger = logging.getLogger("kafka_shim.server")
 
@@ -72,7 +68,7 @@ class Server:
         broker.turns = Turns(broker.clock)
         broker.large_requests = LargeRequests(broker.clock)
         self._registry = Registry(broker)
-        self._acceptors: list[Acceptor] = []
+        self._socket_server = SocketServer(broker, self._registry)
 
     # --- start
 
@@ -96,7 +92,8 @@ class Server:
             self._secure(undo)
             self._issue_tokens(undo)
             self._limit_clients()
-            self._secure_listeners()
+            self._socket_server.secure()
+            metadata.on_config_changed.append(self._config_changed)
             logs.start(metadata.lookup)
             metadata.create_missing_logs()
             self._start_telemetry(undo)
@@ -104,10 +101,10 @@ class Server:
             logs.run_periodically()
             metadata.run_periodically()
             self._watch(undo)
-            self._listen()
+            self._socket_server.start(self._dispatcher)
             self._show()
         except BaseException:
-            self._close_listeners()
+            self._socket_server.close()
             for step in reversed(undo):
                 step()
             raise
@@ -122,7 +119,7 @@ class Server:
         """Build the policies and the authorizer, and warn of what is open by mistake. A start without options imports
         nothing for them."""
         broker = self.broker
-        protocols = {listener.security_protocol for listener in self._listeners}
+        protocols = {listener.security_protocol for listener in self._socket_server.listeners}
         acl_count = len(broker.metadata.image.acls)
         if not (broker.config.given or acl_count):
             return
@@ -164,21 +161,6 @@ class Server:
 
             broker.quotas = quotas_of(None, broker.config, broker.clock, broker.metadata.image.quotas)
 
-    def _secure_listeners(self) -> None:
-        """Prepare the security of the listeners. It follows the options stored by AlterConfigs. Raises ConfigError."""
-        broker = self.broker
-        secure_listeners(self._listeners, broker.config, broker.metadata, broker.tokens, broker.clock)
-        self._registry.reconfigure()
-        if broker.config.kafka_shim_disconnect_changed_users:
-            broker.disconnect = self._registry.disconnect
-            if broker.tokens is not None:
-                broker.tokens.on_removed = self._registry.disconnect_tokens
-            for listener in self._listeners:
-                if listener.security is not None:
-                    listener.security.on_users_changed = partial(self._registry.disconnect, listener=listener)
-                    listener.security.on_trust_changed = partial(self._registry.disconnect_tls, listener)
-        broker.metadata.on_config_changed.append(self._config_changed)
-
     def _start_telemetry(self, undo: list[Callable[[], None]]) -> None:
         """Make the receivers of clients' metrics. A start without any imports nothing for them. Raises ConfigError."""
         broker = self.broker
@@ -192,8 +174,7 @@ class Server:
         if resource_type == RESOURCE_CLIENT_METRICS and self.broker.client_metrics is not None:
             self.broker.client_metrics.reload()
         if resource_type == RESOURCE_BROKER:
-            self._registry.reconfigure()
-            reload_listeners(self._listeners, self.broker.config)
+            self._socket_server.reload()
 
     def _start_coordinators(self, undo: list[Callable[[], None]]) -> None:
         """Start the group coordinator first: the markers of a resumed transaction commit or abort pending offsets."""
@@ -260,56 +241,11 @@ class Server:
         self._console = console = console_of(broker.listeners, broker.http_address, token)
         self._monitor.listener.pages = console.handle
 
-    def _listen(self) -> None:
-        broker = self.broker
-        config = broker.config
-        files = broker.logs.services.files
-        budget = ConnectionBudget(broker, files, self._registry)
-        logger.info("%s", budget_line(files, budget))
-        sockets = []
-        try:
-            for listener in self._listeners:
-                sockets.append(bind(listener, config))  # noqa: PERF401 closed one by one below
-            # Clients may connect as soon as the sockets listen, but nothing is read from them before the registration
-            # is recorded.
-            broker.metadata.register(endpoints_of(broker.listeners), endpoints_of(broker.controller_listeners))
-            for listener, sock in zip(self._listeners, sockets, strict=True):
-                connect = self._factory(listener)
-                self._acceptors.append(Acceptor(listener, sock, connect, budget, self._registry, broker.clock))
-            for acceptor in self._acceptors:
-                acceptor.start()
-        except BaseException:
-            for sock in sockets:
-                sock.close()
-            raise
-
-    def _factory(self, listener: Listener) -> Callable[[], Connection | TlsTransport]:
-        broker = self.broker
-        security = listener.security
-        dispatcher = self._dispatcher
-        if listener.is_controller:
-            from kafka_shim.api.controller import CONTROLLER_TABLE
-
-            dispatcher = Dispatcher(broker, CONTROLLER_TABLE)
-
-        def connect() -> Connection:
-            return Connection(dispatcher, listener, broker.receive_memory, self._registry)
-
-        if security is None or not security.uses_tls:
-            return connect
-        from kafka_shim.tls_transport import TlsTransport
-
-        return lambda: TlsTransport(connect(), security.tls_context())
-
-    @property
-    def _listeners(self) -> list[Listener]:
-        return [*self.broker.listeners, *self.broker.controller_listeners]
-
     @property
     def ready_line(self) -> str:
         """The line that `serve` prints once connections are accepted. The controller's listeners come last."""
         broker = self.broker
-        addresses = ",".join(printable(listener) for listener in self._listeners)
+        addresses = ",".join(printable(listener) for listener in self._socket_server.listeners)
         directories = ",".join(directory.path for directory in broker.logs.dirs)
         http = f" http={broker.http_address}" if broker.http_address else ""
         return f"ready {addresses} node={broker.node_id} cluster={broker.cluster_id}{http} data={directories}"
@@ -326,7 +262,7 @@ class Server:
             self._monitor.leaves()
         if broker.faults.armed:
             broker.faults.reach("server.stopping")
-        self._close_listeners()
+        self._socket_server.close()
         await asyncio.sleep(0)  # an accepted socket becomes a connection, which `_drain` closes
         self._registry.stop()
         for waiter in list(broker.parked):
@@ -350,11 +286,6 @@ class Server:
             self._console.close()
         broker.logs.stop()
         logger.info("stopped in %.0f ms, all logs are closed", (time.monotonic_ns() - started_ns) / 1e6)
-
-    def _close_listeners(self) -> None:
-        for acceptor in self._acceptors:
-            acceptor.close()
-        self._acceptors.clear()
 
     async def _drain(self) -> None:
         connections = self._registry.connections

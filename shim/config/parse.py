@@ -97,7 +97,7 @@ def check_cordoned(cordoned: Sequence[str], log_dirs: Sequence[str]) -> None:
 def apply_dynamic(config: BrokerConfig, options: Mapping[str, str]) -> None:
     """Replace the dynamic options of `config`. An option that `options` no longer has gets the given value or the
     default."""
-    changed = {name for name in (*config.dynamic, *options) if _is_read(name)}
+    changed = {name for name in (*config.dynamic, *options) if _is_read(name)} - _OF_THE_START
     config.dynamic = dict(options)
     texts = {**config.given, **options}
     for name in changed:
@@ -105,6 +105,10 @@ def apply_dynamic(config: BrokerConfig, options: Mapping[str, str]) -> None:
     # A dynamic option may override a static synonym that has another unit.
     behind = {name for group in SYNONYMS.values() if group[0][0] in changed for name, _ in group}
     _apply(config, {name: BROKER_OPTIONS[name].parse(texts[name]) for name in changed | behind if name in texts})
+
+
+# Attributes that stay what the start gave: `DynamicListeners` compares with them what is stored.
+_OF_THE_START = frozenset({"listeners", "listener.security.protocol.map"})
 
 
 def _is_read(name: str) -> bool:

@@ -92,9 +92,6 @@ def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_defa
         raise bad_request(f"A class is loaded only if the options that the broker starts with name it: {_set(foreign)}")
     if "cordoned.log.dirs" in values:
         _check_cordoned(metadata, values["cordoned.log.dirs"])
-    bound = [name for name in options if name in ("listeners", "listener.security.protocol.map")]
-    if bound:
-        raise bad_request(f"These configs cannot be changed while this broker runs: {_set(bound)}")
     try:
         for check in metadata.check_broker_options:
             check(proposed)

@@ -288,7 +288,7 @@ def test_more_connections_than_allowed_wait_to_be_served():
             read_answer(sock)
         with raw(broker) as third:
             third.sendall(versions_frame())
-            until(broker, lambda: broker._server._acceptors[0]._waiting is not None)
+            until(broker, lambda: broker._server._socket_server._acceptors["PLAINTEXT"]._waiting is not None)
             assert broker.call(lambda: len(broker._server._registry.connections)) == 2
             first.close()
             assert read_answer(third)

@@ -49,6 +49,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("tls_transport",),
     ("listeners",),
     ("acceptor",),
+    ("dynamic_listeners",),
+    ("socket_server",),
     ("embedded_security",),
     ("client_tickets", "client_tokens"),
     ("client_security",),

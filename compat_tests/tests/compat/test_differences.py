@@ -15,6 +15,7 @@ from kafka_shim.compat.tests.admin.test_data_directory import await_topic
 from kafka_shim.errors import ErrorCode
 from kafka_shim.targets import Target, make
 from kafka_shim.targets import requests as ask
+from kafka_shim.targets.base import answers, free_ports
 from kafka_shim.wire_client import Connection, WireClientError
 from kafka_shim.wiretap import compare
 
@@ -68,16 +69,28 @@ def test_the_shim_advertises_kafkas_apis_in_kafkas_versions(each) -> None:
     assert ours == theirs
 
 
-def test_listeners_are_changed_by_a_restart_alone(each) -> None:
-    def set_again(connection: Connection) -> int:
-        node = {"resource_type": 4, "resource_name": "1"}
-        asked = ask.make("DescribeConfigs", resources=[{**node, "configuration_keys": ["listeners"]}])
-        (entry,) = connection.request(asked, 4).results[0].configs
-        change = {"name": "listeners", "config_operation": 0, "value": entry.value}
-        made = ask.make("IncrementalAlterConfigs", resources=[{**node, "configs": [change]}], validate_only=True)
-        return connection.request(made, 1).responses[0].error_code
+def test_clients_of_an_added_listener(each) -> None:
+    def told(connection: Connection) -> tuple[list[int], int]:
+        ask.create_topic(connection, "through-all")
+        await_topic(connection, "through-all", is_there=True)
+        (port,) = free_ports(1)
+        values = {name: _option(connection, name).value for name in ("listeners", "listener.security.protocol.map")}
+        values["listeners"] += f",ADDED://127.0.0.1:{port}"
+        values["listener.security.protocol.map"] += ",ADDED:PLAINTEXT"
+        changes = [{"name": name, "config_operation": 0, "value": value} for name, value in values.items()]
+        resource = {"resource_type": 4, "resource_name": "1", "configs": changes}
+        made = ask.make("IncrementalAlterConfigs", resources=[resource])
+        assert connection.request(made, 1).responses[0].error_code == 0
+        deadline = time.monotonic() + 60
+        while not answers("127.0.0.1", port):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        with Connection(f"127.0.0.1:{port}") as added:
+            metadata = added.request(ask.make("Metadata", topics=[{"name": "through-all"}]), 12)
+        assert [one.port for one in metadata.brokers] in ([], [port])
+        return [one.node_id for one in metadata.brokers], metadata.topics[0].partitions[0].error_code
 
-    assert each(set_again) == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
+    assert each(told) == [([1], ErrorCode.NONE), ([], ErrorCode.LISTENER_NOT_FOUND)]
 
 
 def test_the_initial_rebalance_delay(each) -> None:

@@ -1,0 +1,171 @@
+"""The listeners of a running broker: their security, their sockets, and what `listeners` adds and removes later
+(Kafka: SocketServer)."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+from kafka_shim.acceptor import Acceptor, ConnectionBudget, budget_line
+from kafka_shim.connection import Connection
+from kafka_shim.dispatch import Dispatcher
+from kafka_shim.listeners import (
+    bind,
+    check_listeners,
+    endpoints_of,
+    reload_listeners,
+    secure_listeners,
+    warn_of_strange_prefixes,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Mapping, Sequence
+
+    from kafka_shim.broker import Broker
+    from kafka_shim.dynamic_listeners import DynamicListeners
+    from kafka_shim.registry import Registry
+    from kafka_shim.session import Listener
+    from kafka_shim.tls_transport import TlsTransport
+
+logger = logging.getLogger("kafka_shim.server")
+
+
+class SocketServer:
+    """Owned by the server; event-loop thread only. `secure`, then `start`, at the end `close`."""
+
+    def __init__(self, broker: Broker, registry: Registry) -> None:
+        self._broker = broker
+        self._registry = registry
+        # From `start` to `close`. By the names of listeners.
+        self._acceptors: dict[str, Acceptor] = {}
+        self._dispatcher: Dispatcher | None = None
+        self._budget: ConnectionBudget | None = None
+        # Made when `listeners` is changed for the first time: a start without that imports nothing for it.
+        self._dynamic: DynamicListeners | None = None
+
+    @property
+    def listeners(self) -> list[Listener]:
+        """Those for clients, and behind them the controller's."""
+        return [*self._broker.listeners, *self._broker.controller_listeners]
+
+    def secure(self) -> None:
+        """Prepare the security of the listeners. It follows the options stored by AlterConfigs. Raises ConfigError."""
+        broker = self._broker
+        self._secure(self.listeners)
+        warn_of_strange_prefixes(self.listeners, broker.config)
+        self._registry.reconfigure()
+        if broker.config.kafka_shim_disconnect_changed_users:
+            broker.disconnect = self._registry.disconnect
+            if broker.tokens is not None:
+                broker.tokens.on_removed = self._registry.disconnect_tokens
+        broker.metadata.check_broker_options.append(self._check)
+
+    def start(self, dispatcher: Dispatcher) -> None:
+        """Bind, register, accept. Raises OSError."""
+        broker = self._broker
+        files = broker.logs.services.files
+        self._dispatcher = dispatcher
+        self._budget = ConnectionBudget(broker, files, self._registry)
+        logger.info("%s", budget_line(files, self._budget))
+        sockets = []
+        try:
+            for listener in self.listeners:
+                sockets.append(bind(listener, broker.config))  # noqa: PERF401 closed one by one below
+            # Clients may connect as soon as the sockets listen, but nothing is read from them before the registration
+            # is recorded.
+            broker.metadata.register(endpoints_of(broker.listeners), endpoints_of(broker.controller_listeners))
+            for listener, sock in zip(self.listeners, sockets, strict=True):
+                self._accept(listener, sock)
+            for acceptor in self._acceptors.values():
+                acceptor.start()
+        except BaseException:
+            for sock in sockets:
+                sock.close()
+            raise
+        self._follow_options()
+
+    def reload(self) -> None:
+        """Take over changed options of the broker."""
+        self._follow_options()
+        self._registry.reconfigure()
+        reload_listeners(self.listeners, self._broker.config)
+
+    def close(self) -> None:
+        """Stop accepting connections. Those that are open stay."""
+        for acceptor in self._acceptors.values():
+            acceptor.close()
+        self._acceptors.clear()
+
+    # --- while the broker runs
+
+    def _follow_options(self) -> None:
+        if self._budget is not None and (self._dynamic is not None or "listeners" in self._broker.config.dynamic):
+            self._dynamic_listeners().apply()
+
+    def _check(self, dynamic: Mapping[str, str]) -> None:
+        check_listeners(self.listeners, self._broker.config, dynamic)
+        if self._budget is not None:
+            self._dynamic_listeners().check(dynamic)
+
+    def _dynamic_listeners(self) -> DynamicListeners:
+        if self._dynamic is None:
+            from kafka_shim.dynamic_listeners import DynamicListeners
+
+            self._dynamic = DynamicListeners(self._broker, self._open, self._remove)
+        return self._dynamic
+
+    def _open(self, listener: Listener) -> None:
+        """Serve one more listener. Raises ConfigError, OSError."""
+        self._secure([listener])
+        sock = bind(listener, self._broker.config)
+        try:
+            self._accept(listener, sock)
+        except BaseException:
+            sock.close()
+            raise
+        self._acceptors[listener.name].start()
+
+    def _remove(self, listener: Listener) -> None:
+        """Stop serving a listener. A request of an administrator that is being handled has its answer first."""
+        self._acceptors.pop(listener.name).close()
+        for connection in list(self._registry.connections):
+            if connection.session.listener is listener:
+                connection.close_after_answer(f"the listener {listener.name} was removed")
+
+    # --- one listener
+
+    def _secure(self, listeners: Sequence[Listener]) -> None:
+        broker = self._broker
+        secure_listeners(listeners, broker.config, broker.metadata, broker.tokens, broker.clock)
+        if broker.config.kafka_shim_disconnect_changed_users:
+            for listener in listeners:
+                if listener.security is not None:
+                    listener.security.on_users_changed = partial(self._registry.disconnect, listener=listener)
+                    listener.security.on_trust_changed = partial(self._registry.disconnect_tls, listener)
+
+    def _accept(self, listener: Listener, sock: socket.socket) -> None:
+        assert self._budget is not None
+        clock = self._broker.clock
+        acceptor = Acceptor(listener, sock, self._factory(listener), self._budget, self._registry, clock)
+        self._acceptors[listener.name] = acceptor
+
+    def _factory(self, listener: Listener) -> Callable[[], Connection | TlsTransport]:
+        broker = self._broker
+        security = listener.security
+        assert self._dispatcher is not None
+        dispatcher = self._dispatcher
+        if listener.is_controller:
+            from kafka_shim.api.controller import CONTROLLER_TABLE
+
+            dispatcher = Dispatcher(broker, CONTROLLER_TABLE)
+
+        def connect() -> Connection:
+            return Connection(dispatcher, listener, broker.receive_memory, self._registry)
+
+        if security is None or not security.uses_tls:
+            return connect
+        from kafka_shim.tls_transport import TlsTransport
+
+        return lambda: TlsTransport(connect(), security.tls_context())

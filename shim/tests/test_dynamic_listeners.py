@@ -1,0 +1,242 @@
+"""Listeners that `listeners` opens and closes while the broker runs. What Kafka answers to the same changes:
+compat_tests/tests/admin/test_dynamic_listeners.py."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from kafka_shim.client.requests import make
+from kafka_shim.config import BrokerConfig, ConfigError
+from kafka_shim.dynamic_listeners import DynamicListeners
+from kafka_shim.embedded import Broker
+from kafka_shim.errors import ErrorCode
+from kafka_shim.security.tls.authority import CertificateAuthority
+from kafka_shim.targets.base import free_ports
+from kafka_shim.tests.api.admin import alter
+from kafka_shim.tests.produced import batch, make_topic, metadata, produce
+from kafka_shim.tests.security.test_tls import tls_connection
+from kafka_shim.wire_client import Connection, WireClientError
+
+BROKER = 4
+SET, DELETE = 0, 1
+PROTOCOLS = "listener.security.protocol.map"
+MAP = "PLAINTEXT:PLAINTEXT,EXTRA:PLAINTEXT,TLS:SSL"
+FIRST = "PLAINTEXT://127.0.0.1:0"
+
+
+def listen(client: Connection, text: str | None, *more: tuple[str, int, str | None]) -> tuple[int, str | None]:
+    return alter(client, BROKER, "1", ("listeners", DELETE if text is None else SET, text), *more)
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    with Broker(listener_security_protocol_map=MAP, advertised_listeners=FIRST) as running:
+        yield running
+
+
+@pytest.fixture
+def client(broker: Broker) -> Iterator[Connection]:
+    with Connection(broker.bootstrap_servers) as connection:
+        yield connection
+
+
+def extra(port: int) -> str:
+    return f"{FIRST},EXTRA://127.0.0.1:{port}"
+
+
+def test_a_listener_that_is_added_answers_before_the_answer_and_one_removed_is_closed(broker, client):
+    make_topic(client, "t")
+    (port,) = free_ports(1)
+    assert listen(client, extra(port)) == (0, None)
+    with Connection(f"127.0.0.1:{port}") as other:
+        produce(other, "t", 0, batch(b"a"))
+        assert [one.text for one in broker.consume("t")] == ["a"]
+        # A client of it is told where it is.
+        assert [(one.host, one.port) for one in metadata(other, "t").brokers] == [("127.0.0.1", port)]
+        assert metadata(client, "t").brokers[0].port == broker.port
+        assert listen(client, FIRST) == (0, None)
+        with pytest.raises(WireClientError):
+            other.request(make("ListGroups"), 4)
+    with pytest.raises(WireClientError, match="refused"):
+        Connection(f"127.0.0.1:{port}")
+
+
+def test_who_removes_the_listener_that_is_spoken_through_has_the_answer(client):
+    (port,) = free_ports(1)
+    listen(client, extra(port))
+    with Connection(f"127.0.0.1:{port}") as other:
+        assert listen(other, FIRST) == (0, None)
+        with pytest.raises(WireClientError):
+            other.request(make("ListGroups"), 4)
+
+
+def test_a_listener_that_stays_keeps_its_socket_and_its_connections_whatever_its_address(client):
+    first, second = free_ports(2)
+    listen(client, extra(first))
+    with Connection(f"127.0.0.1:{first}") as other:
+        assert listen(client, extra(second)) == (0, None)
+        assert other.request(make("ListGroups"), 4).error_code == 0
+    with pytest.raises(WireClientError):
+        Connection(f"127.0.0.1:{second}")
+
+
+def test_a_listener_that_cannot_be_bound_is_stored_and_opened_by_the_next_change(client, caplog):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert listen(client, extra(port)) == (0, None)
+        assert f"the listener EXTRA is not opened: [Errno 98] cannot listen on EXTRA://127.0.0.1:{port}" in caplog.text
+    (other,) = free_ports(1)
+    listen(client, f"{extra(port)},THIRD://127.0.0.1:{other}", (PROTOCOLS, SET, f"{MAP},THIRD:PLAINTEXT"))
+    Connection(f"127.0.0.1:{port}").close()
+    Connection(f"127.0.0.1:{other}").close()
+
+
+def test_what_was_stored_is_open_after_a_restart_and_closed_when_it_is_deleted(broker, client):
+    (port,) = free_ports(1)
+    listen(client, extra(port))
+    broker.restart()
+    with Connection(f"127.0.0.1:{port}") as other:
+        assert other.request(make("ListGroups"), 4).error_code == 0
+    with Connection(broker.bootstrap_servers) as again:
+        assert listen(again, None) == (0, None)
+    assert not is_open(port)
+
+
+def is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_a_listener_with_tls_has_the_options_of_its_name(broker, client):
+    authority = CertificateAuthority()
+    key, chain = authority.issue("broker")
+    (port,) = free_ports(1)
+    options = {"ssl.keystore.type": "PEM", "ssl.keystore.key": key, "ssl.keystore.certificate.chain": chain}
+    changes = [(f"listener.name.tls.{name}", SET, value) for name, value in options.items()]
+    assert listen(client, f"{FIRST},TLS://127.0.0.1:{port}", *changes) == (0, None)
+    with tls_connection(SimpleNamespace(_word=lambda _: f"TLS://localhost:{port}"), authority, "TLS") as other:
+        assert other.request(make("ListGroups"), 4).error_code == 0
+
+
+def test_a_listener_without_what_it_needs_is_not_opened(client, caplog):
+    (port,) = free_ports(1)
+    assert listen(client, f"{FIRST},TLS://127.0.0.1:{port}") == (0, None)
+    assert "the listener TLS is not opened" in caplog.text
+    assert not is_open(port)
+
+
+def test_listeners_are_of_one_broker(client):
+    code, text = alter(client, BROKER, "", ("listeners", SET, FIRST))
+    assert (code, text) == (
+        ErrorCode.INVALID_REQUEST,
+        "Cannot update these configs at default cluster level, broker id must be specified: [listeners]",
+    )
+
+
+# --- what is refused. `NOT_STARTED` are the words of a start, the others those of a change.
+
+CHANGE = "Invalid value org.apache.kafka.common.config.ConfigException: "
+LISTENERS = f"{FIRST},CONTROLLER://127.0.0.1:0"
+
+
+@pytest.fixture
+def listeners() -> DynamicListeners:
+    options = {
+        "listeners": LISTENERS,
+        "advertised.listeners": "PLAINTEXT://a.name:7",
+        "controller.listener.names": "CONTROLLER",
+        PROTOCOLS: f"{MAP},CONTROLLER:PLAINTEXT",
+        "listener.name.plaintext.connections.max.reauth.ms": "9",
+    }
+
+    def never(listener):
+        raise AssertionError(listener)
+
+    return DynamicListeners(SimpleNamespace(config=BrokerConfig.parse(options)), never, never)
+
+
+@pytest.mark.parametrize(
+    ("text", "protocols", "why"),
+    [
+        (
+            f"{LISTENERS},OTHER://h:1",
+            None,
+            f"Error creating broker listeners from '[{LISTENERS.replace(',', ', ')}, OTHER://h:1]': No security "
+            "protocol defined for listener OTHER",
+        ),
+        (
+            f"{LISTENERS},nonsense",
+            None,
+            f"Error creating broker listeners from '[{LISTENERS.replace(',', ', ')}, nonsense]': Unable to parse "
+            "nonsense to a broker endpoint",
+        ),
+        (f"{LISTENERS},EXTRA://h:1,EXTRA://h:2", None, "Each listener must have a different name, listeners: ["),
+        (f"{LISTENERS},EXTRA://h:1,TLS://h:1", None, "Each listener must have a different port, listeners: ["),
+        (f"{LISTENERS},EXTRA://1.1.1.1:1,TLS://1.1.1.2:1", None, "one needs to be IPv4 and the other IPv6"),
+        (
+            f"{LISTENERS},EXTRA://1.1.1.1:1,TLS://[::1]:1,OTHER://1.1.1.3:1",
+            f"{MAP},CONTROLLER:PLAINTEXT,OTHER:SSL",
+            "unless exactly one listener has an IPv4 address",
+        ),
+        (
+            FIRST,
+            None,
+            "requirement failed: controller.listener.names must contain at least one value appearing in the "
+            "'listeners' configuration when running the KRaft controller role",
+        ),
+        (
+            "EXTRA://h:1,CONTROLLER://127.0.0.1:0",
+            None,
+            "requirement failed: advertised.listeners listener names must be equal to or a subset of the ones defined "
+            "in listeners. Found PLAINTEXT. The valid options based on the current configuration are EXTRA,CONTROLLER",
+        ),
+        (
+            None,
+            f"{MAP},CONTROLLER:SSL",
+            f"{CHANGE}Security protocol cannot be updated for existing listener ListenerName(CONTROLLER) for "
+            "configuration Invalid dynamic configuration",
+        ),
+        ("", None, "Configuration 'listeners' must not be empty. Valid values include: any non-empty value"),
+        (None, "", "No security protocol defined for listener PLAINTEXT"),
+        (None, "PLAINTEXT:NOPE", "Invalid security protocol `NOPE` defined in listener.security.protocol.map"),
+        (
+            None,
+            "nonsense",
+            "Error parsing configuration property 'listener.security.protocol.map': begin 0, end -1, length 8",
+        ),
+    ],
+)
+def test_what_kafka_refuses_is_refused_in_its_words(listeners, text, protocols, why):
+    proposed = {name: value for name, value in (("listeners", text), (PROTOCOLS, protocols)) if value is not None}
+    with pytest.raises(ConfigError) as caught:
+        listeners.check(proposed)
+    assert why in str(caught.value)
+
+
+def test_a_listener_that_stays_keeps_the_options_that_are_not_dynamic(listeners):
+    added = {"listeners": f"{LISTENERS},EXTRA://h:1"}
+    listeners.check(added)
+    listeners.check({**added, "listener.name.plaintext.max.connections": "5", "listener.name.extra.any": "1"})
+    with pytest.raises(ConfigError, match="Configs cannot be updated dynamically for existing listener"):
+        listeners.check({**added, "listener.name.plaintext.connections.max.reauth.ms": "10"})
+
+
+def test_without_advertised_listeners_what_was_added_stays():
+    """As in Kafka: it is advertised then."""
+    config = BrokerConfig.parse({"listeners": FIRST, PROTOCOLS: MAP})
+    config.apply_dynamic({"listeners": f"{FIRST},EXTRA://h:1"})
+    listeners = DynamicListeners(SimpleNamespace(config=config), print, print)
+    with pytest.raises(ConfigError, match=r"Advertised listeners 'Set\(ListenerName\(PLAINTEXT\), ListenerName\(EXTRA"):
+        listeners.check({"listeners": FIRST})
+    with pytest.raises(ConfigError, match="There must be at least one broker advertised listener"):
+        DynamicListeners(
+            SimpleNamespace(config=BrokerConfig.parse({"controller.listener.names": "EXTRA", PROTOCOLS: MAP})),
+            print,
+            print,
+        ).check({"listeners": "EXTRA://h:1"})
+    with pytest.raises(ConfigError, match=r"cannot use the nonroutable meta-address 0\.0\.0\.0"):
+        listeners.check({"listeners": f"{FIRST},EXTRA://h:1,TLS://0.0.0.0:9"})
