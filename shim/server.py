@@ -231,14 +231,21 @@ class Server:
     def _show(self) -> None:
         """Serve the console where metrics are served, if that is asked for."""
         broker = self.broker
-        if not broker.config.kafka_shim_http_console:
+        config = broker.config
+        if not config.kafka_shim_http_console:
+            if config.kafka_shim_http_console_changes:
+                raise ConfigError("kafka.shim.http.console.changes needs kafka.shim.http.console")
             return
         if self._monitor is None:
             raise ConfigError("kafka.shim.http.console needs kafka.shim.http.listener, which says where")
         from kafka_shim.console.built_in import console_of
 
-        token = broker.config.kafka_shim_http_bearer_token or ""
-        self._console = console = console_of(broker.listeners, broker.http_address, token)
+        self._console = console = console_of(
+            broker.listeners,
+            broker.http_address,
+            config.kafka_shim_http_bearer_token or "",
+            allows_changes=config.kafka_shim_http_console_changes,
+        )
         self._monitor.listener.pages = console.handle
 
     @property

@@ -1,7 +1,5 @@
 """Runs the streaming job in a process of its own and kills things while it works.
 
-``python -m kafka_shim.spark.chaos --help``.
-
 Each run of the driver meets up to three: a task at a moment before, inside or after its commit (SIGKILL of its worker,
 or an exception), the broker (SIGKILL, restarted on its data), and last the driver itself with its JVM (SIGKILL). It is
 started again on the same checkpoint until it has read everything. What read_committed readers then find must be each

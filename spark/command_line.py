@@ -24,6 +24,20 @@ JOBS = {
 }
 
 
+# What a job is run with; each line goes behind the name of the program.
+EXAMPLES = {
+    "audit": "audit --bootstrap-servers 127.0.0.1:9092 --history histories --page audit.html",
+    "chaos": "chaos --orders 100000 --kills 5",
+    "demo": "demo --orders 20000",
+    "gaps": "gaps --kind external=127.0.0.1:9092",
+    "generator": "generator --bootstrap-servers 127.0.0.1:9092 --count 10000",
+    "ship": "ship ./shipped",
+    "stream": "stream --bootstrap-servers 127.0.0.1:9092 --out taxed --checkpoint ./checkpoint",
+    "table-to-topic": "table-to-topic --bootstrap-servers 127.0.0.1:9092 --in orders.parquet --topic orders",
+    "topic-to-table": "topic-to-table --bootstrap-servers 127.0.0.1:9092 --topics orders --out orders.parquet",
+}
+
+
 class Jobs(click.Group):
     """The commands of JOBS."""
 
@@ -34,6 +48,7 @@ class Jobs(click.Group):
         if name not in JOBS:
             return None
         command: click.Command = import_module(f"kafka_shim.spark.{JOBS[name][0]}").main
+        command.epilog = f"\b\nExample:\n  kafka-shim-spark {EXAMPLES[name]}"
         return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:

@@ -1,7 +1,7 @@
-"""``make spark-demo``: a shim, a generator, the streaming job with the exactly-once sink, the audit, and its page.
+"""A shim, a generator, the streaming job with the exactly-once sink, the audit, and its page.
 
-A task of the streaming job is killed on the way, inside its transaction; the audit then shows that nothing was lost and
-nothing came twice.
+``make spark-demo`` runs it. A task of the streaming job is killed on the way, inside its transaction; the audit then
+shows that nothing was lost and nothing came twice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Streaming job: consume, transform, produce. ``python -m kafka_shim.spark.stream --help``.
+"""Streaming job: consume, transform, produce.
 
 Reads orders (and payments) with read_committed, transforms them by one of four pipelines and writes to a topic:
 

@@ -1,4 +1,4 @@
-"""Batch job: Parquet into a topic. ``python -m kafka_shim.spark.table_to_topic --help``.
+"""Batch job: Parquet into a topic.
 
 The table has a column ``value`` and may have ``key``, ``headers`` and ``partition``. Spark's own sink writes it, at
 least once: a task that is retried writes its rows again. ``kafka_shim.spark.sink`` has the sink that does not.

@@ -1,4 +1,4 @@
-"""Batch job: (a part of) topics into Parquet. ``python -m kafka_shim.spark.topic_to_table --help``.
+"""Batch job: (a part of) topics into Parquet.
 
 With ``--checkpoint`` each run appends what is new since the run before, in micro-batches of at most
 ``--max-offsets-per-trigger`` offsets; the files of a batch appear once, whatever was killed.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from kafka_shim.client.cluster import GROUP, PASSING
 from kafka_shim.client.requests import make
-from kafka_shim.wire_client import check
+from kafka_shim.wire_client import RequestError, check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,8 +13,11 @@ if TYPE_CHECKING:
 
     from kafka_shim.client.cluster import Cluster, TopicPartition
 
+    Offsets = dict[TopicPartition, int]
+
 # The last version of OffsetFetch and OffsetCommit that names topics.
 BY_NAME = 9
+GROUPS_AT_ONCE = 50
 
 
 def committed_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, int]:
@@ -24,14 +28,57 @@ def committed_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, int]
         request = make("OffsetFetch", groups=groups, require_stable=False)
         (answer,) = cluster.coordinator(group).request(request, BY_NAME).groups
         check(answer.error_code, subject=group)
-        return {
-            (topic.name, each.partition_index): each.committed_offset
-            for topic in answer.topics
-            for each in topic.partitions
-            if each.committed_offset >= 0
-        }
+        return _offsets(answer)
 
     return cluster.patiently(ask)
+
+
+def committed_offsets_of(cluster: Cluster, groups: Iterable[str]) -> dict[str, Offsets | RequestError]:
+    """Returns all committed offsets of many groups, or why they may not be known. One request asks for GROUPS_AT_ONCE:
+    a broker answers others between two of them."""
+    names = list(groups)
+    found: dict[str, Offsets | RequestError] = {}
+    for start in range(0, len(names), GROUPS_AT_ONCE):
+        some = names[start : start + GROUPS_AT_ONCE]
+        found |= cluster.patiently(lambda some=some: _ask_for_many(cluster, some))  # type: ignore[misc]
+    return found
+
+
+def _ask_for_many(cluster: Cluster, names: list[str]) -> dict[str, Offsets | RequestError]:
+    """Raises RequestError for a coordinator that is being made or moved."""
+    found: dict[str, Offsets | RequestError] = {}
+    by_node: dict[int, list[str]] = {}
+    coordinators = cluster.any().request(make("FindCoordinator", key_type=GROUP, coordinator_keys=names)).coordinators
+    for one in coordinators:
+        if one.error_code:
+            found[one.key] = _lasting(RequestError(one.error_code, one.error_message, one.key))
+        else:
+            by_node.setdefault(one.node_id, []).append(one.key)
+    for node_id, some in by_node.items():
+        request = make(
+            "OffsetFetch", groups=[{"group_id": name, "topics": None} for name in some], require_stable=False
+        )
+        for group in cluster.to(node_id).request(request, BY_NAME).groups:
+            if group.error_code:
+                found[group.group_id] = _lasting(RequestError(group.error_code, subject=group.group_id))
+            else:
+                found[group.group_id] = _offsets(group)
+    return found
+
+
+def _lasting(error: RequestError) -> RequestError:
+    if error.code in PASSING:
+        raise error
+    return error
+
+
+def _offsets(group: Any) -> Offsets:
+    return {
+        (topic.name, each.partition_index): each.committed_offset
+        for topic in group.topics
+        for each in topic.partitions
+        if each.committed_offset >= 0
+    }
 
 
 def commit_offsets(

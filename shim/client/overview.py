@@ -6,9 +6,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from kafka_shim.client.cluster import TRANSACTION
+from kafka_shim.client.cluster import PASSING, TRANSACTION
 from kafka_shim.client.groups import list_groups, share_offsets
-from kafka_shim.client.offsets import committed_offsets
+from kafka_shim.client.offsets import committed_offsets_of
 from kafka_shim.client.reading import EARLIEST, LATEST, list_offsets
 from kafka_shim.client.requests import NAMES, make
 from kafka_shim.errors import ErrorCode
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # Partitions in one ListOffsets, and groups whose offsets one look asks for.
 BATCH = 2000
 MOST_GROUPS = 200
+TRANSACTIONS_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,51 +168,72 @@ def _look_at_groups(cluster: Cluster, found: Overview) -> None:
     except RequestError as error:
         found.refused.append(f"groups: {error}")
         return
-    for each in listed[:MOST_GROUPS]:
+    shown = listed[:MOST_GROUPS]
+    committed = committed_offsets_of(cluster, [each.group_id for each in shown if each.kind != "share"])
+    for each in shown:
+        lag = None
         try:
-            lag = _lag(cluster, each, found.ends)
+            lag = _lag(cluster, each, committed.get(each.group_id), found.ends)
         except RequestError as error:
             found.refused.append(f"group {each.group_id}: {error}")
-            lag = None
         found.groups.append(GroupLag(each.group_id, each.kind, each.state, lag))
     found.groups_left_out = max(0, len(listed) - MOST_GROUPS)
 
 
-def _lag(cluster: Cluster, group: Listed, ends: dict[TopicPartition, int]) -> int | None:
+def _lag(
+    cluster: Cluster,
+    group: Listed,
+    offsets: dict[TopicPartition, int] | RequestError | None,
+    ends: dict[TopicPartition, int],
+) -> int | None:
     if group.kind == "share":
         lags = [lag for _, lag in share_offsets(cluster, group.group_id).values() if lag >= 0]
         return sum(lags) if lags else None
-    offsets = committed_offsets(cluster, group.group_id)
+    if isinstance(offsets, RequestError):
+        raise offsets
+    if offsets is None:
+        return None
     lags = [max(0, ends[each] - at) for each, at in offsets.items() if each in ends]
     return sum(lags) if lags else None
 
 
 def open_transactions(cluster: Cluster) -> list[OpenTransaction]:
     """Returns the transactions that are not ended, the oldest first."""
-    names: list[str] = []
+    found: list[OpenTransaction | None] = []
     for broker in cluster.metadata(()).brokers:
         request = make("ListTransactions", state_filters=["Ongoing", "PrepareCommit", "PrepareAbort"])
         answer = cluster.to(broker.node_id).request(request)
         check(answer.error_code)
-        names += [one.transactional_id for one in answer.transaction_states]
-    found = [_describe(cluster, name) for name in names]
+        names = [one.transactional_id for one in answer.transaction_states]
+        for start in range(0, len(names), TRANSACTIONS_AT_ONCE):
+            some = names[start : start + TRANSACTIONS_AT_ONCE]
+            described = cluster.to(broker.node_id).request(make("DescribeTransactions", transactional_ids=some))
+            for one in described.transaction_states:
+                moved = one.error_code in PASSING
+                found.append(_describe(cluster, one.transactional_id) if moved else _opened(one))
     return sorted((one for one in found if one is not None), key=lambda one: one.started_ms)
 
 
 def _describe(cluster: Cluster, name: str) -> OpenTransaction | None:
+    """One whose coordinator is being moved."""
     request = make("DescribeTransactions", transactional_ids=[name])
 
     def ask() -> Any:
         (one,) = cluster.coordinator(name, TRANSACTION).request(request).transaction_states
-        if one.error_code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+        if one.error_code in PASSING:
             check(one.error_code, subject=name)
         return one
 
-    one = cluster.patiently(ask)
+    return _opened(cluster.patiently(ask))
+
+
+def _opened(one: Any) -> OpenTransaction | None:
+    if one.error_code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+        check(one.error_code, subject=one.transactional_id)
     if one.error_code or one.transaction_start_time_ms < 0:
         return None  # it has ended meanwhile
     return OpenTransaction(
-        name,
+        one.transactional_id,
         one.producer_id,
         one.transaction_state,
         one.transaction_start_time_ms,

@@ -7,6 +7,7 @@ from __future__ import annotations
 import click
 
 from kafka_shim.client.config_sources import SOURCES
+from kafka_shim.client.configs import alter_configs
 from kafka_shim.commands.options import bootstrap_option, connected, json_option, parse_pairs, show_rows
 from kafka_shim.wire_client import check
 
@@ -25,7 +26,6 @@ SINGULAR = {
 # The source of a config that is set on the resource itself.
 OWN_SOURCE = {"topics": 1, "brokers": 2, "broker-loggers": 6, "client-metrics": 7, "groups": 8}
 CLUSTER_SOURCE = 3
-SET, DELETE = 0, 1
 
 
 @click.group(name="configs", help="Show and change options of topics, brokers and groups.")
@@ -82,6 +82,7 @@ def _print_entries(title: str, entries: list[Any]) -> None:
 @click.option("--add-config", "added", multiple=True, metavar="NAME=VALUE", help="set an option; repeatable")
 @click.option("--delete-config", "deleted", multiple=True, metavar="NAME", help="unset an option; repeatable")
 @click.option("--validate-only", is_flag=True, help="only say whether it would work")
+@json_option
 def alter(
     bootstrap_server: str,
     entity_type: str,
@@ -91,30 +92,19 @@ def alter(
     deleted: tuple[str, ...],
     validate_only: bool,
 ) -> None:
-    from kafka_shim.protocol.messages.incremental_alter_configs_request import (
-        AlterableConfig,
-        AlterConfigsResource,
-        IncrementalAlterConfigsRequest,
-    )
-
     _check_entity(entity_type, entity_name, entity_default)
-    changes = [
-        AlterableConfig(name=name, config_operation=SET, value=value)
-        for name, value in parse_pairs(added, "--add-config").items()
-    ]
-    changes += [AlterableConfig(name=name, config_operation=DELETE, value=None) for name in deleted]
-    if not changes:
+    pairs = parse_pairs(added, "--add-config")
+    if not (pairs or deleted):
         raise click.UsageError("give at least one of --add-config and --delete-config")
-    resource = AlterConfigsResource(resource_type=TYPES[entity_type], resource_name=entity_name, configs=changes)
     with connected(bootstrap_server) as connection:
-        request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
-        result = connection.request(request).responses[0]
-        check(result.error_code, result.error_message, entity_name)
+        kind = TYPES[entity_type]
+        alter_configs(connection, kind, entity_name, pairs, deleted, validate_only=validate_only)
         done = "Would update" if validate_only else "Completed updating"
-        if entity_name:
-            click.echo(f"{done} config for {SINGULAR[entity_type]} {entity_name}.")
-        else:
-            click.echo(f"{done} default config for {entity_type} in the cluster.")
+        text = f"{done} config for {SINGULAR[entity_type]} {entity_name}."
+        if not entity_name:
+            text = f"{done} default config for {entity_type} in the cluster."
+        row = entity_type, entity_name or None, [*pairs, *deleted]
+        show_rows(("EntityType", "EntityName", "Configs"), [row], lambda: click.echo(text))
 
 
 def _check_entity(entity_type: str, name: str, default: bool) -> None:

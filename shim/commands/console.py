@@ -55,6 +55,9 @@ MOST_REQUESTS = 32
     metavar="TOPIC=FILE",
     help="of a topic's values: FILE.avsc, or FILE:MESSAGE of a Protobuf descriptor set; repeatable",
 )
+@click.option(
+    "--allow-changes", is_flag=True, help="people also write records, change topics and offsets, end transactions"
+)
 @click.option("--tls-certificate", metavar="FILE", help="serve HTTPS with this chain of certificates (PEM)")
 @click.option("--tls-key", metavar="FILE", help="its private key (PEM), if it is not in the same file")
 def group(
@@ -65,6 +68,7 @@ def group(
     metrics_url: str,
     schema_registry: str,
     files: tuple[str, ...],
+    allow_changes: bool,
     tls_certificate: str | None,
     tls_key: str | None,
 ) -> None:
@@ -82,7 +86,8 @@ def group(
     try:
         properties = {} if command_config is None else read_properties(command_config)
         schemas = Schemas(schema_registry, files)
-        console = Console(Sessions(bootstrap, properties), hosts=hosts, schemas=schemas, metrics_url=metrics_url)
+        sessions = Sessions(bootstrap, properties)
+        console = Console(sessions, hosts=hosts, schemas=schemas, metrics_url=metrics_url, allows_changes=allow_changes)
         tls = None if tls_certificate is None else _tls(tls_certificate, tls_key)
         address = parse_address(http)
     except (ConfigError, SchemaError, ValueError, OSError) as error:
@@ -96,6 +101,8 @@ def group(
         signal.signal(number, lambda *_: asked.set())
     server.start()
     click.echo(f"console: {server.address} shows {bootstrap}")
+    if allow_changes and not sessions.wants_login:
+        click.echo(f"warning: whoever reaches {server.address} may change {bootstrap}: nobody logs in", err=True)
     asked.wait()
     server.stop()
     console.close()

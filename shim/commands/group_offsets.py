@@ -6,18 +6,15 @@ import csv
 
 import click
 
-from kafka_shim.client.groups import describe_group
-from kafka_shim.client.offsets import commit_offsets, committed_offsets
-from kafka_shim.client.reading import EARLIEST, LATEST, list_offsets
+from kafka_shim.client.offset_reset import Target, plan_reset
+from kafka_shim.client.offsets import commit_offsets
 from kafka_shim.commands.options import bootstrap_option, cluster_of, json_option
 from kafka_shim.commands.tables import print_table
 from kafka_shim.commands.times import now_ms, read_datetime, read_duration
-from kafka_shim.errors import ErrorCode
-from kafka_shim.wire_client import RequestError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from kafka_shim.client.cluster import Cluster, TopicPartition
 
@@ -90,32 +87,20 @@ def reset_offsets(
         when = read_datetime(to_datetime)
     if by_duration is not None:
         when = now_ms() - read_duration(by_duration)
-    wanted = None if from_file is None else _read_file(from_file)
+    wanted = Target(target, to_offset, shift_by, when) if from_file is None else _read_file(from_file)
     with cluster_of(bootstrap_server) as cluster:
-        _check_inactive(cluster, name)
-        committed = committed_offsets(cluster, name)
-        if wanted is not None:
-            partitions = sorted(wanted)
-        else:
-            partitions = partitions_of(cluster, topics) if topics else sorted(committed)
-        if not partitions:
-            raise click.ClickException(f"group {name} has no offsets: name topics with --topic")
-        earliest = list_offsets(cluster, dict.fromkeys(partitions, EARLIEST))
-        latest = list_offsets(cluster, dict.fromkeys(partitions, LATEST))
-        if wanted is None:
-            wanted = _chosen(cluster, partitions, committed, earliest, latest, target, to_offset, shift_by, when)
-        chosen = {each: min(max(wanted[each], earliest[each]), latest[each]) for each in partitions}
-        for (topic, partition), offset in chosen.items():
-            if wanted[topic, partition] != offset:
-                asked = wanted[topic, partition]
-                click.echo(f"warning: {topic}-{partition} does not reach offset {asked}: {offset} is taken", err=True)
+        moves = plan_reset(cluster, name, wanted, partitions_of(cluster, topics))
+        for one in moves:
+            if one.wanted != one.offset:
+                where = f"{one.topic}-{one.partition}"
+                click.echo(f"warning: {where} does not reach offset {one.wanted}: {one.offset} is taken", err=True)
         if execute:
-            commit_offsets(cluster, name, chosen)
+            commit_offsets(cluster, name, {(one.topic, one.partition): one.offset for one in moves})
         if export:
-            for (topic, partition), offset in chosen.items():
-                click.echo(f"{topic},{partition},{offset}")
+            for one in moves:
+                click.echo(f"{one.topic},{one.partition},{one.offset}")
         else:
-            rows = [(name, topic, partition, offset) for (topic, partition), offset in chosen.items()]
+            rows = [(name, one.topic, one.partition, one.offset) for one in moves]
             print_table(("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), rows)
         if not execute:
             click.echo("nothing was changed: add --execute", err=True)
@@ -130,46 +115,6 @@ def _check_contradictions(
         raise click.UsageError("--topic and --all-topics contradict each other")
     if from_file and (topics or all_topics):
         raise click.UsageError("--from-file names the partitions: leave --topic and --all-topics out")
-
-
-def _check_inactive(cluster: Cluster, name: str) -> None:
-    try:
-        found = describe_group(cluster, name)
-    except RequestError as error:
-        if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
-            raise
-        return  # it is made by the commit
-    if found.kind in ("share", "streams"):
-        tool = {"share": "kafka-share-groups.sh", "streams": "kafka-streams-groups.sh"}[found.kind]
-        raise click.ClickException(f"{name} is a {found.kind} group: its offsets are reset by Kafka's {tool}")
-    if found.state != "Empty":
-        raise click.ClickException(
-            f"group {name} is {found.state}: its offsets can be reset only while it is inactive; stop its members first"
-        )
-
-
-def _chosen(
-    cluster: Cluster,
-    partitions: Iterable[TopicPartition],
-    committed: Mapping[TopicPartition, int],
-    earliest: Offsets,
-    latest: Offsets,
-    target: str | None,
-    to_offset: int | None,
-    shift_by: int | None,
-    when: int | None,
-) -> Offsets:
-    parts = list(partitions)
-    if target == "earliest":
-        return earliest
-    if target == "latest":
-        return latest
-    if to_offset is not None:
-        return dict.fromkeys(parts, to_offset)
-    if when is not None:
-        found = list_offsets(cluster, dict.fromkeys(parts, when))
-        return {each: found[each] if found[each] >= 0 else latest[each] for each in parts}
-    return {each: committed.get(each, latest[each]) + (shift_by or 0) for each in parts}
 
 
 def _read_file(lines: Iterable[str]) -> Offsets:

@@ -15,6 +15,7 @@ from kafka_shim.commands.options import (
     bootstrap_option,
     cluster_of,
     json_option,
+    show_rows,
     wants_json,
 )
 from kafka_shim.commands.tables import print_table
@@ -184,13 +185,18 @@ def delete_offsets(name: str, bootstrap_server: str, topics: tuple[str, ...]) ->
 @group.command(help="Delete groups without members, with their offsets.")
 @click.argument("names", nargs=-1, required=True)
 @bootstrap_option
+@json_option
 def delete(names: tuple[str, ...], bootstrap_server: str) -> None:
     with cluster_of(bootstrap_server) as cluster:
         answers = [cluster.coordinator(name).request(make("DeleteGroups", groups_names=[name])) for name in names]
         results = [result for answer in answers for result in answer.results]
         for result in sorted(results, key=lambda each: each.error_code != 0):
             check(result.error_code, subject=result.group_id)
-            click.echo(f"Deleted group {result.group_id}.")
+            _say_deleted(result.group_id)
+
+
+def _say_deleted(name: str) -> None:
+    show_rows(("Group",), [(name,)], lambda: click.echo(f"Deleted group {name}."))
 
 
 def _dash(value: int | None) -> str:

@@ -52,6 +52,9 @@ class Nouns(click.Group):
             return None
         command: click.Command = import_module(module).group
         command.epilog = command.epilog or epilog_of(cmd_name)
+        if isinstance(command, click.Group):
+            for verb, each in command.commands.items():
+                each.epilog = each.epilog or epilog_of(cmd_name, verb)
         return command
 
 

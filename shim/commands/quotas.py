@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from kafka_shim.commands.options import bootstrap_option, connected, parse_pairs
+from kafka_shim.commands.options import bootstrap_option, connected, json_option, parse_pairs, show_rows
 from kafka_shim.wire_client import check
 
 TYPE_CHECKING = False
@@ -87,6 +87,7 @@ def list_quotas(bootstrap_server: str, as_json: bool, **options: Any) -> None:
 @click.option("--add", "added", multiple=True, metavar="NAME=NUMBER", help="set a quota; repeatable")
 @click.option("--delete", "deleted", multiple=True, type=click.Choice(KEYS), metavar="NAME", help="unset; repeatable")
 @click.option("--validate-only", is_flag=True, help="only say whether it would work")
+@json_option
 def set_quotas(
     bootstrap_server: str, added: tuple[str, ...], deleted: tuple[str, ...], validate_only: bool, **options: Any
 ) -> None:
@@ -116,7 +117,8 @@ def set_quotas(
     with connected(bootstrap_server) as connection:
         (result,) = connection.request(request).entries
         check(result.error_code, result.error_message, _shown(entity))
-    click.echo(f"{'Would update' if validate_only else 'Completed updating'} quotas for {_shown(entity)}.")
+        text = f"{'Would update' if validate_only else 'Completed updating'} quotas for {_shown(entity)}."
+        show_rows(("Entity", "Quotas"), [(entity, [one.key for one in changes])], lambda: click.echo(text))
 
 
 def _entity(options: dict[str, Any]) -> dict[str, str | None]:

@@ -3,6 +3,7 @@ read all of it and to hand it to Apache Kafka are in storage_check.py."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -13,6 +14,8 @@ from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from kafka_shim.storage.data_dir import DataDir
 
 
@@ -81,8 +84,9 @@ def format_directories(
 
 @group.command(help="Print identity, features and topics of a data directory that no broker has open.")
 @click.argument("directory", default="./kafka-shim-data")
-def info(directory: str) -> None:
-    from kafka_shim.storage.data_dir import CLEAN_SHUTDOWN, META_PROPERTIES, DataDir
+@click.option("--json", "as_json", is_flag=True, help="one JSON object")
+def info(directory: str, as_json: bool) -> None:
+    from kafka_shim.storage.data_dir import META_PROPERTIES, DataDir
     from kafka_shim.storage.results import StorageError
 
     if not (Path(directory) / META_PROPERTIES).exists():
@@ -90,21 +94,42 @@ def info(directory: str) -> None:
     data_dir = DataDir(directory)
     opened(data_dir)
     try:
-        meta = data_dir.read_meta()
-        for key in ("cluster.id", "node.id", "directory.id", "version"):
-            click.echo(f"{key}: {meta.get(key, '')}")
-        click.echo(f"stopped cleanly: {'yes' if (Path(directory) / CLEAN_SHUTDOWN).exists() else 'no'}")
-        if (Path(directory) / f"{CLUSTER_METADATA_TOPIC}-0").is_dir():
-            image, log = replayed(data_dir, int(meta.get("node.id", "1")))
-            click.echo(f"metadata log: {log.next_offset} records, epoch {log.epoch}")
-            for feature, level in sorted(image.features.items()):
-                click.echo(f"feature {feature}: {level}")
-            for topic in sorted(image.topics.values(), key=lambda one: one.name):
-                click.echo(f"topic {topic.name}: {len(topic.partitions)} partitions")
+        found = _described(data_dir)
     except StorageError as err:
         fail(str(err))
     finally:
         data_dir.unlock()
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    for key in IDENTITY:
+        click.echo(f"{key}: {found[key]}")
+    click.echo(f"stopped cleanly: {'yes' if found['stoppedCleanly'] else 'no'}")
+    if "metadata" in found:
+        click.echo(f"metadata log: {found['metadata']['records']} records, epoch {found['metadata']['epoch']}")
+        for feature, level in found["features"].items():
+            click.echo(f"feature {feature}: {level}")
+        for topic, partitions in found["topics"].items():
+            click.echo(f"topic {topic}: {partitions} partitions")
+
+
+IDENTITY = ("cluster.id", "node.id", "directory.id", "version")
+
+
+def _described(data_dir: DataDir) -> dict[str, Any]:
+    """What a locked directory holds, for JSON."""
+    from kafka_shim.storage.data_dir import CLEAN_SHUTDOWN
+
+    meta = data_dir.read_meta()
+    found: dict[str, Any] = {key: meta.get(key, "") for key in IDENTITY}
+    found["stoppedCleanly"] = (Path(data_dir.path) / CLEAN_SHUTDOWN).exists()
+    if (Path(data_dir.path) / f"{CLUSTER_METADATA_TOPIC}-0").is_dir():
+        image, log = replayed(data_dir, int(meta.get("node.id", "1")))
+        found["metadata"] = {"records": log.next_offset, "epoch": log.epoch}
+        found["features"] = dict(sorted(image.features.items()))
+        topics = sorted(image.topics.values(), key=lambda one: one.name)
+        found["topics"] = {topic.name: len(topic.partitions) for topic in topics}
+    return found
 
 
 @group.command(

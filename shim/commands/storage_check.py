@@ -12,6 +12,9 @@ from pathlib import Path
 import click
 
 from kafka_shim.commands.directories import fail, opened, replayed
+from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
+from kafka_shim.storage.data_dir import META_PROPERTIES
+from kafka_shim.storage.names import partition_of
 from kafka_shim.storage.results import StorageError
 
 TYPE_CHECKING = False
@@ -44,7 +47,7 @@ Examples:
 
 @click.command(
     help="Read all of data directories that no broker has open: batches and their CRCs, offsets, indexes, producer "
-    "snapshots, checkpoints. Changes nothing.",
+    "snapshots, checkpoints; replay the metadata log. Changes nothing.",
     epilog=CHECK_EXAMPLES,
 )
 @click.argument("directories", nargs=-1)
@@ -63,6 +66,7 @@ def check(directories: tuple[str, ...], as_json: bool) -> None:
 def _checked(directory: str) -> Report:
     from kafka_shim.storage.check import check_directory, log_bytes
 
+    _require_data(directory)
     with _held(directory):
         try:
             # The bar is for people; it goes to stderr.
@@ -72,9 +76,34 @@ def _checked(directory: str) -> Report:
                 file=sys.stderr,
                 hidden=not sys.stderr.isatty(),
             ) as bar:
-                return check_directory(directory, bar.update)
+                report = check_directory(directory, bar.update)
+            _check_metadata(report)
         except OSError as err:
             fail(f"{directory} cannot be read: {err.strerror}")
+        return report
+
+
+def _require_data(directory: str) -> None:
+    """A directory that holds nothing of Kafka is a mistake, not a damage. No lock is left in it."""
+    if not Path(directory).is_dir():
+        fail(f"{directory} is no directory")
+    names = [entry.name for entry in Path(directory).iterdir()]
+    if META_PROPERTIES not in names and not any(partition_of(name) is not None for name in names):
+        fail(
+            f"{directory} is no data directory: it has no {META_PROPERTIES} and no folders of partitions (name one of "
+            f"log.dirs; `serve` makes ./kafka-shim-data)"
+        )
+
+
+def _check_metadata(report: Report) -> None:
+    """Replay the metadata log as a start does."""
+    from kafka_shim.metadata.check import first_bad_record
+    from kafka_shim.storage.check import DAMAGE, Finding
+
+    folder = Path(report.directory) / f"{CLUSTER_METADATA_TOPIC}-0"
+    if folder.is_dir() and (found := first_bad_record(folder)) is not None:
+        path, text = found
+        report.findings.append(Finding(DAMAGE, str(path), text))
 
 
 @contextmanager
@@ -82,8 +111,6 @@ def _held(directory: str) -> Iterator[Any]:
     """The directory, locked: no broker has it open."""
     from kafka_shim.storage.data_dir import DataDir
 
-    if not Path(directory).is_dir():
-        fail(f"{directory} is no directory")
     data_dir = DataDir(directory)
     opened(data_dir)
     try:
@@ -152,7 +179,6 @@ def upgrade_to_kafka(
 
 def _properties(directories: tuple[str, ...], listener: str, controller_listener: str) -> dict[str, str]:
     """The options of one combined node on these directories."""
-    from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
     from kafka_shim.metadata.features import METADATA_VERSION, SUPPORTED
 
     metas = {}

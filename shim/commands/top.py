@@ -29,7 +29,7 @@ Examples:
 
 \b
 Rates count offsets between two looks, so markers of transactions are counted too.
-A look costs a few requests, and one or two for each of at most 200 groups.
+A look costs a few requests, and shows at most 200 groups.
 Connections are no part of Kafka's protocol: the metrics at kafka.shim.http.listener have them.
 
 \b

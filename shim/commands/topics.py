@@ -105,6 +105,7 @@ def describe(names: tuple[str, ...], bootstrap_server: str, exclude_internal: bo
 @click.option("-c", "--config", "pairs", multiple=True, metavar="NAME=VALUE", help="an option of the topic; repeatable")
 @click.option("--if-not-exists", is_flag=True, help="an existing topic is no error")
 @click.option("--validate-only", is_flag=True, help="only say whether it would work")
+@json_option
 def create(
     names: tuple[str, ...],
     bootstrap_server: str,
@@ -137,13 +138,14 @@ def create(
         for result in _each(connection.request(request).topics):
             if not (if_not_exists and result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS):
                 check(result.error_code, result.error_message, result.name)
-                click.echo(f"{'Would create' if validate_only else 'Created'} topic {result.name}.")
+                _say(result.name, f"{'Would create' if validate_only else 'Created'} topic {result.name}.")
 
 
 @group.command(help="Delete topics with all their records.")
 @click.argument("names", nargs=-1, required=True)
 @bootstrap_option
 @click.option("--if-exists", is_flag=True, help="a missing topic is no error")
+@json_option
 def delete(names: tuple[str, ...], bootstrap_server: str, if_exists: bool) -> None:
     from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 
@@ -152,13 +154,14 @@ def delete(names: tuple[str, ...], bootstrap_server: str, if_exists: bool) -> No
         for result in _each(connection.request(request).responses):
             if not (if_exists and result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
                 check(result.error_code, result.error_message, result.name)
-                click.echo(f"Deleted topic {result.name}.")
+                _say(result.name, f"Deleted topic {result.name}.")
 
 
 @group.command(help="Grow a topic to a number of partitions.")
 @click.argument("name")
 @bootstrap_option
 @click.option("--partitions", type=int, required=True, help="how many it shall have")
+@json_option
 def alter(name: str, bootstrap_server: str, partitions: int) -> None:
     from kafka_shim.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 
@@ -168,7 +171,11 @@ def alter(name: str, bootstrap_server: str, partitions: int) -> None:
     with connected(bootstrap_server) as connection:
         result = connection.request(request).results[0]
         check(result.error_code, result.error_message, name)
-        click.echo(f"Topic {name} has {partitions} partitions.")
+        _say(name, f"Topic {name} has {partitions} partitions.")
+
+
+def _say(name: str, text: str) -> None:
+    show_rows(("Topic",), [(name,)], lambda: click.echo(text))
 
 
 def _name(topic: Any) -> str:

@@ -17,22 +17,20 @@ from kafka_shim.commands.options import (
     look_up_coordinators,
     show_rows,
 )
-from kafka_shim.errors import ErrorCode
-from kafka_shim.own_tags import EXPLAIN_TAG, RESOLVE_TAG
-from kafka_shim.wire_client import Connection, RequestError, check
+from kafka_shim.commands.times import shown_time
+from kafka_shim.own_tags import EXPLAIN_TAG
+from kafka_shim.wire_client import Connection, RequestError, WireClientError, check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from kafka_shim.client.cluster import TopicPartition
+    from kafka_shim.client.cluster import Cluster, TopicPartition
 
 TRANSACTION = 1
 # States in which partitions wait for the markers of a transaction.
 OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort")
-# How long force-terminate waits for its abort to complete.
-TERMINATE_TRIES, TERMINATE_PAUSE_S = 50, 0.1
 
 
 @click.group(name="transactions", help="List, describe, find hanging, abort, force-terminate, explain transactions.")
@@ -232,20 +230,10 @@ def abort(bootstrap_server: str, topic: str, partition: int, start_offset: int) 
 @click.argument("transactional_id")
 @bootstrap_option
 def force_terminate(transactional_id: str, bootstrap_server: str) -> None:
-    from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
+    from kafka_shim.client.transactions import force_terminate as end
 
-    with connected(bootstrap_server) as connection:
-        (txn,) = _describe(connection, [transactional_id])
-        check(txn.error_code, subject=transactional_id)
-        request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1)
-        request.unknown_tags = {RESOLVE_TAG: b"\1"}
-        for _ in range(TERMINATE_TRIES):
-            answer = connection.request(request)
-            if answer.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:
-                check(answer.error_code, subject=transactional_id)
-                return
-            time.sleep(TERMINATE_PAUSE_S)
-        raise RequestError(ErrorCode.CONCURRENT_TRANSACTIONS, "it is still being ended", transactional_id)
+    with cluster_of(bootstrap_server) as cluster:
+        end(cluster, transactional_id)
 
 
 @group.command(
@@ -254,36 +242,45 @@ def force_terminate(transactional_id: str, bootstrap_server: str) -> None:
 )
 @click.argument("transactional_id")
 @bootstrap_option
+@json_option
 def explain(transactional_id: str, bootstrap_server: str) -> None:
-    with connected(bootstrap_server) as connection:
-        (txn,) = _describe(connection, [transactional_id], explain=True)
+    with cluster_of(bootstrap_server) as cluster:
+        (txn,) = _describe(cluster.any(), [transactional_id], explain=True)
         text = (txn.unknown_tags or {}).get(EXPLAIN_TAG)
-        if text:
-            click.echo(text.decode())
-        elif text is None:
-            click.echo("this broker keeps no history", err=True)
-            sys.exit(1)
-        else:
+        if text is None:
+            raise WireClientError("this broker keeps no history: transactions describe works on any")
+        if not text:
             click.echo(f"nothing has happened to {transactional_id} since the broker's start", err=True)
-    held = {(topic.topic, partition) for topic in txn.topics for partition in topic.partitions}
-    if held and txn.transaction_state in OPEN_STATES:
-        for line in held_back(bootstrap_server, held):
-            click.echo(line)
+        held = {(topic.topic, partition) for topic in txn.topics for partition in topic.partitions}
+        lines = [_with_time(line) for line in text.decode().splitlines()]
+        if held and txn.transaction_state in OPEN_STATES:
+            lines += [("", line) for line in held_back(cluster, held)]
+        show_rows(
+            ("Time", "Event"),
+            [(when or "-", event) for when, event in lines],
+            lambda: click.echo("".join(f"{when} {event}".lstrip() + "\n" for when, event in lines), nl=False),
+        )
 
 
-def held_back(bootstrap_server: str, partitions: set[TopicPartition]) -> list[str]:
+def _with_time(line: str) -> tuple[str, str]:
+    """The time of a line of the history, and the rest of it."""
+    number, _, event = line.partition(" ")
+    return (shown_time(int(number)), event) if number.isdecimal() else ("", line)
+
+
+def held_back(cluster: Cluster, partitions: set[TopicPartition]) -> list[str]:
     """What readers with read_committed do not get of these partitions, in words: a line for each of them. A broker does
     not know which groups read so: those that stand where such a reader must stop are named."""
     from kafka_shim.client.groups import list_groups
-    from kafka_shim.client.offsets import committed_offsets
+    from kafka_shim.client.offsets import committed_offsets_of
     from kafka_shim.client.reading import LATEST, list_offsets
 
-    with cluster_of(bootstrap_server) as cluster:
-        wanted = dict.fromkeys(sorted(partitions), LATEST)
-        stable = list_offsets(cluster, wanted, read_committed=True)
-        ends = list_offsets(cluster, wanted)
-        # A group whose offset is not known stands nowhere.
-        groups = {one.group_id: committed_offsets(cluster, one.group_id) for one in list_groups(cluster)}
+    wanted = dict.fromkeys(sorted(partitions), LATEST)
+    stable = list_offsets(cluster, wanted, read_committed=True)
+    ends = list_offsets(cluster, wanted)
+    # A group whose offset is not known stands nowhere.
+    told = committed_offsets_of(cluster, [one.group_id for one in list_groups(cluster)])
+    groups = {name: found for name, found in told.items() if not isinstance(found, RequestError)}
     lines = []
     for partition in wanted:
         offset, count = stable[partition], ends[partition] - stable[partition]
@@ -292,7 +289,8 @@ def held_back(bootstrap_server: str, partitions: set[TopicPartition]) -> list[st
         waiting = [name for name, committed in sorted(groups.items()) if committed.get(partition) == offset]
         who = f"; waiting there, if they read so: {', '.join(waiting)}" if waiting else ""
         name = f"{partition[0]}-{partition[1]}"
-        lines.append(f"holds back {name}: read_committed ends at offset {offset}, {count} records follow{who}")
+        follow = f"{count} offsets follow (records and markers)"
+        lines.append(f"holds back {name}: read_committed ends at offset {offset}, {follow}{who}")
     return lines
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from kafka_shim.commands.options import bootstrap_option, connected
+from kafka_shim.commands.options import bootstrap_option, connected, json_option, show_rows
 from kafka_shim.errors import ErrorCode
 from kafka_shim.randomness import Randomness
 from kafka_shim.security.sasl.scram import MAX_ITERATIONS, MECHANISMS, MIN_ITERATIONS, NAME_OF, salted_password
@@ -73,6 +73,7 @@ def list_users(bootstrap_server: str, names: tuple[str, ...], as_json: bool) -> 
     metavar="FILE",
     help=f"its first line is the password, - for stdin; default: ${PASSWORD_VARIABLE}, else the terminal asks",
 )
+@json_option
 def add(bootstrap_server: str, name: str, mechanism: str, iterations: int, password_file: str | None) -> None:
     from kafka_shim.protocol.messages.alter_user_scram_credentials_request import (
         AlterUserScramCredentialsRequest,
@@ -90,7 +91,7 @@ def add(bootstrap_server: str, name: str, mechanism: str, iterations: int, passw
     with connected(bootstrap_server) as connection:
         (result,) = connection.request(AlterUserScramCredentialsRequest(upsertions=[upsertion])).results
         check(result.error_code, result.error_message, f"user {name}")
-    click.echo(f"User {name} has a password for {mechanism}.")
+        _say(name, mechanism, f"User {name} has a password for {mechanism}.")
 
 
 @group.command(help="Remove a user's password for one mechanism.")
@@ -98,6 +99,7 @@ def add(bootstrap_server: str, name: str, mechanism: str, iterations: int, passw
 @click.argument("name")
 @mechanism_option
 @click.option("--if-exists", is_flag=True, help="it is no error that there is none")
+@json_option
 def remove(bootstrap_server: str, name: str, mechanism: str, if_exists: bool) -> None:
     from kafka_shim.protocol.messages.alter_user_scram_credentials_request import (
         AlterUserScramCredentialsRequest,
@@ -108,10 +110,14 @@ def remove(bootstrap_server: str, name: str, mechanism: str, if_exists: bool) ->
     with connected(bootstrap_server) as connection:
         (result,) = connection.request(AlterUserScramCredentialsRequest(deletions=[deletion])).results
         if if_exists and result.error_code == ErrorCode.RESOURCE_NOT_FOUND:
-            click.echo(f"User {name} has no password for {mechanism}.")
+            _say(name, mechanism, f"User {name} has no password for {mechanism}.")
             return
         check(result.error_code, result.error_message, f"user {name}")
-    click.echo(f"User {name} has no password for {mechanism} any more.")
+        _say(name, mechanism, f"User {name} has no password for {mechanism} any more.")
+
+
+def _say(name: str, mechanism: str, text: str) -> None:
+    show_rows(("User", "Mechanism"), [(name, mechanism)], lambda: click.echo(text))
 
 
 def _password(path: str | None) -> str:

@@ -27,6 +27,7 @@ DOCS = {
     "kafka.shim.disconnect.changed.users": "Close connections of a changed password, delegation token or truststore.",
     "kafka.shim.http.bearer.token": "What a reader of the metrics sends as `Authorization: Bearer TOKEN`.",
     "kafka.shim.http.console": "Serve the web console at `kafka.shim.http.listener` too.",
+    "kafka.shim.http.console.changes": "People also write records, change topics and offsets, end transactions there.",
     "kafka.shim.http.listener": "HOST:PORT of metrics and health over HTTP; :PORT is loopback, empty is none.",
     "kafka.shim.login.timeout.ms": "How long a connection may take to authenticate, with its TLS handshake.",
     # --- metrics of clients

@@ -12,9 +12,10 @@ import json
 import logging
 from importlib.resources import files
 
-from kafka_shim.console import access, configs, groups, metrics, overview, records, topics, transactions
+from kafka_shim.client.offset_reset import ResetError
+from kafka_shim.console import access, changes, configs, groups, metrics, overview, records, topics, transactions
 from kafka_shim.console.cluster import is_denied
-from kafka_shim.console.parameters import BadRequestError, Query
+from kafka_shim.console.parameters import BadRequestError, Body, Query
 from kafka_shim.console.schemas import Schemas
 from kafka_shim.http.server import Request, Response
 from kafka_shim.wire_client import RequestError, WireClientError
@@ -50,6 +51,8 @@ SAFE = (
     ("Cache-Control", "no-store"),
 )
 
+SWITCH = "--allow-changes, or kafka.shim.http.console.changes of a broker,"
+
 logger = logging.getLogger(__name__)
 
 
@@ -72,14 +75,16 @@ class Console:
         schemas: Schemas | None = None,
         metrics_url: str = "",
         bearer_token: str = "",
+        allows_changes: bool = False,
     ) -> None:
         """`hosts`: the names by which browsers may reach it, besides localhost and numeric addresses. `metrics_url`:
         where the broker's metrics are read, if they are, with the token that they want; `schemas`: how keys and values
-        are decoded."""
+        are decoded; `allows_changes`: whether people change things too."""
         self._sessions = sessions
         self._hosts = {"localhost", *(host.lower() for host in hosts)}
         schemas = schemas or Schemas()
         self._metrics_url = metrics_url
+        self._allows_changes = allows_changes
         self._pages = _read_pages()
         self._resources: dict[str, Resource] = {
             "/api/topics": topics.listed,
@@ -153,11 +158,18 @@ class Console:
         session = self._sessions.find(token)
         if session is None:
             raise _RefusedError(401, "log in first")
+        change = changes.CHANGES.get(request.path)
+        if is_change and not self._allows_changes:
+            raise _RefusedError(405, f"the console only reads: {SWITCH} lets people change things")
+        if change is not None:
+            if request.method != "POST":
+                raise _RefusedError(405, "a change is asked for by POST")
+            return _json(200, changes.make(change, session, Body(request.body)))
         resource = self._resources.get(request.path)
         if resource is None:
             raise _RefusedError(404, "there is no such resource")
         if is_change:
-            raise _RefusedError(405, "the console only reads")
+            raise _RefusedError(405, "this is only read")
         return _json(200, resource(session.cluster, Query(request.query)))
 
     def _session(self, request: Request, token: str) -> Response:
@@ -182,6 +194,7 @@ class Console:
                 "isIn": session is not None,
                 "user": "" if session is None else session.user,
                 "hasMetrics": bool(self._metrics_url),
+                "mayChange": self._allows_changes,
             },
         )
 
@@ -233,7 +246,7 @@ def _credentials(body: bytes) -> tuple[str, str]:
 def _failed(error: WireClientError) -> Response:
     told: dict[str, Any] = {"error": str(error)}
     if not isinstance(error, RequestError):
-        return _json(502, told)
+        return _json(409 if isinstance(error, ResetError) else 502, told)
     told["code"] = error.code.name
     if is_denied(error):
         return _json(403, told)

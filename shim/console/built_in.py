@@ -15,7 +15,9 @@ PROTOCOLS = ("SASL_PLAINTEXT", "PLAINTEXT")
 EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
-def console_of(listeners: list[Listener], http_address: str, bearer_token: str) -> Console:
+def console_of(
+    listeners: list[Listener], http_address: str, bearer_token: str, *, allows_changes: bool = False
+) -> Console:
     """Return the console of a broker with these listeners, bound. Raises ConfigError."""
     by_protocol = {listener.security_protocol: listener for listener in reversed(listeners)}
     for protocol in PROTOCOLS:
@@ -35,4 +37,5 @@ def console_of(listeners: list[Listener], http_address: str, bearer_token: str) 
         hosts=names,
         metrics_url=f"{http_address}/metrics",
         bearer_token=bearer_token,
+        allows_changes=allows_changes,
     )

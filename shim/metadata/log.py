@@ -83,7 +83,7 @@ class MetadataLog:
     def newest_snapshot(self) -> tuple[int, int] | None:
         """Return (end offset, epoch) of the newest snapshot, or None. That at offset 0 does not count: the log has all
         that is in it."""
-        end_offset, epoch, _ = max(_snapshots(self.directory), default=(0, 0, None))
+        end_offset, epoch, _ = max(snapshots(self.directory), default=(0, 0, None))
         return (end_offset, epoch) if end_offset else None
 
     def snapshot_path(self, end_offset: int, epoch: int) -> Path:
@@ -149,7 +149,7 @@ class MetadataLog:
 
     def _replay_snapshot(self, replayer: Replayer) -> int:
         """Apply the newest snapshot. Returns the offset after it, or 0 if there is no snapshot."""
-        found = max(_snapshots(self.directory), default=None)
+        found = max(snapshots(self.directory), default=None)
         if found is None:
             return 0
         end_offset, epoch, path = found
@@ -277,7 +277,7 @@ class MetadataLog:
         """Delete old snapshots and the segments that a newer snapshot covers, oldest first. Continues while log and
         snapshots together exceed `retention_bytes` or the oldest snapshot is older than `retention_ms` (-1: no limit).
         The newest snapshot always stays. Raises OSError."""
-        found = sorted(_snapshots(self.directory))
+        found = sorted(snapshots(self.directory))
         sizes = [path.stat().st_size for _, _, path in found]
         for (_, _, path), size_bytes, newer in zip(found, sizes[:], found[1:], strict=False):
             over_bytes = 0 <= retention_bytes < self._log.size_bytes + sum(sizes)
@@ -312,7 +312,7 @@ def _snapshot_timestamp_ms(path: Path) -> int:
     return 0
 
 
-def _snapshots(directory: Path) -> Iterator[tuple[int, int, Path]]:
+def snapshots(directory: Path) -> Iterator[tuple[int, int, Path]]:
     """Yield (end offset, epoch, path) of each complete snapshot, such as
     `00000000000000000100-0000000003.checkpoint`."""
     for name in os.listdir(directory):  # noqa: PTH208  (names are enough)

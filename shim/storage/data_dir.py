@@ -81,8 +81,23 @@ class DataDir:
             else:
                 os.close(self._lock_fd)
             self._lock_fd = -1
-            raise StorageError(f"the data directory {self.path} is in use by another broker") from err
+            raise StorageError(f"the data directory {self.path} is in use by {self._holder()}") from err
         _LOCKED[self._lock_key] = [self._lock_fd]
+
+    def _holder(self) -> str:
+        """Who has the lock, as far as Linux tells."""
+        if self._lock_key in _LOCKED:
+            return f"another broker of this process (pid {os.getpid()})"
+        device, inode = self._lock_key
+        wanted = f"{os.major(device):02x}:{os.minor(device):02x}:{inode}"
+        try:
+            with open("/proc/locks", encoding="utf-8") as file:
+                # 1: POSIX  ADVISORY  WRITE 1234 08:01:5678 0 EOF
+                held = [line.split() for line in file]
+        except OSError:
+            held = []
+        pids = [one[4] for one in held if len(one) > 5 and one[1] == "POSIX" and one[5] == wanted]
+        return f"another broker (pid {pids[0]})" if pids else "another broker"
 
     def unlock(self) -> None:
         """Release the lock. Does nothing if the directory is not locked."""

@@ -1,4 +1,4 @@
-"""``python -m kafka_shim.spark.audit``: judges the histories on a topic, prints the table, writes the page."""
+"""Judges the histories on a topic, prints the table, writes the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m kafka_shim.spark.gaps``: makes every shape on a broker, runs every reader, prints what they found."""
+"""Makes every shape of offset gaps on a broker, runs every reader of Spark's, prints what they found."""
 
 from __future__ import annotations
 

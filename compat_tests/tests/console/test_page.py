@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -22,9 +23,29 @@ from kafka_shim.wire_client import Connection
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SCRIPT = "</pre><script>document.title='broken out'</script><img src=x onerror=\"document.title='broken out'\">"
+# Opens a dialog once, and fills each that comes.
+DIALOG = """
+const dialog = document.querySelector('dialog.change');
+const opener = [...document.querySelectorAll('main button')].find(one => one.textContent === '%s');
+const type = (control, text) => { control.value = text; control.dispatchEvent(new Event('input')); };
+if (opener && !dialog && !window.hasOpened) { window.hasOpened = true; opener.click(); }
+if (dialog && !dialog.dataset.isFilled) {
+  dialog.dataset.isFilled = '1';
+  const go = dialog.querySelector('button');
+  %s;
+  go.click();
+}
+"""
 # What a reader does, and what is measured then: files of the page's own origin, as its policy wants.
 ACTS = {
     "open": "const row = document.querySelector('.records tbody tr'); if (row) { clearInterval(again); row.click(); }",
+    "create": DIALOG % ("Create a topic", "type(dialog.querySelector('input'), 'made')"),
+    # The first click is one of somebody who has not typed the name.
+    "delete": DIALOG % ("Delete", "go.click(); type(dialog.querySelector('input'), 'doomed')"),
+    "hesitate": DIALOG % ("Delete", "type(dialog.querySelector('input'), 'Doomed')"),
+    "record": DIALOG % ("Write a record", f"type(dialog.querySelectorAll('textarea')[1], {json.dumps(SCRIPT)})"),
+    "reset": DIALOG
+    % ("Reset offsets", "const it = dialog.querySelector('input[placeholder]'); if (it) type(it, it.placeholder)"),
     "measure": "document.title = document.documentElement.scrollWidth <= innerWidth ? 'fits' : 'too wide';",
 }
 
@@ -48,20 +69,22 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         ).topics
         client.request(make("FindCoordinator", key_type=0, coordinator_keys=[SCRIPT]))
         client.request(commit, 8)
-        console = Console(Sessions(broker.bootstrap_servers, {}))
+        make_topic(client, "doomed", 1)
+        console = Console(Sessions(broker.bootstrap_servers, {}), allows_changes=True)
         body, kind = console._pages["main.js"]
         acts = "".join(f"if (location.search.includes('{name}')) {{ {act} }}" for name, act in ACTS.items())
         # Again and again: the page draws what it has asked for when it comes.
         console._pages["main.js"] = body + f"\nconst again = setInterval(() => {{ {acts} }}, 200);".encode(), kind
         server = HttpServer(("127.0.0.1", 0), console.handle, most_requests=32)
         server.start()
-        yield Page(server.address, tmp_path_factory.mktemp("console"))
+        yield Page(server.address, tmp_path_factory.mktemp("console"), console)
         server.stop()
         console.close()
 
 
 class Page:
-    def __init__(self, address: str, folder: Path) -> None:
+    def __init__(self, address: str, folder: Path, console: Console) -> None:
+        self.console = console
         self.address = address
         self.folder = folder
 
@@ -98,6 +121,33 @@ def test_no_script_escapes_from_data(page: Page, place: str) -> None:
     assert "<script>document" not in shown
     assert "<img src=" in shown  # the page's own
     assert '<img src="x"' not in shown
+
+
+def test_people_change_what_they_confirm(page: Page) -> None:
+    assert "<h1>made " in page.elements("topics", act="create")
+    shown = page.elements("topics/made", act="record")
+    assert "&lt;script&gt;document.title" in shown
+    assert "<title>Kafka console</title>" in shown
+    assert '<dialog class="change"' in page.elements("topics/doomed", act="hesitate")
+    shown = page.elements("topics/doomed", act="delete")
+    assert '<dialog class="change"' not in shown
+    assert 'href="#/topics/made"' in shown
+    assert 'href="#/topics/doomed"' not in shown
+    place = f"groups/{quote(SCRIPT, safe='')}"
+    assert "<b>1</b>" in page.elements(place)
+    assert "<b>2</b>" in page.elements(place, act="reset")
+
+
+def test_a_console_that_reads_offers_no_change(page: Page) -> None:
+    page.console._allows_changes = False
+    try:
+        for place in ("topics/t", "topics/t/configs", f"groups/{quote(SCRIPT, safe='')}", "transactions/one"):
+            main = page.elements(place).partition("<main")[2]
+            assert "<table" in main or "<p" in main, place
+            for word in ("Write a record", "Delete", ">Set<", "Reset offsets", "End it by force"):
+                assert word not in main, (place, word)
+    finally:
+        page.console._allows_changes = True
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1400, 1), (400, 0)])

@@ -1,7 +1,9 @@
 import { get } from '/api.js';
+import { changeButton, setOption } from '/changes.js';
 import { field, h, show, table, tag } from '/dom.js';
 
-export async function configsView(body, kind, name, { signal }) {
+export async function configsView(body, kind, name, at) {
+  const { signal } = at;
   const { configs } = await get('configs', { kind, name }, signal);
   const filter = h('input', { type: 'search', placeholder: 'part of a name or value' });
   const only = h('input', { type: 'checkbox' });
@@ -9,7 +11,8 @@ export async function configsView(body, kind, name, { signal }) {
   const draw = () => {
     const wanted = filter.value.toLowerCase();
     show(list, table([
-      ['Option', one => [h('span', { className: 'mono', title: one.documentation }, one.name), one.isReadOnly ? [' ', tag('fixed')] : null]],
+      ['Option', one => [h('span', { className: 'mono', title: one.documentation }, one.name), one.isReadOnly ? [' ', tag('fixed')] : null,
+        kind === 'topic' && !one.isReadOnly ? [' ', changeButton('Set', () => setOption(name, one, () => configsView(body, kind, name, at).catch(() => {})), 'small')] : null]],
       ['Value', one => h('span', { className: 'mono' }, one.isSensitive ? '(secret)' : one.value === null ? 'null' : one.value === '' ? '""' : one.value)],
       ['Source', one => tag(one.source, one.isDefault ? '' : 'note')],
       ['Instead of', one => h('span', { className: 'soft small' }, one.synonyms.slice(one.isDefault ? 0 : 1).filter(each => each.value !== one.value).map(each => `${each.name} = ${each.value} (${each.source})`).join('; ')), 'hide-narrow'],

@@ -1,4 +1,5 @@
 import { get } from '/api.js';
+import { changeButton, resetOffsets } from '/changes.js';
 import { facts, h, link, message, number, show, table, tag } from '/dom.js';
 import { choice, paged } from '/paged.js';
 
@@ -21,7 +22,8 @@ export async function groupsPage({ content, signal }) {
   show(content, h('h1', null, 'Groups'), body);
 }
 
-export async function groupPage({ content, parts, signal }) {
+export async function groupPage(at) {
+  const { content, parts, signal } = at;
   const [name, tab = 'offsets'] = parts;
   const group = await get('group', { name }, signal);
   const isShare = group.kind === 'share';
@@ -37,6 +39,7 @@ export async function groupPage({ content, parts, signal }) {
   show(content, h('p', { className: 'small' }, link('#/groups', 'Groups'), ' /'), h('h1', null, name),
     facts([['Kind', group.kind], ['State', stateTag(group.state)], ['Lag', number(group.lag)], ['Members', number(group.memberCount)],
       group.assignor && ['Assignor', group.assignor], group.epoch >= 0 && ['Epoch', group.epoch]]),
+    ['classic', 'consumer'].includes(group.kind) && changeButton('Reset offsets', () => resetOffsets(group, () => groupPage(at).catch(() => {}))),
     h('div', { className: 'tabs' }, [['offsets', `Offsets (${number(group.partitionCount)})`], ['members', `Members (${number(group.memberCount)})`]].map(([key, title]) =>
       link(`#/groups/${encodeURIComponent(name)}/${key}`, title, key === tab ? { 'aria-current': 'page' } : {}))),
     body, group.offsets.length < group.partitionCount && tab !== 'members' ? message(`The first ${number(group.offsets.length)} partitions are shown.`) : null);

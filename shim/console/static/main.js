@@ -1,6 +1,7 @@
 import { get, send } from '/api.js';
-import { field, h, link, message, show } from '/dom.js';
+import { field, h, link, message, show, tag } from '/dom.js';
 import { accessPage } from '/access.js';
+import { allow } from '/changes.js';
 import { clusterPage } from '/cluster.js';
 import { groupPage, groupsPage } from '/groups.js';
 import { metricsPage } from '/metrics.js';
@@ -72,7 +73,8 @@ function drawLogin(session, problem) {
 async function start() {
   let session;
   try { session = await get('session'); } catch (error) { show(content, message(error.message, 'bad')); return; }
-  show(who, h('span', { className: 'mono', title: 'the broker' }, session.bootstrap),
+  allow(session.mayChange && session.isIn);
+  show(who, session.mayChange && tag('changes allowed', 'warn'), h('span', { className: 'mono', title: 'the broker' }, session.bootstrap),
     session.user && h('span', null, session.user),
     session.user && h('button', { onclick: async () => { await send('session', 'DELETE'); await start(); } }, 'Log out'));
   SECTIONS = ALL.filter(([name]) => name !== 'metrics' || session.hasMetrics);
@@ -100,7 +102,7 @@ let isGoing = false;
 document.addEventListener('keydown', event => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === 'Escape' && document.activeElement) { document.activeElement.blur(); return; }
-  if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+  if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) || event.target.closest?.('dialog')) return;
   if (isGoing) {
     isGoing = false;
     const section = SECTIONS.find(([, , key]) => key === event.key);

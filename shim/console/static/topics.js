@@ -1,4 +1,5 @@
 import { get } from '/api.js';
+import { changeButton, createTopic, deleteTopic, produce } from '/changes.js';
 import { bytes, facts, field, h, later, link, message, number, show, table, tag } from '/dom.js';
 import { configsView } from '/configs.js';
 import { recordsView } from '/records.js';
@@ -35,7 +36,15 @@ export async function topicsPage({ content, query, signal }) {
   internal.addEventListener('change', again);
   await read();
   show(content, h('h1', null, 'Topics'), h('div', { className: 'bar' }, field('Filter', filter),
-    h('label', { className: 'check' }, internal, 'with internal topics')), body);
+    h('label', { className: 'check' }, internal, 'with internal topics'), h('span', { className: 'push' }),
+    changeButton('Create a topic', () => createTopic(told => { location.hash = `#/topics/${encodeURIComponent(told.name)}`; }))), body);
+}
+
+// A change is seen at once: the page is read again.
+function actions(at, topic) {
+  const write = changeButton('Write a record', () => produce(topic, () => topicPage(at).catch(() => {})));
+  const drop = changeButton('Delete', () => deleteTopic(topic.name, () => { location.hash = '#/topics'; }), 'danger');
+  return (write || drop) && h('div', { className: 'bar' }, write, drop);
 }
 
 const TABS = [['records', 'Records'], ['partitions', 'Partitions'], ['producers', 'Producers'], ['configs', 'Configs']];
@@ -57,6 +66,7 @@ export async function topicPage(at) {
       held.length ? ['Held back by transactions', tag(`${number(sum(one => one.latest - one.lastStable))} offsets, partition${held.length > 1 ? 's' : ''} ${held.slice(0, 8).map(one => one.partition).join(', ')}${held.length > 8 ? ' …' : ''}`, 'warn')] : null,
       ['Id', h('span', { className: 'mono' }, topic.id)],
     ]),
+    actions(at, topic),
     h('div', { className: 'tabs' }, TABS.map(([key, title]) =>
       link(`#/topics/${encodeURIComponent(name)}/${key}`, title, key === tab ? { 'aria-current': 'page' } : {}))),
     body);

@@ -1,4 +1,5 @@
 import { get } from '/api.js';
+import { changeButton, endTransaction } from '/changes.js';
 import { duration, facts, h, link, message, number, show, table, tag, time } from '/dom.js';
 import { choice, paged } from '/paged.js';
 
@@ -52,6 +53,7 @@ export async function transactionPage(at) {
     facts([['State', stateTag(one.state)], one.start >= 0 && ['Began', time(one.start)], one.start >= 0 && ['Open for', age(one.start)], ['Timeout', duration(one.timeout)],
       ['Producer', `${one.producer}, epoch ${one.epoch}`], ['Coordinator', one.coordinator]]),
     one.state === 'Ongoing' && one.start >= 0 && Date.now() - one.start > one.timeout ? message('It is open for longer than its timeout: the coordinator will abort it.', 'warn') : null,
+    changeButton('End it by force', () => endTransaction(name, () => transactionPage(at).catch(() => {})), 'danger'),
     h('h2', null, 'What it holds back'), table([
       ['Partition', each => partitionLink(each.topic, each.partition, each.start)], ['Begins at', each => number(each.start), 'n'],
       ['Last stable', each => number(each.lastStable), 'n'], ['High watermark', each => number(each.latest), 'n'],

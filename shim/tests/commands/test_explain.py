@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 
 from kafka_shim import Broker
@@ -30,9 +33,15 @@ def test_what_an_open_transaction_holds_back_is_told(broker: Broker, capsys: pyt
             )
             check(client.request(commit, 8).topics[0].partitions[0].error_code)
         assert main(words) == 0
-        told = "holds back t-0: read_committed ends at offset 1, 2 records follow"
+        told = "holds back t-0: read_committed ends at offset 1, 2 offsets follow (records and markers)"
         told += "; waiting there, if they read so: stuck"
-        assert capsys.readouterr().out.splitlines()[-1] == told
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[-1] == told
+        assert re.match(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z -> Ongoing producer id ", lines[-2])
+        assert main([*words, "--json"]) == 0
+        rows = json.loads(capsys.readouterr().out)
+        assert rows[-1] == {"time": None, "event": told}
+        assert f"{rows[-2]['time']} {rows[-2]['event']}" == lines[-2]
         writer.end(commit=True)
     assert main(words) == 0
     assert "holds back" not in capsys.readouterr().out

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from kafka_shim.cext.batch import scan_all
-from kafka_shim.cext.records import iterate
+from kafka_shim.cext.records import build, iterate
 from kafka_shim.cli import main
 from kafka_shim.config import read_properties
-from kafka_shim.protocol.record_frames import ControlType
+from kafka_shim.protocol.record_frames import ControlType, encode_metadata
+from kafka_shim.protocol.records.remove_topic_record import RemoveTopicRecord
 from kafka_shim.storage.results import StorageError
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.metadata.opened import opened
@@ -247,4 +252,61 @@ def test_a_directory_is_checked_and_handed_to_kafka(tmp_path, capsys, monkeypatc
     assert "name all of log.dirs" in capsys.readouterr().err
     with opened(tmp_path / "other"):
         assert main(["storage", "check", str(tmp_path / "other")]) == 1
-        assert "in use by another broker" in capsys.readouterr().err
+        assert f"in use by another broker of this process (pid {os.getpid()})" in capsys.readouterr().err
+
+
+def test_a_directory_of_something_else_is_said_so(tmp_path, capsys):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "letter.txt").write_text("x")
+    assert main(["storage", "check", str(tmp_path / "home")]) == 1
+    assert "home is no data directory: it has no meta.properties" in capsys.readouterr().err
+    assert main(["storage", "upgrade-to-kafka", str(tmp_path / "home")]) == 1
+    assert "is no data directory" in capsys.readouterr().err
+    assert [one.name for one in (tmp_path / "home").iterdir()] == ["letter.txt"]
+
+
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="only Linux tells who has a lock")
+def test_who_has_a_directory_is_named(tmp_path, capsys):
+    hold = "import sys; from kafka_shim.storage.data_dir import DataDir; d = DataDir(sys.argv[1]); d.lock()"
+    line = [sys.executable, "-c", f"{hold}; print(1, flush=True); sys.stdin.read()", str(tmp_path)]
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout.readline() == "1\n"
+        assert main(["storage", "check", str(tmp_path)]) == 1
+        said = capsys.readouterr().err
+        child.communicate("", timeout=60)
+    assert f"is in use by another broker (pid {child.pid})" in said
+
+
+def bad_record(path, value):
+    """Appends a batch with one more record to the metadata log of a stopped broker."""
+    log = path / "__cluster_metadata-0" / "00000000000000000000.log"
+    batches = scan_all(log.read_bytes())
+    offset = batches[-1].next_offset
+    with log.open("ab") as file:
+        file.write(build([(None, value, 1, ())], base_offset=offset, leader_epoch=batches[-1].leader_epoch))
+    return log, offset
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (encode_metadata(RemoveTopicRecord(topic_id=b"\1" * 16), 0), "stops a start: "),
+        (b"\1\xff\x7f\0", "stops a start: "),
+        (b"", "stops a start: "),
+    ],
+)
+def test_the_metadata_log_is_replayed(tmp_path, capsys, value, said):
+    path = tmp_path / "d"
+    with opened(path) as store:
+        store.create_topic("t", 1)
+    log, offset = bad_record(path, value)
+    before = log.read_bytes()
+    assert main(["storage", "check", str(path)]) == 1
+    out = capsys.readouterr().out
+    assert f"damage: {log}: the record at offset {offset}, position " in out
+    assert said in out
+    assert out.endswith("1 damaged\n")
+    assert log.read_bytes() == before
+    with pytest.raises(StorageError), opened(path):
+        pass

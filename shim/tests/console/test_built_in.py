@@ -36,6 +36,22 @@ def test_a_broker_shows_itself() -> None:
             get(broker, "/missing")
 
 
+@pytest.mark.option("kafka.shim.http.console.changes")
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_broker_lets_people_change_things_where_that_is_said(allowed: bool) -> None:
+    options = {"kafka_shim_http_console_changes": True} if allowed else {}
+    with Broker(kafka_shim_http_listener=HTTP, kafka_shim_http_console=True, **options) as broker:
+        address = broker.state.http_address
+        headers = {"Origin": address, "Content-Type": "application/json"}
+        asked = urllib.request.Request(f"{address}/api/topic/new", b'{"name":"t"}', headers)
+        if allowed:
+            urllib.request.urlopen(asked, timeout=60).close()
+        else:
+            with pytest.raises(urllib.error.HTTPError, match="405"):
+                urllib.request.urlopen(asked, timeout=60)
+        assert [one["name"] for one in json.loads(get(broker, "/api/topics"))["topics"]] == ["t"] * allowed
+
+
 def test_without_the_option_there_is_none() -> None:
     with Broker(kafka_shim_http_listener=HTTP) as broker, pytest.raises(urllib.error.HTTPError, match="404"):
         get(broker, "/api/topics")
@@ -61,5 +77,7 @@ def test_on_a_broker_with_sasl_everybody_logs_in() -> None:
 def test_a_start_says_what_it_needs() -> None:
     with pytest.raises(ConfigError, match=r"needs kafka\.shim\.http\.listener"):
         Broker(kafka_shim_http_console=True).start()
+    with pytest.raises(ConfigError, match=r"changes needs kafka\.shim\.http\.console"):
+        Broker(kafka_shim_http_listener=HTTP, kafka_shim_http_console_changes=True).start()
     with pytest.raises(ConfigError, match="needs a listener without TLS"):
         Broker(tls=True, kafka_shim_http_listener=HTTP, kafka_shim_http_console=True).start()

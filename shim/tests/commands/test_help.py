@@ -1,0 +1,76 @@
+"""What `--help` of every command says."""
+
+from __future__ import annotations
+
+import io
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from kafka_shim.commands.examples import EXAMPLES
+from kafka_shim.commands.main import NOUNS, main
+from kafka_shim.tools import TOOLS
+from kafka_shim.tools.__main__ import main as tools_main
+
+
+def commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command that does something, with the words that lead to it."""
+    if not isinstance(command, click.Group):
+        yield words, command
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        found = command.get_command(context, name)
+        assert found is not None
+        yield from commands(found, (*words, name))
+
+
+ALL = dict(commands(main))
+
+
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_every_command_has_a_summary_and_an_example(words: tuple[str, ...]) -> None:
+    command = ALL[words]
+    assert command.help
+    assert f"kafka-shim {' '.join(words)}" in (command.epilog or "")
+    assert "`" * 2 not in command.help + (command.epilog or "")
+
+
+def test_every_example_is_one_that_the_command_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("kafka.capture", "shim.capture", "app.capture", "certs/ca.pem"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).touch()
+    for noun, lines in EXAMPLES.items():
+        for line in lines:
+            words = shlex.split(line)
+            assert words[0] == noun
+            depth = 2 if tuple(words[:2]) in ALL else 1
+            command = ALL[tuple(words[:depth])]
+            # Raises for an option that is not there.
+            command.make_context("kafka-shim", words[depth:], resilient_parsing=False)
+    assert set(EXAMPLES) <= set(NOUNS)
+
+
+# What streams, serves, or has files as its result.
+WITHOUT_JSON = {"console", "diff", "dump-log", "record", "replay", "serve"}
+SILENT = {("storage", "format"), ("storage", "mend"), ("transactions", "abort"), ("transactions", "force-terminate")}
+
+
+def test_every_command_that_prints_an_answer_has_json() -> None:
+    without = {words for words, one in ALL.items() if not any("--json" in each.opts for each in one.params)}
+    assert without == {(noun,) for noun in WITHOUT_JSON} | SILENT
+
+
+def test_the_tools_are_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tools_main([]) == 0
+    out = capsys.readouterr().out
+    assert [line.partition("\tas kafka-")[2] for line in out.splitlines()] == [f"{name}.sh" for name in TOOLS]
+    assert "python -m kafka_shim.tools.console_producer\t" in out
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert tools_main(["topcs"]) == 1
+    assert "topcs is none of the tools" in sys.stderr.getvalue()  # type: ignore[attr-defined]
