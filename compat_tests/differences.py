@@ -87,7 +87,7 @@ DIFFERENCES = (
         "starts without `controller.listener.names`, and then names the client's listener in DescribeQuorum v2",
         "does not start without",
         "a broker for tests needs one socket; the second is opened where it is configured",
-        "shim/tests/api/test_controller.py::test_without_a_listener_of_the_controller_the_clients_is_told",
+        "test_a_broker_without_a_listener_of_the_controller",
     ),
     KnownDifference(
         "another leader of the quorum",
@@ -101,21 +101,21 @@ DIFFERENCES = (
         "refuses the registration of another broker or controller (INVALID_REGISTRATION); no voter can be added",
         "takes them into its cluster",
         "the shim replicates nothing; Apache Kafka goes on from its directory",
-        "shim/tests/api/test_controller.py::test_the_only_broker_is_alive_and_no_other_registers",
+        "test_another_broker_registers",
     ),
     KnownDifference(
         "FetchSnapshot without a snapshot",
         "says why: SNAPSHOT_NOT_FOUND, POSITION_OUT_OF_RANGE and so on",
         "answers UNKNOWN_SERVER_ERROR to each of them",
         "it cannot write an answer without a piece of a snapshot, a fault that no client wants",
-        "shim/tests/api/test_controller.py::test_a_snapshot_is_read_in_pieces",
+        "test_fetch_snapshot_without_a_snapshot",
     ),
     KnownDifference(
         "unregistering the running broker",
         "refuses UnregisterBroker of itself with INVALID_REQUEST",
         "accepts it, and serves no partition until it is started again",
         "nothing could be done with the broker but to stop it",
-        "shim/tests/api/test_controller.py::test_a_broker_of_another_life_is_forgotten_and_the_running_one_is_not",
+        "test_unregistering_the_running_broker",
     ),
     KnownDifference(
         "documentation of options",
@@ -150,7 +150,7 @@ DIFFERENCES = (
         "takes it for a subscription to every topic, and answers the join",
         "fails while it reads the array, and never answers",
         "a member that waits for ever helps nobody",
-        "shim/tests/group/test_classic.py::test_a_huge_subscription_is_not_read",
+        "test_a_subscription_that_claims_a_huge_array",
     ),
     KnownDifference(
         "large regular expressions",
@@ -164,7 +164,7 @@ DIFFERENCES = (
         "takes RE2 in `match`, so that look-ahead is INVALID_CONFIG, and keeps 1,000 characters of a client id",
         "takes Java's expressions",
         "a client chooses its id, and an engine that backtracks may not come to an end with it",
-        "shim/tests/telemetry/test_client_metrics.py::test_pattern_that_cannot_be_matched_is_refused",
+        "test_which_clients_push_metrics",
     ),
     KnownDifference(
         "a damaged batch header in an old segment",
@@ -199,7 +199,7 @@ DIFFERENCES = (
         "`dump-log` prints (redacted) in their place, and shows them with `--show-secrets`",
         "prints them",
         "a dump is often sent to somebody else",
-        "shim/tests/security/test_secrets.py::test_no_secret_is_told",
+        "test_passwords_in_dumps_of_the_metadata_log",
     ),
     KnownDifference(
         "clients of an added listener",

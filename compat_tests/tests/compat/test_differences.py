@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from kafka_shim.compat.groups import script
 from kafka_shim.compat.scenarios import load, scenario_client
 from kafka_shim.compat.tests.admin.test_data_directory import await_topic
 from kafka_shim.errors import ErrorCode
-from kafka_shim.targets import Target, make
+from kafka_shim.targets import Target, TargetError, jvm, make
 from kafka_shim.targets import requests as ask
 from kafka_shim.targets.base import answers, free_ports
 from kafka_shim.wire_client import Connection, WireClientError
@@ -31,6 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent.parent
 def brokers() -> Iterator[tuple[Target, Target]]:
     """(shim, Kafka), of which nobody has asked anything."""
     ours, theirs = make("shim"), make("kafka-native")
+    ours.settings["controller.listener.names"] = "CONTROLLER"
     for target in (ours, theirs):
         target.settings.pop("group.initial.rebalance.delay.ms")  # the defaults of the brokers, not of these tests
     with ours, theirs:
@@ -45,6 +48,20 @@ def each(brokers: tuple[Target, Target]) -> Callable[[Callable[[Connection], Any
         found = []
         for target in brokers:
             with Connection(target.bootstrap, timeout_s=6) as connection:
+                found.append(question(connection))
+        return found
+
+    return ask_both
+
+
+@pytest.fixture
+def each_controller(brokers: tuple[Target, Target]) -> Callable[[Callable[[Connection], Any]], list[Any]]:
+    """Like `each`, by the listener of the controller."""
+
+    def ask_both(question: Callable[[Connection], Any]) -> list[Any]:
+        found = []
+        for target in brokers:
+            with Connection(target.controller, timeout_s=6) as connection:
                 found.append(question(connection))
         return found
 
@@ -69,22 +86,32 @@ def test_the_shim_advertises_kafkas_apis_in_kafkas_versions(each) -> None:
     assert ours == theirs
 
 
+def _add_listener(connection: Connection, name: str, protocol: str) -> int:
+    """Returns the port, which may not be open yet."""
+    (port,) = free_ports(1)
+    values = {name: _option(connection, name).value for name in ("listeners", "listener.security.protocol.map")}
+    values["listeners"] += f",{name}://127.0.0.1:{port}"
+    values["listener.security.protocol.map"] += f",CONTROLLER:PLAINTEXT,{name}:{protocol}"
+    changes = [{"name": name, "config_operation": 0, "value": value} for name, value in values.items()]
+    resource = {"resource_type": 4, "resource_name": "1", "configs": changes}
+    made = connection.request(ask.make("IncrementalAlterConfigs", resources=[resource]), 1).responses[0]
+    assert made.error_code == 0, made.error_message
+    return port
+
+
+def _await_open(port: int) -> None:
+    deadline = time.monotonic() + 60
+    while not answers("127.0.0.1", port):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_clients_of_an_added_listener(each) -> None:
     def told(connection: Connection) -> tuple[list[int], int]:
         ask.create_topic(connection, "through-all")
         await_topic(connection, "through-all", is_there=True)
-        (port,) = free_ports(1)
-        values = {name: _option(connection, name).value for name in ("listeners", "listener.security.protocol.map")}
-        values["listeners"] += f",ADDED://127.0.0.1:{port}"
-        values["listener.security.protocol.map"] += ",ADDED:PLAINTEXT"
-        changes = [{"name": name, "config_operation": 0, "value": value} for name, value in values.items()]
-        resource = {"resource_type": 4, "resource_name": "1", "configs": changes}
-        made = ask.make("IncrementalAlterConfigs", resources=[resource])
-        assert connection.request(made, 1).responses[0].error_code == 0
-        deadline = time.monotonic() + 60
-        while not answers("127.0.0.1", port):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        port = _add_listener(connection, "ADDED", "PLAINTEXT")
+        _await_open(port)
         with Connection(f"127.0.0.1:{port}") as added:
             metadata = added.request(ask.make("Metadata", topics=[{"name": "through-all"}]), 12)
         assert [one.port for one in metadata.brokers] in ([], [port])
@@ -197,6 +224,111 @@ def test_a_large_regular_expression(each) -> None:
             time.sleep(0.02)
 
     assert each(join) == [ErrorCode.INVALID_REGULAR_EXPRESSION, ErrorCode.NONE]
+
+
+def test_a_subscription_that_claims_a_huge_array(each) -> None:
+    metadata = b"\0\0" + (2**31 - 1).to_bytes(4, "big")
+    join = ask.make(
+        "JoinGroup",
+        group_id="huge",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        protocol_type="consumer",
+        protocols=ask.protocols("range", metadata=metadata),
+    )
+
+    def code_of(connection: Connection) -> int | str:
+        _await_coordinator(connection, "huge")
+        try:
+            return connection.request(join, 3).error_code
+        except WireClientError as err:
+            return str(err)
+
+    ours, theirs = each(code_of)
+    assert ours == ErrorCode.NONE
+    assert "timed out" in str(theirs)
+
+
+def test_which_clients_push_metrics(each) -> None:
+    def look_ahead(connection: Connection) -> int:
+        change = {"name": "match", "config_operation": 0, "value": "client_id=(?!b).*"}
+        resource = {"resource_type": 16, "resource_name": "ahead", "configs": [change]}
+        request = ask.make("IncrementalAlterConfigs", resources=[resource], validate_only=True)
+        return connection.request(request, 1).responses[0].error_code
+
+    assert each(look_ahead) == [ErrorCode.INVALID_CONFIG, ErrorCode.NONE]
+
+
+def test_fetch_snapshot_without_a_snapshot(each_controller) -> None:
+    def fetched(connection: Connection) -> Any:
+        topics = [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
+        (quorum,) = connection.request(ask.make("DescribeQuorum", topics=topics), 1).topics[0].partitions
+        wanted = {"snapshot_id": {"end_offset": 5, "epoch": 1}, "current_leader_epoch": quorum.leader_epoch}
+        topics = [{"name": "__cluster_metadata", "partitions": [wanted]}]
+        return connection.request(ask.make("FetchSnapshot", cluster_id=None, max_bytes=100, topics=topics), 1)
+
+    ours, theirs = each_controller(fetched)
+    assert ours.topics[0].partitions[0].error_code == ErrorCode.SNAPSHOT_NOT_FOUND
+    assert theirs.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_another_broker_registers(each_controller) -> None:
+    def register(connection: Connection) -> int:
+        cluster = connection.request(ask.make("DescribeCluster", endpoint_type=2), 1).cluster_id
+        names = {"client_software_name": "test", "client_software_version": "1"}
+        features = [
+            {"name": one.name, "min_supported_version": one.min_version, "max_supported_version": one.max_version}
+            for one in connection.request(ask.make("ApiVersions", **names), 4).supported_features
+        ]
+        listener = {"name": "PLAINTEXT", "host": "127.0.0.1", "port": 1, "security_protocol": 0}
+        request = ask.make(
+            "BrokerRegistration",
+            broker_id=77,
+            cluster_id=cluster,
+            incarnation_id=b"1" * 16,
+            listeners=[listener],
+            features=features,
+            log_dirs=[b"2" * 16],
+        )
+        return connection.request(request, 4).error_code
+
+    assert each_controller(register) == [ErrorCode.INVALID_REGISTRATION, ErrorCode.NONE]
+
+
+def test_a_broker_without_a_listener_of_the_controller() -> None:
+    with make("shim") as ours, Connection(ours.bootstrap) as connection:
+        assert connection.request(ask.make("DescribeQuorum", topics=[]), 2).error_code == ErrorCode.NONE
+    theirs = make("kafka-native")
+    theirs.settings["controller.listener.names"] = ""
+    try:
+        with pytest.raises(TargetError, match=r"controller\.listener\.names"):
+            theirs.start()
+    finally:
+        theirs.close()
+
+
+def test_passwords_in_dumps_of_the_metadata_log(each, brokers) -> None:
+    def store(connection: Connection) -> None:
+        change = {"name": "listener.name.any.ssl.keystore.password", "config_operation": 0, "value": "not-told"}
+        resource = {"resource_type": 4, "resource_name": "1", "configs": [change]}
+        request = ask.make("IncrementalAlterConfigs", resources=[resource])
+        assert connection.request(request, 1).responses[0].error_code == 0
+
+    each(store)
+    folders = [str(one) for target in brokers for one in (target.data_dir / "__cluster_metadata-0").glob("*.log")]
+    command = [sys.executable, "-m", "kafka_shim", "dump-log", "--cluster-metadata-decoder", "--files", folders[0]]
+    ours = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    theirs = jvm.tool("kafka-dump-log", "--cluster-metadata-decoder", "--files", folders[1])
+    assert "listener.name.any.ssl.keystore.password" in ours
+    assert "not-told" not in ours
+    assert "not-told" in theirs
+
+
+def test_unregistering_the_running_broker(each, brokers) -> None:
+    """The last one on these brokers: Kafka's serves no partition after it, and does not stop."""
+    codes = each(lambda connection: connection.request(ask.make("UnregisterBroker", broker_id=1), 0).error_code)
+    brokers[1].kill()
+    assert codes == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
 
 
 # --- the table
