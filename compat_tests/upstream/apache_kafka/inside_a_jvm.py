@@ -21,6 +21,7 @@ _METRICS = (
 # What they look at -> the tests, by method or invocation.
 SUBJECTS: dict[str, tuple[str, ...]] = {
     "a controller that is a node of its own, with an id of its own or alive beside a stopped broker": (
+        "org.apache.kafka.clients.admin.DescribeFeaturesTest.testSendRequestToWrongNodeType",
         "org.apache.kafka.server.CordonedLogDirsIntegrationTest.testUpdateCordonedDirsViaController",
         "org.apache.kafka.server.KRaftClusterTest.testSnapshotCount",
         "org.apache.kafka.server.ReconfigurableQuorumIntegrationTest.testRemoveAndAddVoterWithInconsistentClusterId",
