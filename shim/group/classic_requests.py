@@ -50,10 +50,11 @@ class ClassicRequests:
         delayed = DelayedResponse(join_failure)
         now_ms = runtime.clock.now_ms()
         try:
-            groups = runtime.groups_of(request.group_id)
+            partition = runtime.partition_for(request.group_id)
+            groups = runtime.loader.groups(partition)
             context = JoinContext(request, version, delayed, client, runtime.image, now_ms)
             decision = self._decide_join(groups, context)
-            runtime.decide(request.group_id, decision, now_ms)
+            runtime.carry_out(partition, groups, decision, now_ms)
         except KafkaError as error:
             delayed.fail(error.code)
         return runtime.answer(delayed)
@@ -99,21 +100,22 @@ class ClassicRequests:
         delayed = DelayedResponse(sync_failure)
         now_ms = runtime.clock.now_ms()
         try:
-            group = runtime.known_group(request.group_id)
+            partition, groups, group = runtime.known_group(request.group_id)
             if group.is_empty:
                 return Outcome(sync_failure(ErrorCode.UNKNOWN_MEMBER_ID))
             decision = KINDS[group.TYPE].sync(group, request, delayed, runtime.image, now_ms)
-            outcome = runtime.decide(request.group_id, decision, now_ms)
-            if outcome.response is not None:
-                delayed.answer(outcome.response, outcome.flushes)
+            flushes = runtime.carry_out(partition, groups, decision, now_ms)
+            if decision.response is not None:
+                delayed.answer(decision.response, flushes)
         except KafkaError as error:
             delayed.fail(error.code)
         return runtime.answer(delayed)
 
     def heartbeat(self, request: HeartbeatRequest) -> Outcome[HeartbeatResponse]:
         """Heartbeat of a classic member, also of one in a consumer group."""
+        runtime = self._runtime
         try:
-            group = self._runtime.known_group(request.group_id)
+            partition, groups, group = runtime.known_group(request.group_id)
         except KafkaError as error:
             if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 # As in Kafka: while the group is being loaded a heartbeat succeeds, because the session restarts after
@@ -123,12 +125,12 @@ class ClassicRequests:
                 return Outcome(HeartbeatResponse())
             raise
         decision = KINDS[group.TYPE].heartbeat(group, request)
-        return self._runtime.decide(request.group_id, decision, 0)
+        return Outcome(decision.response, runtime.carry_out(partition, groups, decision, 0))
 
     def leave_group(self, request: LeaveGroupRequest) -> Outcome[LeaveGroupResponse]:
         """LeaveGroup in the v3 form: a list of members."""
         runtime = self._runtime
-        group = runtime.known_group(request.group_id)
+        partition, groups, group = runtime.known_group(request.group_id)
         now_ms = runtime.clock.now_ms()
         decision = KINDS[group.TYPE].leave(group, request, runtime.image, now_ms)
-        return runtime.decide(request.group_id, decision, now_ms)
+        return Outcome(decision.response, runtime.carry_out(partition, groups, decision, now_ms))

@@ -7,6 +7,7 @@ from kafka_shim.group import consumer_heartbeat, migration
 from kafka_shim.group.classic import ClassicGroup
 from kafka_shim.group.consumer import ConsumerGroup
 from kafka_shim.group.request_context import RequestContext
+from kafka_shim.outcome import Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from kafka_shim.group.decision import Decision
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.runtime import CoordinatorRuntime
-    from kafka_shim.outcome import Outcome
     from kafka_shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
     from kafka_shim.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 
@@ -32,7 +32,8 @@ class ConsumerRequests:
         runtime = self._runtime
         consumer_heartbeat.check_request(request, version, runtime.config.group_consumer_assignors)
         group_id = request.group_id
-        groups = runtime.groups_of(group_id)
+        partition = runtime.partition_for(group_id)
+        groups = runtime.loader.groups(partition)
         now_ms = runtime.clock.now_ms()
         if request.member_epoch < 0:
             group = groups.by_id.get(group_id)
@@ -44,7 +45,7 @@ class ConsumerRequests:
             decision = context.decision
             group = self._find(groups, group_id, request.member_epoch == 0, decision)
             consumer_heartbeat.heartbeat(group, request, context)
-        return runtime.decide(group_id, decision, now_ms)
+        return Outcome(decision.response, runtime.carry_out(partition, groups, decision, now_ms))
 
     def _find(self, groups: Groups, group_id: str, create: bool, decision: Decision) -> ConsumerGroup:
         """Returns the group to join. If `create`, it may be new, or converted from a classic one."""

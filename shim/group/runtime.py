@@ -136,14 +136,17 @@ class CoordinatorRuntime:
         """Returns the groups of this group's partition. Raises COORDINATOR_LOAD_IN_PROGRESS."""
         return self.loader.groups(self.partition_for(group_id))
 
-    def known_group(self, group_id: str) -> Group:
-        """Returns one group. Raises INVALID_GROUP_ID or UNKNOWN_MEMBER_ID, the errors for requests of members."""
+    def known_group(self, group_id: str) -> tuple[int, Groups, Group]:
+        """Returns the partition that holds a group, the groups there, and the group. Raises INVALID_GROUP_ID or
+        UNKNOWN_MEMBER_ID, the errors for requests of members."""
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        group = self.groups_of(group_id).by_id.get(group_id)
+        partition = self.partition_for(group_id)
+        groups = self.loader.groups(partition)
+        group = groups.by_id.get(group_id)
         if group is None:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
-        return group
+        return partition, groups, group
 
     def _resume(self, partition: int, groups: Groups) -> Generator[None, None, None]:
         """Start the timers of the groups that were loaded."""
@@ -245,7 +248,8 @@ class CoordinatorRuntime:
             groups.by_id[group.group_id] = group
         for change in decision.changes:
             change()
-        announce(lines)
+        if lines:
+            announce(lines)
         if decision.refreshes:
             self._set_refreshes(groups, decision)
         if decision.describers:
