@@ -56,6 +56,17 @@ def validate(buffer: Buffer, batch: Batch, limit_bytes: int = ...) -> RecordsSum
     the records' content.
     """
 
+def scan_plain(
+    buffer: Buffer, limit_bytes: int, needs_keys: bool, now_ms: int, before_limit_ms: int, after_limit_ms: int
+) -> Batch | None:
+    """Return the header of a producer's batch if it is plain and valid. Otherwise None: `scan` and `validate` tell what
+    it is.
+
+    Plain, as nearly every batch is: the buffer is this batch alone, not larger than `limit_bytes`; from offset 0, not
+    compressed, with times of its records of which the header has the greatest. They are no older than `before_limit_ms`
+    and no newer than `after_limit_ms`, counted from `now_ms`. With `needs_keys` no key is null.
+    """
+
 def find_timestamp(
     buffer: Buffer, batch: Batch, timestamp_ms: int, from_offset: int = 0, limit_bytes: int = ...
 ) -> tuple[int, int] | None:

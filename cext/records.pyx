@@ -7,10 +7,14 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from kafka_shim.cext.batch cimport (
+    AT_ATTRIBUTES,
+    AT_LENGTH,
     BATCH_HEADER_SIZE,
+    CODEC_MASK,
+    CONTROL_FLAG,
+    LENGTH_END,
     LOG_APPEND_TIME_FLAG,
     RELEASE_GIL_WALK_BYTES,
-    CODEC_MASK,
     Batch,
     Verdict,
     check_bounds,
@@ -18,6 +22,7 @@ from kafka_shim.cext.batch cimport (
     crc_matches,
     read_header,
 )
+from kafka_shim.cext.bigendian cimport load_i16, load_i32
 from kafka_shim.cext.varint cimport read_varint, read_varlong
 
 from kafka_shim.cext.batch import BatchError
@@ -334,6 +339,48 @@ def validate(buffer, Batch batch not None, int64_t limit_bytes=DEFAULT_LIMIT_BYT
             -1 if facts.index_of_max < 0 else <int64_t>(<uint64_t>batch.base_offset + <uint64_t>facts.index_of_max)
         )
     return summary
+
+
+def scan_plain(
+    buffer, int64_t limit_bytes, bint needs_keys, int64_t now_ms, int64_t before_limit_ms, int64_t after_limit_ms
+):
+    cdef Py_buffer view
+    cdef const uint8_t* p
+    cdef Batch batch
+    cdef _Facts facts = _Facts(NO_TIMESTAMP, NO_TIMESTAMP, -1, 0, -1, -1)
+    PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
+    try:
+        p = <const uint8_t*>view.buf
+        if (
+            view.len > limit_bytes
+            or view.len > RELEASE_GIL_WALK_BYTES
+            or check_bounds(p, view.len) != Verdict.OK
+            or LENGTH_END + <int64_t>load_i32(p + AT_LENGTH) != view.len
+            or load_i16(p + AT_ATTRIBUTES) & (CODEC_MASK | LOG_APPEND_TIME_FLAG | CONTROL_FLAG)
+            or not crc_matches(p, view.len)
+            or check_header(p) != Verdict.OK
+        ):
+            return None
+        batch = read_header(p, 0)
+        if (
+            batch.base_offset != 0
+            or batch.record_count == 0
+            or <int64_t>batch.record_count != <int64_t>batch.last_offset_delta + 1
+            or (batch.producer_id >= 0 and batch.base_sequence < 0)
+        ):
+            return None
+        if (
+            _walk(p + BATCH_HEADER_SIZE, p + view.len, batch.record_count, batch.base_timestamp, &facts) != Verdict.OK
+            or (needs_keys and facts.null_key_count)
+            or facts.max_timestamp != batch.max_timestamp
+            or facts.min_timestamp < 0
+            or facts.max_timestamp - now_ms > after_limit_ms
+            or now_ms - facts.min_timestamp > before_limit_ms
+        ):
+            return None
+        return batch
+    finally:
+        PyBuffer_Release(&view)
 
 
 cdef Verdict _seek(

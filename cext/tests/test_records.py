@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_shim.cext.batch import BatchError, Verdict, scan, scan_all
-from kafka_shim.cext.records import build, find_timestamp, iterate, validate
+from kafka_shim.cext.records import build, find_timestamp, iterate, scan_plain, validate
 from kafka_shim.cext.tests import oracle
 from kafka_shim.cext.tests.exact import exact
 
@@ -75,6 +75,62 @@ def test_summary_of_log_append_time_is_the_batchs_time():
     summary = validate(data, scan(data))
     assert (summary.max_timestamp, summary.min_timestamp, summary.offset_of_max_timestamp) == (42, 42, 5)
     assert "max_timestamp=42" in repr(summary)
+
+
+TIMES = (5, 9, 7)
+PLAIN = {"base_timestamp": 0, "max_timestamp": 9, "producer_id": 4, "base_sequence": 0}
+THREE = b"".join(oracle.write_record(index, time, b"k", b"v") for index, time in enumerate(TIMES))
+
+
+def plain(data, limit_bytes=1000, needs_keys=True, now_ms=8, before_limit_ms=3, after_limit_ms=1):
+    with exact(data) as buffer:
+        return scan_plain(buffer, limit_bytes, needs_keys, now_ms, before_limit_ms, after_limit_ms)
+
+
+@pytest.mark.parametrize("attributes", [0, 0x10])
+def test_a_plain_batch_is_told_by_its_header(attributes):
+    data = oracle.write_batch(THREE, 3, attributes=attributes, **PLAIN)
+    found = plain(data, limit_bytes=len(data))
+    assert repr(found) == repr(scan(data))
+    assert found.max_timestamp == validate(data, found).max_timestamp == 9
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        oracle.write_batch(THREE, 3, **PLAIN)[:-1],
+        oracle.write_batch(THREE, 3, **PLAIN) + b"\0",
+        oracle.write_batch(THREE, 3, **PLAIN)[:-1] + b"\1",  # a header count, and the CRC is another
+        oracle.write_batch(THREE[:-1] + b"\2", 3, **PLAIN),
+        oracle.write_batch(THREE, 2, **PLAIN),
+        oracle.write_batch(THREE, 3, last_offset_delta=3, **PLAIN),
+        oracle.write_batch(b"", 0, last_offset_delta=0, **PLAIN),
+        oracle.write_batch(THREE, 3, base_offset=1, **PLAIN),
+        *(oracle.write_batch(THREE, 3, attributes=bits, **PLAIN) for bits in (1, 8, 0x20)),
+        oracle.write_batch(THREE, 3, **PLAIN | {"base_sequence": -1}),
+        oracle.write_batch(THREE, 3, **PLAIN | {"max_timestamp": 8}),
+        oracle.write_batch(THREE, 3, **PLAIN | {"base_timestamp": -7, "max_timestamp": 2}),
+        oracle.write_batch(oracle.write_record(0, 9, None, b"v"), 1, **PLAIN),
+        oracle.write_batch(THREE, 3, magic=1, **PLAIN),
+    ],
+)
+def test_no_other_batch_is_plain(data):
+    assert plain(data) is None
+
+
+def test_a_plain_batch_keeps_the_limits_of_its_topic():
+    data = oracle.write_batch(THREE, 3, **PLAIN)
+    assert plain(data, limit_bytes=len(data) - 1) is None
+    assert plain(data, before_limit_ms=2) is None
+    assert plain(data, after_limit_ms=0) is None
+    without_key = oracle.write_batch(oracle.write_record(0, 9, None, b"v"), 1, **PLAIN)
+    assert plain(without_key, needs_keys=False) is not None
+
+
+def test_a_large_batch_is_left_to_those_that_release_the_gil():
+    record = oracle.write_record(0, 9, b"k", bytes(1 << 20))
+    assert plain(oracle.write_batch(record, 1, **PLAIN), limit_bytes=1 << 30) is None
 
 
 def one(record, count=1):

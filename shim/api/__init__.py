@@ -153,6 +153,7 @@ class Api:
         "first",
         "handle",
         "is_abandonable",
+        "is_loaded",
         "key",
         "last",
         "last_unstable",
@@ -192,6 +193,7 @@ class Api:
         # Set by `load`, which also sets the request class.
         self.handle = _not_loaded
         self.is_abandonable = False
+        self.is_loaded = False
 
     def load(self) -> None:
         """Import the handler and set `handle`, `request`, `response` and `is_abandonable`."""
@@ -200,10 +202,7 @@ class Api:
         self.response = module.RESPONSE
         self.is_abandonable = getattr(module, "ABANDONABLE", False)
         self.handle = module.handle
-
-    @property
-    def is_loaded(self) -> bool:
-        return self.handle is not _not_loaded
+        self.is_loaded = True
 
 
 def _not_loaded(context: Context, request: Any) -> Any:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 
 from kafka_shim.api.produce_append import PartitionBatch, after_append, append, append_some
-from kafka_shim.api.transactional_produce import admit_and_append, is_transactional
+from kafka_shim.api.transactional_produce import admit_and_append
 from kafka_shim.authorization import require
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 from kafka_shim.internal_topics import INTERNAL_TOPICS
@@ -61,8 +61,8 @@ def handle(
         _locate(context, topic, topic.partition_data, response, answers, found)
     batches = _in_order(answers, found)
     for batch in batches:
-        if is_transactional(batch.records):
-            transactional = [one for one in batches if is_transactional(one.records)]
+        if batch.producer is not None:
+            transactional = [one for one in batches if one.producer is not None]
             return _append_transactional(context, request, response, batches, transactional)
     return append(context, request.acks, response, batches)
 
@@ -112,7 +112,7 @@ def _in_steps(context: Context, request: ProduceRequest) -> Steps[Any]:
     batches = _in_order(answers, found)
     transactional = []
     for batch in batches:
-        if is_transactional(batch.records):
+        if batch.producer is not None:
             transactional.append(batch)
         yield
     if transactional:
@@ -142,7 +142,8 @@ def _locate(
             answers[key] = entry.partition_responses
             response.responses.append(entry)
         name = (key, data.index)
-        found.pop(name, None)
+        if name in found:
+            del found[name]
         found[name] = batch = PartitionBatch(PartitionProduceResponse(index=data.index), data.records or b"")
         try:
             batch.log = _find(context, key, data.index)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from kafka_shim.cext.batch import transactional_producer
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 from kafka_shim.protocol.messages.produce_response import BatchIndexAndErrorMessage
 from kafka_shim.storage.results import NotOneBatchError
@@ -43,13 +44,16 @@ MOST_FAILURES_SHOWN = 10
 
 
 class PartitionBatch:
-    """One partition's part of a request: the target log and the result."""
+    """One partition's part of a request: the target log and the result. `producer` is that of a transactional batch:
+    (producer id, epoch, base sequence), else None."""
 
-    __slots__ = ("answer", "error", "log", "records", "verification")
+    __slots__ = ("answer", "error", "log", "producer", "records", "verification")
 
     def __init__(self, answer: PartitionProduceResponse, records: Any) -> None:
         self.answer = answer
         self.records = records
+        # Of the first batch; a second one is refused anyway.
+        self.producer: tuple[int, int, int] | None = transactional_producer(records)
         self.log: PartitionLog | None = None
         self.error: KafkaError | None = None
         self.verification: Verification | None = None

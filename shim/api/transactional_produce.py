@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from struct import Struct
-
 from kafka_shim.api.produce_append import append
-from kafka_shim.cext.batch import HEADER_SIZE
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import wait_for
 from kafka_shim.protocol.messages.produce_response import ProduceResponse
@@ -30,19 +27,8 @@ if TYPE_CHECKING:
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.txn.admission import Admission
 
-TRANSACTIONAL = 0x10
-# magic; low byte of attributes; producer id, producer epoch, base sequence
-_read_producer = Struct(">16xb5xB20xqhi").unpack_from
-
 # The errors before the append whose responses carry a message (ReplicaManager.handleProduceAppend).
 _EXPLAINED = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.NOT_ENOUGH_REPLICAS})
-
-
-def is_transactional(records: Any) -> bool:
-    # Magic and attributes of the first batch; a second one is refused anyway.
-    if len(records) < HEADER_SIZE:
-        return False
-    return bool(records[16] == 2 and records[22] & TRANSACTIONAL)
 
 
 def admit_and_append(
@@ -59,12 +45,17 @@ def admit_and_append(
     for batch in transactional:
         if batch.error is not None:
             explanations.refused("Produce", request.transactional_id, batch.error, context.received_ms)
-    located = [(batch, _read_producer(batch.records)) for batch in transactional if batch.error is None]
-    # A batch without a producer id belongs to no transaction, whatever its attributes say. It is appended like any
-    # other.
-    wanted = [batch for batch, header in located if header[2] >= 0]
-    headers = [header for _, header in located if header[2] >= 0]
-    producers = {(header[2], header[3]) for header in headers}
+    wanted: list[PartitionBatch] = []
+    asked: list[tuple[PartitionLog, int]] = []
+    producers = set()
+    for batch in transactional:
+        log, producer = batch.log, batch.producer
+        # A batch without a producer id belongs to no transaction, whatever its attributes say. It is appended like any
+        # other.
+        if log is not None and batch.error is None and producer is not None and producer[0] >= 0:
+            wanted.append(batch)
+            asked.append((log, producer[2]))
+            producers.add(producer[:2])
     if len(producers) > 1:
         refusal = KafkaError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
@@ -75,7 +66,6 @@ def admit_and_append(
         return append(context, request.acks, response, batches)
     assert request.transactional_id is not None
     producer_id, producer_epoch = producers.pop()
-    asked = [(batch.log, header[4]) for batch, header in zip(wanted, headers, strict=True) if batch.log is not None]
     operation = operation_of_produce(context.api_version)
     outcomes, flushes = admit(
         broker.transactions,

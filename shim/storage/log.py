@@ -8,11 +8,11 @@ import errno
 import logging
 
 from kafka_shim.cext.batch import scan, stamp
-from kafka_shim.cext.records import build_marker, recompress
+from kafka_shim.cext.records import recompress
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import lookup, validation
 from kafka_shim.storage.local_log import LocalLog
-from kafka_shim.storage.producers import Marker, ProducerRefusal
+from kafka_shim.storage.producers import ProducerRefusal
 from kafka_shim.storage.results import Appended, Buffer, Fetched, FoundOffset, ProducerStatus
 
 TYPE_CHECKING = False
@@ -61,8 +61,7 @@ class PartitionLog(LocalLog):
         Raises KafkaError with the error codes of A3-A10 and B9. A `RecordsError` lists the invalid records."""
         config = self.config
         self._require_online()
-        batch = validation.read_header(records, self.name, version, config)
-        summary = validation.check_records(records, batch, self.name, now_ms, config)
+        batch, max_timestamp = validation.check(records, self.name, version, now_ms, config)
         codec = validation.target_codec(batch, config)
         if codec != batch.compression:
             records, batch = self._recompress(records, batch, codec)
@@ -74,11 +73,12 @@ class PartitionLog(LocalLog):
                 flushed = self.request_flush() if must_flush else None
                 return Appended(cached[2], cached[3], cached[4], self.log_start_offset, duplicate=True, flushed=flushed)
             self._check_producer(batch, verification, client=True)
-        append_time_ms = now_ms if config.message_timestamp_type == LOG_APPEND_TIME else -1
-        max_timestamp = now_ms if append_time_ms >= 0 else summary.max_timestamp
+        append_time_ms = -1
+        if config.message_timestamp_type == LOG_APPEND_TIME:
+            append_time_ms = max_timestamp = now_ms
         writable = _writable(records, batch.size_bytes)
         base_offset = self.log_end_offset
-        stamp(writable, 0, base_offset, self.leader_epoch, append_time_ms, summary.max_timestamp)
+        stamp(writable, 0, base_offset, self.leader_epoch, append_time_ms, max_timestamp)
         last_offset = base_offset + batch.last_offset_delta
         self._write(writable, batch.size_bytes, base_offset, last_offset, max_timestamp, now_ms)
         if batch.producer_id >= 0:
@@ -125,22 +125,14 @@ class PartitionLog(LocalLog):
         """Append a transaction marker. Raises INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED (rules in
         B11)."""
         self._require_online()
-        marker = Marker(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
+        marker, batch = self._services.marker_of(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
         try:
             self.producers.check_marker(marker, transaction_version)
         except ProducerRefusal as err:
             logger.info("%s", err)
             raise
         offset = self.log_end_offset
-        batch = build_marker(
-            producer_id,
-            producer_epoch,
-            coordinator_epoch,
-            commit,
-            now_ms,
-            base_offset=offset,
-            leader_epoch=self.leader_epoch,
-        )
+        stamp(batch, 0, offset, self.leader_epoch)
         self._write(batch, len(batch), offset, offset, now_ms, now_ms)
         ended = self.producers.apply_marker(marker, offset)
         if ended is not None and not commit:
@@ -384,7 +376,7 @@ class PartitionLog(LocalLog):
 def _writable(records: Buffer, size_bytes: int) -> Buffer:
     """Return the batch in writable memory, without the bytes after it. Copies it if the request's buffer is
     read-only."""
-    view = memoryview(records)
+    view = records if isinstance(records, memoryview) else memoryview(records)
     if view.readonly:
         return bytearray(view[:size_bytes])
     return view if len(view) == size_bytes else view[:size_bytes]

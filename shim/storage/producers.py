@@ -141,33 +141,34 @@ class Producers:
     def check_data(self, batch: Batch, verification: Verification | None, *, client: bool, must_verify: bool) -> None:
         """Check that a data batch, which is not a duplicate, may be appended next (A3, A5-A7, A10, B9). `client` is
         False for batches that the broker builds, which have no sequence numbers. Raises ProducerRefusal."""
-        entry = self.entries.get(batch.producer_id)
-        if batch.is_transactional and not self.is_open(batch.producer_id, batch.producer_epoch):
+        producer_id, epoch, is_transactional = batch.producer_id, batch.producer_epoch, batch.is_transactional
+        entry = self.entries.get(producer_id)
+        if is_transactional and (entry is None or entry.txn_first_offset == NO_OFFSET or entry.epoch != epoch):
             # Check the epoch first: a client can recover from INVALID_PRODUCER_EPOCH but not from INVALID_TXN_STATE.
-            if entry is not None and batch.producer_epoch < entry.epoch:
-                raise self._stale_epoch(batch.producer_epoch, entry)
-            if must_verify and (verification is None or self._verifications.get(batch.producer_id) is not verification):
+            if entry is not None and epoch < entry.epoch:
+                raise self._stale_epoch(epoch, entry)
+            if must_verify and (verification is None or self._verifications.get(producer_id) is not verification):
                 raise self._refuse(
                     ErrorCode.INVALID_TXN_STATE,
-                    batch.producer_id,
+                    producer_id,
                     "the partition was not verified to be in the transaction, or the transaction ended meanwhile",
                 )
         if entry is None:
-            entry = ProducerEntry(batch.producer_id)
-        if batch.producer_epoch < entry.epoch:
-            raise self._stale_epoch(batch.producer_epoch, entry)
+            entry = ProducerEntry(producer_id)
+        if epoch < entry.epoch:
+            raise self._stale_epoch(epoch, entry)
         if client:
             self._check_sequence(batch, entry)
-        if entry.txn_first_offset != NO_OFFSET and not batch.is_transactional:
+        if entry.txn_first_offset != NO_OFFSET and not is_transactional:
             raise self._refuse(
                 ErrorCode.INVALID_TXN_STATE,
-                batch.producer_id,
+                producer_id,
                 f"a plain batch while its transaction from offset {entry.txn_first_offset} is open",
             )
 
     def _check_sequence(self, batch: Batch, entry: ProducerEntry) -> None:
         first = batch.base_sequence
-        guard = self._verifications.get(batch.producer_id)
+        guard = self._verifications.get(entry.producer_id) if self._verifications else None
         if guard is not None:
             if guard.supports_epoch_bump and first != 0 and not entry.batches:
                 raise self._out_of_order(batch, "expected 0: a TV2 producer without batches here")
@@ -180,8 +181,9 @@ class Producers:
                 raise self._out_of_order(batch, f"expected 0: the epoch is new, before it was {entry.epoch}")
             return
         last = entry.last_sequence
-        if first != (0 if last == MAX_SEQUENCE else last + 1):
-            raise self._out_of_order(batch, f"expected {0 if last == MAX_SEQUENCE else last + 1}")
+        expected = 0 if last == MAX_SEQUENCE else last + 1
+        if first != expected:
+            raise self._out_of_order(batch, f"expected {expected}")
 
     def check_marker(self, marker: Marker, transaction_version: int) -> None:
         """Check the producer epoch and the coordinator epoch of a marker (B11). Raises ProducerRefusal."""
@@ -211,22 +213,24 @@ class Producers:
 
     def apply_data(self, batch: Batch, base_offset: int, last_offset: int, max_timestamp: int) -> None:
         """Update the state after a data batch was appended at these offsets."""
-        entry = self.entries.get(batch.producer_id)
+        producer_id, epoch, is_transactional = batch.producer_id, batch.producer_epoch, batch.is_transactional
+        entry = self.entries.get(producer_id)
         if entry is None:
-            entry = self.entries[batch.producer_id] = ProducerEntry(batch.producer_id)
-        if entry.epoch != batch.producer_epoch:
-            entry.epoch = batch.producer_epoch
+            entry = self.entries[producer_id] = ProducerEntry(producer_id)
+        if entry.epoch != epoch:
+            entry.epoch = epoch
             entry.batches = []
         elif len(entry.batches) == CACHED_BATCHES:
             del entry.batches[0]
         entry.batches.append((batch.base_sequence, batch.last_sequence, base_offset, last_offset, max_timestamp))
         entry.last_timestamp_ms = max_timestamp
-        if batch.is_transactional and entry.txn_first_offset == NO_OFFSET:
-            entry.txn_first_offset = base_offset
-            self._open[base_offset] = batch.producer_id
-        # A guard is valid for one append (B9).
-        if batch.is_transactional and self._verifications:
-            self._verifications.pop(batch.producer_id, None)
+        if is_transactional:
+            if entry.txn_first_offset == NO_OFFSET:
+                entry.txn_first_offset = base_offset
+                self._open[base_offset] = producer_id
+            # A guard is valid for one append (B9).
+            if self._verifications:
+                self._verifications.pop(producer_id, None)
 
     def apply_marker(self, marker: Marker, offset: int) -> tuple[int, int] | None:
         """Update the state after a marker was appended at `offset`. Returns (first offset of the transaction that it

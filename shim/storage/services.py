@@ -6,9 +6,12 @@ Kafka passes them to each UnifiedLog one by one (Scheduler, Time, LogDirFailureC
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
+from kafka_shim.cext.records import build_marker
 from kafka_shim.storage.flusher import Flusher
 from kafka_shim.storage.open_files import OpenFiles
+from kafka_shim.storage.producers import Marker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ class LogServices:
         "flush_wanted",
         "flush_wished",
         "flusher",
+        "marker_of",
         "offline",
         "on_marker",
         "reopen_wanted",
@@ -48,6 +52,9 @@ class LogServices:
         self.flusher = Flusher(faults, clock)
         # Called with (log, producer_id, producer_epoch, commit, offset) after each transaction marker.
         self.on_marker: list[MarkerHook] = []
+        # Makes a marker and its batch. The markers of one transaction differ only in what `stamp` writes, so they share
+        # one: each is written before the next is stamped.
+        self.marker_of = lru_cache(maxsize=1)(_marker)
         self.offline: set[LocalLog] = set()
         # Called when a partition is added to `offline` or could not be loaded, to schedule the next attempt.
         self.reopen_wanted: Callable[[], None] = nothing
@@ -85,6 +92,13 @@ class LogServices:
         self.offline.add(log)
         self.flush_wanted.discard(log)
         self.reopen_wanted()
+
+
+def _marker(
+    producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, now_ms: int
+) -> tuple[Marker, bytearray]:
+    marker = Marker(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
+    return marker, build_marker(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
 
 
 def _nothing(log: PartitionLog) -> None:

@@ -4,7 +4,7 @@ ProduceRequest)."""
 from __future__ import annotations
 
 from kafka_shim.cext.batch import BatchError, Verdict, scan
-from kafka_shim.cext.records import iterate, validate
+from kafka_shim.cext.records import iterate, scan_plain, validate
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage.results import Buffer, NotOneBatchError, RecordsError
 
@@ -34,6 +34,19 @@ _UNEXPECTED = frozenset({Verdict.BAD_CODEC, Verdict.BAD_COMPRESSED_DATA})
 # Kafka checks codec, number of batches, base offset and size of a complete batch before it detects these.
 _FOUND_LATER = frozenset({Verdict.BAD_CRC, Verdict.BAD_OFFSET_RANGE, Verdict.BAD_COUNT, Verdict.BAD_CODEC})
 _NO_BATCH = frozenset({Verdict.SHORT, Verdict.TRUNCATED})
+
+
+def check(records: Buffer, name: str, version: int, now_ms: int, config: TopicConfig) -> tuple[Batch, int]:
+    """Check a partition's Produce data: exactly one valid batch. Returns its header and the greatest timestamp of its
+    records. `version` is the Produce API version. Raises KafkaError, RecordsError."""
+    if config.message_timestamp_type == "CreateTime":
+        before_ms, after_ms = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
+        batch = scan_plain(records, config.max_message_bytes, config.compact, now_ms, before_ms, after_ms)
+        if batch is not None:
+            return batch, batch.max_timestamp
+    # The batch is compressed or has another peculiarity, or something is wrong with it and the client is told what.
+    batch = read_header(records, name, version, config)
+    return batch, check_records(records, batch, name, now_ms, config).max_timestamp
 
 
 def read_header(records: Buffer, name: str, version: int, config: TopicConfig) -> Batch:

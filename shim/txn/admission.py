@@ -82,7 +82,7 @@ def admit(
             unknown.append(at)
     if not unknown:
         return outcomes, ()
-    partitions = frozenset((batches[at][0].topic, batches[at][0].partition) for at in unknown)
+    partitions = frozenset([(batches[at][0].topic, batches[at][0].partition) for at in unknown])
     try:
         if adds:
             return outcomes, coordinator.add_partitions(

@@ -171,10 +171,10 @@ class Completion:
         coordinator_epoch = self._log.partition_log(slot.partition).leader_epoch
         waiting, failed = slot.unmarked, []
         tried = 0
+        if not self._is_current(slot, prepared):
+            return  # its topic was deleted while this step waited for the disk
         try:
             for each in waiting:
-                if not self._is_current(slot, prepared):
-                    return  # its topic was deleted while this step waited for the disk
                 if each in slot.refused:
                     tried += 1
                     failed.append(each)
@@ -199,10 +199,14 @@ class Completion:
                     failed.append(each)
                     self._on_marker_refused(slot, prepared, each, error)
                 else:
-                    _add(appended.flushed, flushes)
+                    if appended.flushed is not None:
+                        flushes.append(appended.flushed)
                 # Counted only now: after an exception the marker may be missing, and a duplicate marker does no harm.
                 tried += 1
-                yield AFTER_MARKER, each
+                if self._faults.armed:
+                    yield AFTER_MARKER, each
+                    if not self._is_current(slot, prepared):
+                        return
         finally:
             if self._is_current(slot, prepared):
                 slot.unmarked = failed + waiting[tried:]
