@@ -3,7 +3,7 @@
 This module handles only bytes and positions. The caller handles file names, rolling and fsync.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from typing_extensions import Buffer
 
@@ -15,6 +15,38 @@ def append(fd: int, buffers: Sequence[Buffer]) -> int:
     Returns the number of bytes written. After an OSError the file may contain a part of the buffers, and the caller
     must truncate it.
     """
+
+class SegmentEnd:
+    """What is known of the end of a segment, where batches are appended; the base of `storage.segments.Segment`."""
+
+    base_offset: int
+    size_bytes: int
+    bytes_since_index: int
+    first_timestamp_ms: int | None
+    """Of the first batch. This and the next: None if they are not read from the files yet, -1 if there is none."""
+    max_timestamp_ms: int | None
+    max_timestamp_offset: int
+    _fd: int
+    _limits_of: object
+    _most_bytes: int
+    _interval_bytes: int
+    _longest_wait_ms: int
+    _is_index_full: bool
+
+    def append_plain(
+        self,
+        put: Callable[[int, Sequence[Buffer]], int],
+        batch: Buffer,
+        size_bytes: int,
+        last_offset: int,
+        max_timestamp_ms: int,
+        config: object,
+    ) -> bool:
+        """Append a batch with `put` if there is nothing else to do: the segment is open, everything about its end is
+        known, there is room, and no index entry is due. Returns whether that is so; otherwise nothing was done. If
+        `put` raises, `_cut_back` is called with the old size and the state in memory is unchanged."""
+
+    def _cut_back(self, position: int) -> None: ...
 
 def read(fd: int, position: int, size_bytes: int) -> bytes:
     """Return `size_bytes` bytes from `position`, fewer only at the end of the file. Does not move the file position.

@@ -50,6 +50,7 @@ cdef enum:
     WALK_READ_BYTES = 256 << 10
     OFFSET_ENTRY_SIZE = 8
     TIME_ENTRY_SIZE = 12
+    MAX_RELATIVE_OFFSET = 0x7FFFFFFF
 
 
 cdef ssize_t _pread(int fd, void* target, size_t size, int64_t position) noexcept nogil:
@@ -157,6 +158,59 @@ def append(int fd, buffers):
     for start in range(0, count, MAX_PARTS):
         written += _append_some(fd, buffers[start:start + MAX_PARTS])
     return written
+
+
+cdef class SegmentEnd:
+    cdef public int64_t base_offset
+    cdef public int64_t size_bytes
+    cdef public int64_t bytes_since_index
+    cdef public object first_timestamp_ms
+    cdef public object max_timestamp_ms
+    cdef public int64_t max_timestamp_offset
+    cdef public int _fd
+    # Of the configuration `_limits_of`.
+    cdef public object _limits_of
+    cdef public int64_t _most_bytes
+    cdef public int64_t _interval_bytes
+    cdef public int64_t _longest_wait_ms
+    cdef public bint _is_index_full
+
+    def append_plain(
+        self, put, batch, int64_t size_bytes, int64_t last_offset, int64_t max_timestamp_ms, config not None
+    ):
+        cdef int64_t position = self.size_bytes
+        cdef int64_t first_ms
+        cdef int64_t known_ms
+        if (
+            self._limits_of is not config
+            or self._is_index_full
+            or self._fd < 0
+            or position == 0
+            or size_bytes > self._most_bytes - position
+            or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
+            or self.bytes_since_index > self._interval_bytes
+            or self.first_timestamp_ms is None
+            or self.max_timestamp_ms is None
+        ):
+            return False
+        first_ms = self.first_timestamp_ms
+        known_ms = self.max_timestamp_ms
+        if first_ms < 0 or max_timestamp_ms - first_ms > self._longest_wait_ms:
+            return False
+        try:
+            put(self._fd, (batch,))
+        except BaseException:
+            self._cut_back(position)
+            raise
+        if max_timestamp_ms > known_ms:
+            self.max_timestamp_ms = max_timestamp_ms
+            self.max_timestamp_offset = last_offset
+        self.size_bytes = position + size_bytes
+        self.bytes_since_index += size_bytes
+        return True
+
+    def _cut_back(self, int64_t position):
+        raise NotImplementedError
 
 
 # ---- Read ----

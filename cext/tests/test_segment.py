@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kafka_shim.cext.batch import Verdict, scan, stamp
 from kafka_shim.cext.records import build
-from kafka_shim.cext.segment import Walk, append, find_batch, lookup_offset, lookup_time, read
+from kafka_shim.cext.segment import SegmentEnd, Walk, append, find_batch, lookup_offset, lookup_time, read
 from kafka_shim.cext.tests.exact import exact
 
 
@@ -291,3 +291,89 @@ def test_scan_of_what_was_read_agrees_with_the_walk(log):
     position, base, last, size = facts[-1]
     batch = scan(read(fd, position, size))
     assert (batch.base_offset, batch.last_offset, batch.leader_epoch) == (base, last, 3)
+
+
+# --- the end of a segment
+
+
+CONFIG = object()
+
+
+class End(SegmentEnd):
+    """An open segment from offset 100: 500 bytes, of which 60 are not indexed. Its first batch has the time 1,000."""
+
+    def __init__(self, **changes):
+        self.cut_to = []
+        facts = {
+            "base_offset": 100,
+            "size_bytes": 500,
+            "bytes_since_index": 60,
+            "first_timestamp_ms": 1000,
+            "max_timestamp_ms": 2000,
+            "max_timestamp_offset": 103,
+            "_fd": 7,
+            "_limits_of": CONFIG,
+            "_most_bytes": 580,
+            "_interval_bytes": 60,
+            "_longest_wait_ms": 2000,
+        }
+        for name, value in (facts | changes).items():
+            setattr(self, name, value)
+
+    def _cut_back(self, position):
+        self.cut_to.append(position)
+
+    def put(self, write, size_bytes=80, last_offset=105, max_timestamp_ms=3000, config=CONFIG):
+        return self.append_plain(write, b"batch", size_bytes, last_offset, max_timestamp_ms, config)
+
+    @property
+    def facts(self):
+        return self.size_bytes, self.bytes_since_index, self.max_timestamp_ms, self.max_timestamp_offset
+
+
+def test_a_plain_append_moves_the_end():
+    end, written = End(), []
+    assert end.put(lambda *what: written.append(what))
+    assert written == [(7, (b"batch",))]
+    assert end.facts == (580, 140, 3000, 105)
+    assert not end.put(written.append, size_bytes=0)  # an index entry is due
+
+
+def test_an_older_batch_keeps_the_greatest_time():
+    end = End()
+    assert end.put(lambda *what: None, max_timestamp_ms=1500)
+    assert end.facts == (580, 140, 2000, 103)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"_limits_of": None},
+        {"_is_index_full": True},
+        {"_fd": -1},
+        {"size_bytes": 0},
+        {"_most_bytes": 579},
+        {"base_offset": 104 - 0x7FFFFFFF},
+        {"_interval_bytes": 59},
+        {"first_timestamp_ms": None},
+        {"max_timestamp_ms": None},
+        {"first_timestamp_ms": -1},
+        {"_longest_wait_ms": 1999},
+    ],
+)
+def test_what_is_not_plain_is_left_to_the_caller(changes):
+    end = End(**changes)
+    before = end.facts
+    assert not end.put(lambda *what: pytest.fail("written"))
+    assert end.facts == before
+
+
+def test_a_failed_write_is_cut_back_and_not_counted():
+    def fail(fd, buffers):
+        raise OSError(28, "full")
+
+    end = End()
+    before = end.facts
+    with pytest.raises(OSError, match="full"):
+        end.put(fail)
+    assert (end.cut_to, end.facts) == ([500], before)

@@ -16,11 +16,23 @@ class LeaderEpochs:
     Each change replaces the file without an fsync. The file survives a crash of the process. After a power failure,
     recovery restores the epochs from the batches."""
 
-    __slots__ = ("_directory", "entries")
+    __slots__ = ("_directory", "_entries", "latest")
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
-        self.entries: list[tuple[int, int]] = []
+        # The newest epoch, -1 when there is none: every append asks for it.
+        self.latest = -1
+        self._entries: list[tuple[int, int]] = []
+
+    @property
+    def entries(self) -> list[tuple[int, int]]:
+        """The pairs. A change assigns another list."""
+        return self._entries
+
+    @entries.setter
+    def entries(self, entries: list[tuple[int, int]]) -> None:
+        self._entries = entries
+        self.latest = entries[-1][0] if entries else -1
 
     def load(self) -> None:
         """Read the file. If it is missing, there are no epochs. Raises CheckpointError."""
@@ -33,11 +45,6 @@ class LeaderEpochs:
     def moved(self, directory: str) -> None:
         """Update the path after the partition's directory was renamed."""
         self._directory = directory
-
-    @property
-    def latest(self) -> int:
-        """The newest epoch, -1 when there is none."""
-        return self.entries[-1][0] if self.entries else -1
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Add an epoch that starts at `start_offset`. Removes later and overlapping entries. After an OSError nothing

@@ -10,7 +10,7 @@ import logging
 from kafka_shim.cext.batch import scan, stamp
 from kafka_shim.cext.records import recompress
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.storage import lookup, validation
+from kafka_shim.storage import lookup, segments, validation
 from kafka_shim.storage.local_log import LocalLog
 from kafka_shim.storage.producers import ProducerRefusal
 from kafka_shim.storage.results import Appended, Buffer, Fetched, FoundOffset, ProducerStatus
@@ -175,11 +175,14 @@ class PartitionLog(LocalLog):
             if faults.armed:
                 faults.reach("log.before_write", topic=self.topic, partition=self.partition)
             segment = self.segments[-1]
-            if segment.is_full(size_bytes, max_timestamp_ms, last_offset, config, now_ms):
-                segment = self.roll(now_ms)
-            if self.epochs.latest != self.leader_epoch:
-                self.epochs.assign(self.leader_epoch, base_offset)
-            segment.append((batch,), size_bytes, last_offset, max_timestamp_ms, config.index_interval_bytes)
+            if self.epochs.latest != self.leader_epoch or not segment.append_plain(
+                segments.append, batch, size_bytes, last_offset, max_timestamp_ms, config
+            ):
+                if segment.is_full(size_bytes, max_timestamp_ms, last_offset, config, now_ms):
+                    segment = self.roll(now_ms)
+                if self.epochs.latest != self.leader_epoch:
+                    self.epochs.assign(self.leader_epoch, base_offset)
+                segment.append((batch,), size_bytes, last_offset, max_timestamp_ms, config.index_interval_bytes)
         except OSError as err:
             raise self.fail(err) from err
         if faults.armed:

@@ -6,6 +6,7 @@ import errno
 import os
 from contextlib import suppress
 
+from kafka_shim.cext.segment import SegmentEnd
 from kafka_shim.storage import names
 from kafka_shim.storage.index import OffsetIndex, TimeIndex
 from kafka_shim.storage.txn_index import TxnIndex
@@ -15,20 +16,17 @@ if TYPE_CHECKING:
     from kafka_shim.storage.open_files import OpenFiles
 
 
-class SegmentFiles:
+class SegmentFiles(SegmentEnd):
     """The base of `Segment`. Event-loop thread only. The descriptor and the indexes are opened at their first use."""
 
     __slots__ = (
-        "_fd",
         "_files",
         "_is_abandoned",
         "_offset_index",
         "_retained",
         "_time_index",
         "_txn_index",
-        "base_offset",
         "directory",
-        "size_bytes",
         "suffix",
     )
 

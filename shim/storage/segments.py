@@ -8,7 +8,8 @@ from contextlib import suppress
 
 from kafka_shim.cext.batch import HEADER_SIZE
 from kafka_shim.cext.crc32c import crc32c
-from kafka_shim.cext.segment import Walk, append, find_batch, read
+from kafka_shim.cext.segment import Walk, find_batch, read
+from kafka_shim.cext.segment import append as append  # noqa: PLC0414  (for `log`)
 from kafka_shim.storage import names
 from kafka_shim.storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY, TIME_ENTRY, OffsetIndex, TimeIndex
 from kafka_shim.storage.segment_files import SegmentFiles
@@ -32,29 +33,18 @@ class Segment(SegmentFiles):
     The files are created at the first append. The descriptor and the indexes are opened at their first use (see
     `segment_files`)."""
 
-    __slots__ = (
-        "_is_index_full",
-        "_limits_of",
-        "_longest_wait_ms",
-        "bytes_since_index",
-        "created_ms",
-        "first_timestamp_ms",
-        "max_timestamp_ms",
-        "max_timestamp_offset",
-    )
+    __slots__ = ("created_ms",)
 
     def __init__(self, directory: str, base_offset: int, files: OpenFiles, created_ms: int, suffix: str = "") -> None:
         super().__init__(directory, base_offset, files, suffix)
         # Facts about the contents; None: not yet read from the files.
         self.created_ms = created_ms
         self.bytes_since_index = 0
-        self.first_timestamp_ms: int | None = None
-        self.max_timestamp_ms: int | None = NO_TIMESTAMP
+        self.first_timestamp_ms = None
+        self.max_timestamp_ms = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
         # Roll limits, computed from the configuration `_limits_of`; None: not computed yet.
-        self._limits_of: TopicConfig | None = None
-        self._longest_wait_ms = 0
-        self._is_index_full = False
+        self._limits_of = None
 
     # --- indexes
 
@@ -119,9 +109,10 @@ class Segment(SegmentFiles):
         return self.waited_ms(max_timestamp_ms, now_ms) > self._longest_wait_ms
 
     def _set_limits(self, config: TopicConfig) -> None:
-        """Compute the limits of `is_full`. They depend only on the configuration and the indexes."""
+        """Compute the limits of `is_full` and `append_plain`. They depend only on the configuration and the indexes."""
         limit_ms = min(config.segment_ms, config.max_compaction_lag_ms) if config.compact else config.segment_ms
         self._longest_wait_ms = limit_ms - self._jitter_ms(config)
+        self._most_bytes, self._interval_bytes = config.segment_bytes, config.index_interval_bytes
         limit = config.segment_index_bytes
         self._is_index_full = (
             self.offset_index.count >= limit // OFFSET_ENTRY.size
