@@ -1,15 +1,20 @@
-"""Start-up: from the start of the process to the first answer to ApiVersions, in a new directory and after a stop."""
+"""Start-up: from the start of the process to the first answer to ApiVersions, in a new directory and after a stop. The
+shim has its modules as bytecode, which an installation by pip has compiled, as Kafka's jars are.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
+from tempfile import TemporaryDirectory
 
 from bench.client_process import ROOT, anonymous_mb
 from bench.data import answer_s
 from bench.rounds import SHIM, Case, Side
 from kafka_shim.targets import make
 from kafka_shim.targets.kafka_native import KafkaNative
+from kafka_shim.targets.shim_process import ShimProcess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,12 +35,31 @@ def start(side: Side, pace: Pace) -> Figures:
     try:
         if isinstance(target, KafkaNative):
             target.prepare()
+        if isinstance(target, ShimProcess):
+            target.environment = _with_bytecode(_bytecode())
         new_s = answer_s(target)
         target.stop()
         again_s = answer_s(target)
         return {"new_s": new_s, "again_s": again_s, "memory_mb": anonymous_mb(target)}
     finally:
         target.close()
+
+
+def _with_bytecode(folder: TemporaryDirectory[str]) -> dict[str, str]:
+    return {"PYTHONPYCACHEPREFIX": folder.name, "PYTHONDONTWRITEBYTECODE": ""}
+
+
+@cache
+def _bytecode() -> TemporaryDirectory[str]:
+    """The folder to which a first start has written the bytecode of what it imports. It ends with this process."""
+    folder = TemporaryDirectory(prefix="kafka-shim-bytecode-")
+    target = ShimProcess()
+    target.environment = _with_bytecode(folder)
+    try:
+        answer_s(target)
+    finally:
+        target.close()
+    return folder
 
 
 def embedded(side: Side, pace: Pace) -> Figures:
