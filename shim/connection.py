@@ -43,10 +43,7 @@ class Connection(FrameReceiver):
     only."""
 
     __slots__ = (
-        "_ends",
-        "_ends_soon",
         "_gone",
-        "_is_abandonable",
         "_network_send",
         "_send_memory",
         "_unsent_seen_bytes",
@@ -59,12 +56,6 @@ class Connection(FrameReceiver):
 
     def __init__(self, dispatcher: Dispatcher, listener: Listener, memory: ReceiveMemory, registry: Registry) -> None:
         super().__init__(dispatcher, listener, memory, registry)
-        # Whether the waiting request may be cancelled when the client disconnects.
-        self._is_abandonable = False
-        # Whether it is answered without waiting for anybody else.
-        self._ends_soon = False
-        # Why the connection is closed once the waiting request is answered; empty: the client sends nothing more.
-        self._ends: str | None = None
         # Whether the task is none of a request: no request is handled for a throttle time.
         self.is_muted = False
         # Sending: the response that is read from its files as the client takes it; the number of unsent bytes; their
@@ -118,11 +109,13 @@ class Connection(FrameReceiver):
             else:
                 self._authenticated(principal)
             return
+        self._is_unknown = True
         session.authenticator = authenticator = Authenticator(security, context, broker.clock)
         authenticator.on_complete = self._authenticated
         self._max_frame_bytes = min(self._max_frame_bytes, authenticator.max_receive_bytes)
 
     def _authenticated(self, principal: str) -> None:
+        self._is_unknown = False
         self.session.principal = principal
         self._max_frame_bytes = self._dispatcher.broker.config.socket_request_max_bytes
         self._registry.logged_in(self)
@@ -197,7 +190,7 @@ class Connection(FrameReceiver):
 
     # --- handling
 
-    def _handle(self, frame: memoryview) -> None:
+    def _handle_now(self, frame: memoryview) -> None:
         try:
             reply = self._dispatcher.handle(self.session, frame)
         except DisconnectError as error:

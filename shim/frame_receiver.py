@@ -28,12 +28,16 @@ class FrameReceiver(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_dispatcher",
+        "_ends",
+        "_ends_soon",
         "_filled_bytes",
         "_frame",
         "_frame_bytes",
         "_held",
+        "_is_abandonable",
         "_is_paused",
         "_is_uncounted",
+        "_is_unknown",
         "_listener",
         "_max_frame_bytes",
         "_memory",
@@ -62,16 +66,46 @@ class FrameReceiver(asyncio.BufferedProtocol):
         self._filled_bytes = 0
         # Whether the frame began before authentication: its buffer is none of `memory`.
         self._is_uncounted = False
+        # Whether the client has yet to authenticate by SASL: its requests are handled in their turn.
+        self._is_unknown = False
         # Flow control: the request that is waiting, and whether a response is in progress or the transport has unsent
         # bytes.
         self._task: asyncio.Task[None] | None = None
+        # Whether that request may be cancelled when the client disconnects; whether it is answered without waiting for
+        # anybody else.
+        self._is_abandonable = False
+        self._ends_soon = False
+        # Why the connection is closed once that request is answered; empty: the client sends nothing more.
+        self._ends: str | None = None
         self._write_paused = False
         self._is_paused = False
         self.is_closing = False
         self.last_active_ms = 0
 
     def _handle(self, frame: memoryview) -> None:
-        """Handle the frame of one request, without its length prefix."""
+        """Handle the frame of one request, without its length prefix, or have it wait for its turn."""
+        if not self._is_unknown or self._registry.login_turns.take():
+            self._handle_now(frame)
+        elif not self._registry.may_hold(self, len(frame)):
+            self.close("too many connections hold requests before authentication")
+        else:
+            self._is_abandonable = self._ends_soon = True
+            turn = self._registry.login_turns.mine()
+            self._task = asyncio.get_running_loop().create_task(self._handle_in_turn(turn, bytes(frame)))
+
+    async def _handle_in_turn(self, turn: asyncio.Future[None], frame: bytes) -> None:
+        try:
+            await turn
+        finally:
+            self._task = None
+            self._registry.may_hold(self, 0)
+        if not self.is_closing:
+            self._handle_now(memoryview(frame))
+            if self._task is None and self._ends is not None:
+                self.close(self._ends or None)
+            self.proceed()
+
+    def _handle_now(self, frame: memoryview) -> None:
         raise NotImplementedError
 
     def close(self, reason: str | None = None) -> None:

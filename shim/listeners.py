@@ -7,6 +7,7 @@ import socket
 
 from kafka_shim.config import ConfigError
 from kafka_shim.metadata.registration import SECURITY_PROTOCOLS
+from kafka_shim.monitoring import HTTP_NAME, HTTPS
 from kafka_shim.session import Listener
 
 TYPE_CHECKING = False
@@ -65,6 +66,9 @@ def listeners_of(config: BrokerConfig) -> tuple[list[Listener], list[Listener]]:
         (controllers if is_controller else found).append(listener)
     if not found:
         raise ConfigError("listeners: there is none for clients")
+    has_https = config.kafka_shim_http_listener.startswith(HTTPS)
+    if has_https and any(one.name == HTTP_NAME for one in (*found, *controllers)):
+        raise ConfigError(f"listeners: {HTTP_NAME} is the name of kafka.shim.http.listener: choose another one")
     advertised = [listener.name for listener in found]
     if config.advertised_listeners is not None:
         by_name = {listener.name: listener for listener in (*found, *controllers)}
@@ -182,6 +186,8 @@ def warn_of_strange_prefixes(listeners: Sequence[Listener], config: BrokerConfig
     """Log the options of the start that name no listener."""
     prefixes = {f"listener.name.{listener.name.lower()}." for listener in listeners}
     prefixes |= {f"listener.name.{name.lower()}." for name in config.controller_listener_names}
+    if config.kafka_shim_http_listener.startswith(HTTPS):
+        prefixes.add(f"listener.name.{HTTP_NAME.lower()}.")
     strange = [
         name for name in config.given if name.startswith("listener.name.") and not name.startswith(tuple(prefixes))
     ]

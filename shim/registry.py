@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 
 from kafka_shim.line_limit import LineLimit
+from kafka_shim.login_turns import LoginTurns
 from kafka_shim.security.printable import MAX_NAME, printable
 
 TYPE_CHECKING = False
@@ -53,6 +54,7 @@ class Registry:
         "_timer",
         "closings",
         "connections",
+        "login_turns",
         "per_ip",
     )
 
@@ -72,6 +74,7 @@ class Registry:
         self._logins: dict[FrameReceiver, list[float]] = {}
         self._login_bytes = 0.0
         self._login_timer: Any = None
+        self.login_turns = LoginTurns()
         # From one change of options to the next.
         self._overrides: dict[str, int] = {}
         self._limits: dict[str, tuple[int | None, int | None]] = {}

@@ -105,6 +105,7 @@ class Server:
             self._show()
         except BaseException:
             self._socket_server.close()
+            self._socket_server.stop()
             for step in reversed(undo):
                 step()
             raise
@@ -175,6 +176,8 @@ class Server:
             self.broker.client_metrics.reload()
         if resource_type == RESOURCE_BROKER:
             self._socket_server.reload()
+            if self._monitor is not None:
+                self._monitor.reload(self.broker.config)
 
     def _start_coordinators(self, undo: list[Callable[[], None]]) -> None:
         """Start the group coordinator first: the markers of a resumed transaction commit or abort pending offsets."""
@@ -242,8 +245,7 @@ class Server:
 
         self._console = console = console_of(
             broker.listeners,
-            broker.http_address,
-            config.kafka_shim_http_bearer_token or "",
+            self._monitor.listener.metrics,
             allows_changes=config.kafka_shim_http_console_changes,
         )
         self._monitor.listener.pages = console.handle
@@ -280,6 +282,7 @@ class Server:
             broker.share_partitions.stop()
         broker.share_state.stop()
         await self._drain()
+        self._socket_server.stop()
         if broker.client_metrics is not None:
             broker.client_metrics.stop()
         if broker.tokens is not None:

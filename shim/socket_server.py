@@ -27,13 +27,15 @@ if TYPE_CHECKING:
     from kafka_shim.dynamic_listeners import DynamicListeners
     from kafka_shim.registry import Registry
     from kafka_shim.session import Listener
+    from kafka_shim.tls_handshakes import TlsHandshakes
     from kafka_shim.tls_transport import TlsTransport
 
 logger = logging.getLogger("kafka_shim.server")
 
 
 class SocketServer:
-    """Owned by the server; event-loop thread only. `secure`, then `start`, at the end `close`."""
+    """Owned by the server; event-loop thread only. `secure`, then `start`, at the end `close`, and `stop` once all
+    connections are closed."""
 
     def __init__(self, broker: Broker, registry: Registry) -> None:
         self._broker = broker
@@ -44,6 +46,8 @@ class SocketServer:
         self._budget: ConnectionBudget | None = None
         # Made when `listeners` is changed for the first time: a start without that imports nothing for it.
         self._dynamic: DynamicListeners | None = None
+        # Made for the first listener with TLS.
+        self._handshakes: TlsHandshakes | None = None
 
     @property
     def listeners(self) -> list[Listener]:
@@ -97,6 +101,11 @@ class SocketServer:
         for acceptor in self._acceptors.values():
             acceptor.close()
         self._acceptors.clear()
+
+    def stop(self) -> None:
+        """End the thread of handshakes."""
+        if self._handshakes is not None:
+            self._handshakes.stop()
 
     # --- while the broker runs
 
@@ -168,4 +177,9 @@ class SocketServer:
             return connect
         from kafka_shim.tls_transport import TlsTransport
 
-        return lambda: TlsTransport(connect(), security.tls_context())
+        if self._handshakes is None:
+            from kafka_shim.tls_handshakes import TlsHandshakes
+
+            self._handshakes = TlsHandshakes(broker.clock)
+        handshakes = self._handshakes
+        return lambda: TlsTransport(connect(), security.tls_context(), handshakes)

@@ -3,7 +3,7 @@
 asyncio's own TLS transport reports the size of its buffers and its pauses in a way that loses the limits of
 `network_send`: a slow consumer could hold many megabytes (docs/adr/0041-tls-beneath-the-connection.md). Here every
 encrypted byte goes straight to the socket's transport, whose limits then hold as they do without TLS. The primitives
-are those of the module `ssl`.
+are those of the module `ssl`. Handshakes are a thread's (`tls_handshakes`): the socket is not read meanwhile.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.connection import Connection
+    from kafka_shim.tls_handshakes import TlsHandshakes
 
 logger = logging.getLogger("kafka_shim.connection")
 
@@ -26,6 +27,8 @@ logger = logging.getLogger("kafka_shim.connection")
 RECEIVE_BYTES = 65536
 # Smaller buffers are joined, so that they share a TLS record.
 RECORD_BYTES = 16384
+# Before each record stand its type, two bytes of the version, the first of which is 3, and two of its length.
+HEAD_BYTES, HANDSHAKE, MAJOR_VERSION = 5, 0x16, 3
 
 _received = memoryview(bytearray(RECEIVE_BYTES))
 
@@ -33,14 +36,20 @@ _received = memoryview(bytearray(RECEIVE_BYTES))
 class TlsTransport(asyncio.BufferedProtocol):
     """The protocol of one socket and the transport of its `Connection`. Event-loop thread only."""
 
-    def __init__(self, connection: Connection, context: ssl.SSLContext) -> None:
+    def __init__(self, connection: Connection, context: ssl.SSLContext, handshakes: TlsHandshakes) -> None:
         self._connection = connection
+        self._handshakes = handshakes
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._socket: asyncio.Transport
-        self._has_begun = False
         self._is_secured = False
+        # During the handshake: what has arrived of a record's head, how many bytes are to come of the record, and
+        # whether the thread has the buffers: nothing else may touch them then.
+        self._head = b""
+        self._record_bytes = 0
+        self._has_begun = False
+        self._is_shaking = False
         self._is_paused = False
         self._is_reading = False
 
@@ -63,8 +72,12 @@ class TlsTransport(asyncio.BufferedProtocol):
                 self._connection.foreign(bytes(_received[:4]))
                 return
         self._incoming.write(_received[:nbytes])
-        if self._is_secured or self._shake_hands():
+        if self._is_secured:
             self._read()
+        elif self._ends_record(_received[:nbytes]):
+            self._is_shaking = True
+            self._socket.pause_reading()
+            self._handshakes.take_step(self._tls, self)
 
     def eof_received(self) -> bool:
         return self._is_secured and self._connection.eof_received()
@@ -77,21 +90,43 @@ class TlsTransport(asyncio.BufferedProtocol):
 
     # --- TLS
 
-    def _shake_hands(self) -> bool:
-        """Take the handshake a step further. Returns whether it is complete."""
-        try:
-            self._tls.do_handshake()
-        except ssl.SSLWantReadError:
+    def _ends_record(self, data: memoryview) -> bool:
+        """Whether a record of the handshake is whole with these bytes: a client that sends byte by byte costs no step
+        of the handshake for each. Of what is no record OpenSSL says why."""
+        ends = False
+        while data:
+            if not self._record_bytes:
+                missing = HEAD_BYTES - len(self._head)
+                self._head += data[:missing]
+                data = data[missing:]
+                if len(self._head) < HEAD_BYTES:
+                    break
+                self._record_bytes = int.from_bytes(self._head[3:])
+                ends = ends or self._head[1] != MAJOR_VERSION or not 0 < self._record_bytes <= RECORD_BYTES
+                self._head = b""
+            taken = min(self._record_bytes, len(data))
+            data = data[taken:]
+            self._record_bytes -= taken
+            ends = ends or not self._record_bytes
+        return ends
+
+    def step_taken(self, error: Exception | None) -> None:
+        """The thread has taken the handshake a step further."""
+        self._is_shaking = False
+        if self._socket.is_closing():
+            return
+        if error is None:
             self._flush()
-            return False
-        except ssl.SSLError as err:
-            self._connection.close(f"the TLS handshake failed: {_reason(err)}")
+            self._is_secured = True
+            self._socket.resume_reading()
+            self._connection.secured(self._tls)
+            self._read()
+        elif isinstance(error, ssl.SSLWantReadError):
+            self._flush()
+            self._socket.resume_reading()
+        else:
+            self._connection.close(f"the TLS handshake failed: {_reason(error)}")
             self._fail()
-            return False
-        self._flush()
-        self._is_secured = True
-        self._connection.secured(self._tls)
-        return True
 
     def _read(self) -> None:
         """Hand over what is decrypted until the connection pauses or there is no more."""
@@ -127,7 +162,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         self._socket.close()
 
     def _flush(self) -> None:
-        if self._outgoing.pending and not self._socket.is_closing():
+        if not self._is_shaking and self._outgoing.pending and not self._socket.is_closing():
             self._socket.write(self._outgoing.read())
 
     # --- as the connection's transport
@@ -201,9 +236,9 @@ class TlsTransport(asyncio.BufferedProtocol):
         return self._socket.get_write_buffer_size()
 
 
-def _reason(err: ssl.SSLError) -> str:
+def _reason(err: Exception) -> str:
     """Returns what OpenSSL says, with what to do where that is known."""
-    name = err.reason or "UNKNOWN"
+    name = getattr(err, "reason", None) or "UNKNOWN"
     advice = _ADVICE.get(name)
     text = getattr(err, "verify_message", None) or name.lower().replace("_", " ")
     return f"{text}; {advice}" if advice else text

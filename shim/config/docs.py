@@ -25,10 +25,10 @@ DOCS = {
     "inter.broker.listener.name": "Accepted and checked; there is no other broker that would use the listener.",
     "security.inter.broker.protocol": "Accepted and checked; there is no other broker that would use it.",
     "kafka.shim.disconnect.changed.users": "Close connections of a changed password, delegation token or truststore.",
-    "kafka.shim.http.bearer.token": "What a reader of the metrics sends as `Authorization: Bearer TOKEN`.",
+    "kafka.shim.http.bearer.token": "What readers of metrics send (`Authorization: Bearer TOKEN`), or a certificate.",
     "kafka.shim.http.console": "Serve the web console at `kafka.shim.http.listener` too.",
     "kafka.shim.http.console.changes": "People also write records, change topics and offsets, end transactions there.",
-    "kafka.shim.http.listener": "HOST:PORT of metrics and health over HTTP; :PORT is loopback, empty is none.",
+    "kafka.shim.http.listener": "HOST:PORT of metrics and health, or :PORT; https:// before it for TLS; empty is none.",
     "kafka.shim.login.timeout.ms": "How long a connection may take to authenticate, with its TLS handshake.",
     # --- metrics of clients
     "metric.reporters": "Python classes, by dotted path, that receive what clients push (KIP-714).",

@@ -74,16 +74,15 @@ class Console:
         hosts: Collection[str] = (),
         schemas: Schemas | None = None,
         metrics_url: str = "",
-        bearer_token: str = "",
+        read_metrics: Callable[[], bytes] | None = None,
         allows_changes: bool = False,
     ) -> None:
         """`hosts`: the names by which browsers may reach it, besides localhost and numeric addresses. `metrics_url`:
-        where the broker's metrics are read, if they are, with the token that they want; `schemas`: how keys and values
-        are decoded; `allows_changes`: whether people change things too."""
+        where the broker's metrics are read, if they are, or `read_metrics` does it; `schemas`: how keys and values are
+        decoded; `allows_changes`: whether people change things too."""
         self._sessions = sessions
         self._hosts = {"localhost", *(host.lower() for host in hosts)}
         schemas = schemas or Schemas()
-        self._metrics_url = metrics_url
         self._allows_changes = allows_changes
         self._pages = _read_pages()
         self._resources: dict[str, Resource] = {
@@ -103,8 +102,10 @@ class Console:
             "/api/quotas": access.quotas,
             "/api/cluster": overview.described,
         }
-        if metrics_url:
-            self._resources["/api/metrics"] = lambda cluster, query: metrics.read(metrics_url, bearer_token)
+        if read_metrics is not None:
+            self._resources["/api/metrics"] = lambda cluster, query: metrics.own(read_metrics)
+        elif metrics_url:
+            self._resources["/api/metrics"] = lambda cluster, query: metrics.read(metrics_url)
 
     def close(self) -> None:
         """End all sessions."""
@@ -193,7 +194,7 @@ class Console:
                 "wantsLogin": self._sessions.wants_login,
                 "isIn": session is not None,
                 "user": "" if session is None else session.user,
-                "hasMetrics": bool(self._metrics_url),
+                "hasMetrics": "/api/metrics" in self._resources,
                 "mayChange": self._allows_changes,
             },
         )

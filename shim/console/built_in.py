@@ -8,6 +8,8 @@ from kafka_shim.console.sessions import Sessions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kafka_shim.session import Listener
 
 # Where people log in comes first.
@@ -16,9 +18,10 @@ EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 def console_of(
-    listeners: list[Listener], http_address: str, bearer_token: str, *, allows_changes: bool = False
+    listeners: list[Listener], read_metrics: Callable[[], bytes], *, allows_changes: bool = False
 ) -> Console:
-    """Return the console of a broker with these listeners, bound. Raises ConfigError."""
+    """Return the console of a broker with these listeners, bound. `read_metrics` returns its metrics, or raises
+    TimeoutError. Raises ConfigError."""
     by_protocol = {listener.security_protocol: listener for listener in reversed(listeners)}
     for protocol in PROTOCOLS:
         if protocol in by_protocol:
@@ -35,7 +38,6 @@ def console_of(
     return Console(
         Sessions(bootstrap, {"security.protocol": listener.security_protocol}),
         hosts=names,
-        metrics_url=f"{http_address}/metrics",
-        bearer_token=bearer_token,
+        read_metrics=read_metrics,
         allows_changes=allows_changes,
     )

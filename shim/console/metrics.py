@@ -10,6 +10,7 @@ from kafka_shim.wire_client import WireClientError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 LARGEST_ANSWER_BYTES = 16 << 20
@@ -18,11 +19,19 @@ PATIENCE_S = 5.0
 _SAMPLE = re.compile(r"(?m)^(kafka_[a-z0-9_]+|process_[a-z_]+)(?:\{[^\n]*\})? (-?[0-9][0-9.e+-]*)$")
 
 
-def read(url: str, bearer_token: str = "") -> dict[str, Any]:
-    """Return the sums by name. Raises WireClientError if nobody answers at `url`, or with too much."""
-    headers = {"Authorization": f"Bearer {bearer_token}"} if bearer_token else {}
+def own(read_metrics: Callable[[], bytes]) -> dict[str, Any]:
+    """Return the sums by name of the broker that serves the console. Raises WireClientError if its loop does not
+    answer."""
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=PATIENCE_S) as answer:
+        return {"sums": sums_of(read_metrics().decode())}
+    except TimeoutError:
+        raise WireClientError("no metrics: the event loop does not answer") from None
+
+
+def read(url: str) -> dict[str, Any]:
+    """Return the sums by name. Raises WireClientError if nobody answers at `url`, or with too much."""
+    try:
+        with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
             told = answer.read(LARGEST_ANSWER_BYTES + 1)
     except (OSError, ValueError, HTTPException) as error:
         raise WireClientError(f"no metrics at {url}: {error}") from None

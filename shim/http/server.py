@@ -44,17 +44,26 @@ logger = logging.getLogger(__name__)
 class Request:
     """One request, whole."""
 
-    __slots__ = ("body", "headers", "is_secure", "method", "path", "query")
+    __slots__ = ("body", "has_certificate", "headers", "is_secure", "method", "path", "query")
 
     def __init__(
-        self, method: str, target: str, headers: Message[str, str], body: bytes = b"", *, is_secure: bool = False
+        self,
+        method: str,
+        target: str,
+        headers: Message[str, str],
+        body: bytes = b"",
+        *,
+        is_secure: bool = False,
+        has_certificate: bool = False,
     ) -> None:
+        """`has_certificate`: the client has shown a certificate that the server trusts."""
         self.method = method
         self.path, _, self.query = target.partition("?")
         # Names are found in any case.
         self.headers = headers
         self.body = body
         self.is_secure = is_secure
+        self.has_certificate = has_certificate
 
 
 class Response:
@@ -110,6 +119,11 @@ class HttpServer:
         """http://HOST:PORT, or https://."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self._is_secure else 'http'}://{host}:{self.port}"
+
+    def use_tls(self, tls: ssl.SSLContext) -> None:
+        """Serve further connections with this context, on a server with TLS."""
+        assert self._is_secure
+        self._server.tls = tls
 
     def start(self) -> None:
         """Serve from now on."""
@@ -245,7 +259,18 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(length))
         self.server.is_heard(self.request)
         is_secure = self.server.tls is not None
-        self._send(self.server.handle_one(Request(self.command, self.path, self.headers, body, is_secure=is_secure)))
+        self._send(
+            self.server.handle_one(
+                Request(
+                    self.command,
+                    self.path,
+                    self.headers,
+                    body,
+                    is_secure=is_secure,
+                    has_certificate=is_secure and bool(self.request.getpeercert(binary_form=True)),
+                )
+            )
+        )
 
     do_HEAD = do_POST = do_DELETE = do_GET
 

@@ -1,13 +1,15 @@
 """The HTTP listener: `/metrics` for Prometheus, `/health/live` and `/health/ready`.
 
 It runs in threads of its own, so that `/health/live` can say that the event loop does not answer. What it tells is read
-on the event loop, in slices. It is open to whoever reaches it, so that without a host it is bound to loopback.
+on the event loop, in slices. Without a host it is bound to loopback, and the metrics are open to whoever reaches it,
+unless a bearer token or a client's certificate is asked for; the health is open to whoever may connect.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hmac
+from ssl import CERT_NONE
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -19,6 +21,7 @@ from kafka_shim.http.server import HttpServer, Response, parse_address
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
+    from ssl import SSLContext
     from typing import Any, TypeVar
 
     from prometheus_client.metrics_core import Metric
@@ -34,8 +37,8 @@ PATHS = ("/metrics", "/health/live", "/health/ready")
 
 
 class HttpListener:
-    """Serves one broker. `address` is HOST:PORT, or :PORT for loopback; port 0 takes a free one. Raises ConfigError,
-    OSError."""
+    """Serves one broker. `address` is HOST:PORT, or :PORT for loopback; port 0 takes a free one; https:// before it
+    needs `tls`. Raises ConfigError, OSError."""
 
     def __init__(
         self,
@@ -45,8 +48,10 @@ class HttpListener:
         *,
         bearer_token: str = "",
         most_requests: int | None = None,
+        tls: SSLContext | None = None,
     ) -> None:
-        """`bearer_token`: what a reader of the metrics must send, if anything."""
+        """`bearer_token`: what a reader of the metrics must send, if anything, unless it shows a certificate. Where
+        `tls` asks for certificates and there is no token, it must show one."""
         try:
             bound = parse_address(address)
         except ValueError as error:
@@ -57,12 +62,18 @@ class HttpListener:
         # What answers requests for anything else, if something does.
         self.pages: Handle | None = None
         self._bearer = f"Bearer {bearer_token}".encode() if bearer_token else b""
-        self._server = HttpServer(bound, self._handle, most_requests=most_requests)
+        self._asks_for_certificates = tls is not None and tls.verify_mode != CERT_NONE
+        self._server = HttpServer(bound, self._handle, most_requests=most_requests, tls=tls)
 
     @property
     def address(self) -> str:
-        """http://HOST:PORT."""
+        """http://HOST:PORT, or https://."""
         return self._server.address
+
+    def use_tls(self, tls: SSLContext) -> None:
+        """Take over changed stores, for further connections."""
+        self._asks_for_certificates = tls.verify_mode != CERT_NONE
+        self._server.use_tls(tls)
 
     def start(self) -> None:
         """Serve from now on."""
@@ -81,11 +92,7 @@ class HttpListener:
             return Response(405, b"there is nothing to change here\n")
         try:
             if request.path == "/metrics":
-                given = request.headers.get("Authorization", "").encode(errors="replace")
-                if self._bearer and not hmac.compare_digest(given, self._bearer):
-                    wanted = (("WWW-Authenticate", "Bearer"),)
-                    return Response(401, b"send Authorization: Bearer TOKEN\n", headers=wanted)
-                return Response(200, self.metrics(), CONTENT_TYPE_LATEST)
+                return self._refusal(request) or Response(200, self.metrics(), CONTENT_TYPE_LATEST)
             if request.path == "/health/live":
                 return _told(self.is_live(), "live", "the event loop does not answer")
             if request.path == "/health/ready":
@@ -93,6 +100,20 @@ class HttpListener:
         except TimeoutError:
             return Response(503, b"the event loop does not answer\n")
         return Response(404, b"there are /metrics, /health/live and /health/ready\n")
+
+    def _refusal(self, request: Request) -> Response | None:
+        """Return the answer to who may not read the metrics."""
+        if request.has_certificate:
+            return None
+        if self._bearer:
+            given = request.headers.get("Authorization", "").encode(errors="replace")
+            if hmac.compare_digest(given, self._bearer):
+                return None
+            wanted = (("WWW-Authenticate", "Bearer"),)
+            return Response(401, b"send Authorization: Bearer TOKEN\n", headers=wanted)
+        if self._asks_for_certificates:
+            return Response(403, b"show a certificate that the broker's truststore trusts\n")
+        return None
 
     def metrics(self) -> bytes:
         """Returns the metrics in the text format of Prometheus. Raises TimeoutError if the event loop does not

@@ -3,21 +3,49 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 
+from kafka_shim.config import ConfigError, ListenerOptions
+from kafka_shim.monitoring import HTTP_NAME, HTTPS
 from kafka_shim.monitoring.collector import Collector
 from kafka_shim.monitoring.http_listener import HttpListener
 from kafka_shim.monitoring.request_times import Histogram
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from kafka_shim.broker import Broker
+    from kafka_shim.config import BrokerConfig
     from kafka_shim.monitoring.request_times import MeasuringDispatcher
 
 # How often the lag of the event loop is measured.
 LAG_INTERVAL_S = 0.1
 # Requests that are answered at the same time where the console is: a browser asks for its parts at once.
 CONSOLE_REQUESTS = 32
+logger = logging.getLogger(__name__)
+
+
+def tls_of(config: BrokerConfig) -> SSLContext | None:
+    """Return the context of `kafka.shim.http.listener` if it begins with https://, made of the options ssl.* of the
+    broker, those with the prefix of `HTTP_NAME` first. Raises ConfigError."""
+    if not config.kafka_shim_http_listener.startswith(HTTPS):
+        return None
+    from kafka_shim.security.tls.context import make_context
+    from kafka_shim.security.warnings import world_readable
+
+    options = ListenerOptions(config, HTTP_NAME)
+    try:
+        context, _, warnings = make_context(options, uses_sasl=False)
+    except ConfigError as error:
+        raise ConfigError(f"kafka.shim.http.listener, {error}") from None
+    warnings += world_readable("ssl.keystore.location", options.text("ssl.keystore.location"))
+    if warnings and options.is_strict:
+        raise ConfigError(f"--strict-security: kafka.shim.http.listener: {'; '.join(warnings)}")
+    for warning in warnings:
+        logger.warning("kafka.shim.http.listener: %s", warning)
+    return context
 
 
 class Monitor:
@@ -35,7 +63,18 @@ class Monitor:
             self._loop,
             bearer_token=config.kafka_shim_http_bearer_token or "",
             most_requests=CONSOLE_REQUESTS if config.kafka_shim_http_console else None,
+            tls=tls_of(config),
         )
+
+    def reload(self, config: BrokerConfig) -> None:
+        """Take over changed stores. Bad ones change nothing; one line says so."""
+        try:
+            tls = tls_of(config)
+        except ConfigError as error:
+            logger.warning("metrics and health keep their certificate: %s", error)
+        else:
+            if tls is not None:
+                self.listener.use_tls(tls)
 
     def start(self) -> None:
         """Serve: the broker is not ready yet."""

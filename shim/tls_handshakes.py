@@ -1,0 +1,85 @@
+"""TLS handshakes in a thread of their own: a signature by RSA takes a millisecond, in which the loop serves others.
+
+One thread takes the steps of all handshakes in the order in which they came, without the GIL while OpenSSL computes.
+At most `MOST_UNDELIVERED` results wait for the loop, so that a crowd that shakes hands takes of each turn of the loop
+what a few connections take, and has the thread wait for the loop, not the loop for the thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from queue import SimpleQueue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ssl import SSLObject
+    from typing import Protocol
+
+    from kafka_shim.clock import Clock
+
+    class Step(Protocol):
+        """Whose handshake it is. Its buffers are the thread's from `take_step` until `step_taken` is called."""
+
+        def is_closing(self) -> bool:
+            """Whether nobody waits for the handshake any more."""
+
+        def step_taken(self, error: Exception | None) -> None:
+            """The step is taken: `do_handshake` returned, or raised this. Called on the loop."""
+
+
+MOST_UNDELIVERED = 2
+
+
+class TlsHandshakes:
+    """Owned by the server. Event-loop thread only, except for `_run`."""
+
+    __slots__ = ("_clock", "_is_stopped", "_loop", "_room", "_steps", "_thread")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._steps: SimpleQueue[tuple[SSLObject, Step] | None] = SimpleQueue()
+        self._room = threading.Semaphore(MOST_UNDELIVERED)
+        self._thread: threading.Thread | None = None
+        self._is_stopped = False
+
+    def take_step(self, tls: SSLObject, step: Step) -> None:
+        """Have the thread take a handshake as far as what has arrived allows."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="tls-handshakes", daemon=True)
+            self._thread.start()
+        self._clock.begin_work()
+        self._steps.put((tls, step))
+
+    def stop(self) -> None:
+        """End the thread. Handshakes that it has not begun are left out."""
+        self._is_stopped = True
+        self._steps.put(None)
+        self._room.release()
+
+    def _run(self) -> None:
+        while (taken := self._steps.get()) is not None:
+            tls, step = taken
+            self._room.acquire()
+            if self._is_stopped:
+                self._room.release()
+            else:
+                self._take(tls, step)
+            self._clock.end_work()
+
+    def _take(self, tls: SSLObject, step: Step) -> None:
+        error: Exception | None = None
+        if not step.is_closing():
+            try:
+                tls.do_handshake()
+            except (OSError, ValueError) as err:  # what OpenSSL refuses, or that it waits for the client
+                error = err
+        try:
+            self._loop.call_soon_threadsafe(self._deliver, step, error)
+        except RuntimeError:  # the loop is closed
+            self._room.release()
+
+    def _deliver(self, step: Step, error: Exception | None) -> None:
+        self._room.release()
+        step.step_taken(error)
