@@ -12,11 +12,14 @@ import re
 from dataclasses import dataclass
 
 from kafka_shim.config import ConfigError
+from kafka_shim.security.rule_patterns import compile_rule, is_too_long
 from kafka_shim.security.sasl.mechanism import SaslError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from kafka_shim.security.rule_patterns import Match, RulePattern
 
 _RULE = re.compile(
     r"(?P<default>DEFAULT)|RULE:\[(?P<count>[0-9]*):(?P<format>[^\]]*)\](?:\((?P<match>[^)]*)\))?"
@@ -38,8 +41,8 @@ class _Rule:
     text: str
     count: int
     format: str
-    match: re.Pattern[str] | None
-    source: re.Pattern[str] | None
+    match: RulePattern | None
+    source: RulePattern | None
     target: str
     is_repeated: bool
     case: str | None
@@ -64,7 +67,7 @@ class _Rule:
             )
         return parts[int(number)]
 
-    def _replacement(self, found: re.Match[str]) -> str:
+    def _replacement(self, found: Match) -> str:
         """Return what Matcher.replaceFirst of Java puts in place of a match."""
 
         def fill(part: re.Match[str]) -> str:
@@ -97,10 +100,14 @@ class KerberosRules:
     def __init__(self, default_realm: str, rules: Sequence[str]) -> None:
         """Raises ConfigError."""
         self._default_realm = default_realm
-        self._rules = [_parse(rule) for rule in rules]
+        # Of one line each: expressions whose time is not bounded.
+        self.warnings: list[str] = []
+        self._rules = [_parse(rule, self.warnings) for rule in rules]
 
     def name_of(self, principal: str) -> str:
         """Return the name of `service/host@REALM`. Raises NoMatchingRuleError."""
+        if is_too_long(principal):
+            raise NoMatchingRuleError(f"a Kerberos name of {len(principal)} characters is tried on no rule")
         found = _NAME.fullmatch(principal)
         if found is None:
             if "@" in principal:
@@ -119,7 +126,7 @@ class KerberosRules:
         raise NoMatchingRuleError(f"No rules apply to {principal}: change sasl.kerberos.principal.to.local.rules")
 
 
-def _parse(text: str) -> _Rule | None:
+def _parse(text: str, warnings: list[str]) -> _Rule | None:
     """Return the rule; None for DEFAULT."""
     found = _RULE.match(text)
     if found is None:
@@ -131,8 +138,8 @@ def _parse(text: str) -> _Rule | None:
     if not found["count"]:
         raise ConfigError(f"Invalid rule: {text}: it does not say for how many components it is")
     try:
-        match = None if found["match"] is None else re.compile(found["match"])
-        source = None if found["from"] is None else re.compile(found["from"])
+        match = None if found["match"] is None else compile_rule(found["match"], warnings)
+        source = None if found["from"] is None else compile_rule(found["from"], warnings)
     except re.error as err:
         raise ConfigError(f"Invalid rule: {text}: {err}") from None
     return _Rule(

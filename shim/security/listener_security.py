@@ -104,14 +104,22 @@ class ListenerSecurity:
 
     def _principal_builder(self, options: ListenerOptions) -> PrincipalBuilder:
         map_kerberos = map_certificate = None
+        warnings: list[str] = []
         if self.uses_sasl and "GSSAPI" in options.get("sasl.enabled.mechanisms"):
             from kafka_shim.security.sasl.gssapi import rules_of
 
-            map_kerberos = rules_of(options).name_of
+            kerberos_rules = rules_of(options)
+            map_kerberos = kerberos_rules.name_of
+            warnings += [f"sasl.kerberos.principal.to.local.rules: {line}" for line in kerberos_rules.warnings]
         if self.uses_tls:
             from kafka_shim.security.tls.mapping_rules import MappingRules
 
-            map_certificate = MappingRules(options.text("ssl.principal.mapping.rules") or "DEFAULT").name_of
+            rules = MappingRules(options.text("ssl.principal.mapping.rules") or "DEFAULT")
+            map_certificate = rules.name_of
+            warnings += [f"ssl.principal.mapping.rules: {line}" for line in rules.warnings]
+        if warnings and options.is_strict:
+            raise ConfigError(f"--strict-security: listener {options.listener_name}: {'; '.join(warnings)}")
+        self._warn(options.listener_name, warnings)
         class_name = options.text("principal.builder.class")
         return principal_builder(class_name, map_certificate, options.given(), map_kerberos)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -31,10 +32,15 @@ logger = logging.getLogger("kafka_shim.security")
 
 URL = "sasl.oauthbearer.jwks.endpoint.url"
 ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
+# How long the reading of a document may be silent, and how long it may take in all.
 FETCH_SECONDS = 10.0
+LONGEST_FETCH_SECONDS = 20.0
+CHUNK_BYTES = 1 << 16
 LARGEST_DOCUMENT_BYTES = 1 << 20
 # An unknown key makes the document be read again, but not more often than this.
 RETRY_MS = 10_000
+# Keys that a token is tried with if it does not say by which it is signed: a document may have thousands.
+MOST_TRIED_KEYS = 32
 # type of a key -> the beginning of the algorithms that it may sign with
 _ALGORITHMS = {"RSA": ("RS", "PS"), "EC": ("ES",), "OKP": ("EdDSA",), "oct": ("HS",)}
 
@@ -72,21 +78,23 @@ class SignedTokens:
 
         try:
             header = jwt.get_unverified_header(token)
-        except jwt.PyJWTError:
+        except (jwt.PyJWTError, RecursionError):
             raise InvalidTokenError("the token is no JSON Web Token") from None
         algorithm, key_id = str(header.get("alg")), header.get("kid")
         claims = None
-        for key in await self._keys.find(key_id):
-            if not algorithm.startswith(_ALGORITHMS.get(str(key.get("kty")), ("?",))):
-                continue
-            if key.get("alg", algorithm) != algorithm:
-                continue
+        fit = [key for key in await self._keys.find(key_id) if key.fits(algorithm)]
+        for key in fit[:MOST_TRIED_KEYS]:
             try:
-                signed = jwt.PyJWS().decode(token, jwt.PyJWK(dict(key), algorithm).key, algorithms=[algorithm])
+                signed = jwt.PyJWS().decode(token, key.of_library(algorithm), algorithms=[algorithm])
                 claims = json.loads(signed)
                 break
-            except (jwt.PyJWTError, ValueError):
+            except (jwt.PyJWTError, ValueError, RecursionError):
                 continue
+        if claims is None and len(fit) > MOST_TRIED_KEYS:
+            raise InvalidTokenError(
+                f"the first {MOST_TRIED_KEYS} of {len(fit)} keys of {self._keys.source} have not signed the token, "
+                "which does not say by which one it is signed (kid)"
+            )
         if not isinstance(claims, dict):
             raise InvalidTokenError(
                 f"no key of {self._keys.source} has signed the token (alg {algorithm[:MAX_NAME]}, kid "
@@ -148,11 +156,44 @@ def _audiences(claim: Any, who: str) -> set[str]:
     return set(listed)
 
 
+class _Key:
+    """One key of a document."""
+
+    __slots__ = ("_made", "_texts")
+
+    def __init__(self, texts: dict[str, Any]) -> None:
+        self._texts = texts
+        # By algorithm, once a token needed it.
+        self._made: dict[str, Any] = {}
+
+    @property
+    def key_id(self) -> object:
+        """What tokens name it by."""
+        return self._texts.get("kid")
+
+    def fits(self, algorithm: str) -> bool:
+        """Whether tokens may be signed with it by this algorithm: `none` and the algorithms of other types of keys may
+        not, as HMAC with the text of a public key."""
+        families = _ALGORITHMS.get(str(self._texts.get("kty")))
+        return (
+            families is not None and algorithm.startswith(families) and self._texts.get("alg", algorithm) == algorithm
+        )
+
+    def of_library(self, algorithm: str) -> Any:
+        """Return the key as PyJWT takes it. Raises jwt.PyJWTError, ValueError."""
+        import jwt
+
+        found = self._made.get(algorithm)
+        if found is None:
+            found = self._made[algorithm] = jwt.PyJWK(dict(self._texts), algorithm).key
+        return found
+
+
 class _FileKeys:
     def __init__(self, url: str) -> None:
         self.source = unquote(urlsplit(url).path)
         self._changed_ns = -1
-        self._keys: list[dict[str, Any]] = []
+        self._keys: list[_Key] = []
         try:
             self._read()
         except (OSError, ValueError) as err:
@@ -161,10 +202,11 @@ class _FileKeys:
     def _read(self) -> None:
         changed_ns = Path(self.source).stat().st_mtime_ns
         if changed_ns != self._changed_ns:
-            self._keys = _keys_of(Path(self.source).read_bytes())
+            with Path(self.source).open("rb") as file:
+                self._keys = _keys_of(file.read(LARGEST_DOCUMENT_BYTES + 1))
             self._changed_ns = changed_ns
 
-    async def find(self, key_id: str | None) -> list[dict[str, Any]]:
+    async def find(self, key_id: str | None) -> list[_Key]:
         try:
             self._read()
         except (OSError, ValueError) as err:
@@ -179,13 +221,13 @@ class _UrlKeys:
         self.source = url
         self._clock = clock
         self._refresh_ms: int = options.get("sasl.oauthbearer.jwks.endpoint.refresh.ms", "oauthbearer")
-        self._keys: list[dict[str, Any]] = []
+        self._keys: list[_Key] = []
         # The last attempt, and whether it failed.
         self._read_at_ms: float | None = None
         self._has_failed = False
         self._reading: asyncio.Task[None] | None = None
 
-    async def find(self, key_id: str | None) -> list[dict[str, Any]]:
+    async def find(self, key_id: str | None) -> list[_Key]:
         found = _matching(self._keys, key_id)
         age_ms = None if self._read_at_ms is None else self._clock.monotonic_ms() - self._read_at_ms
         wait_ms = RETRY_MS if self._has_failed or not found else self._refresh_ms
@@ -212,21 +254,33 @@ class _UrlKeys:
             self._reading = None
 
 
-def _fetch(url: str) -> list[dict[str, Any]]:
+def _fetch(url: str) -> list[_Key]:
+    """Read a document in a thread. Raises OSError, ValueError, HTTPException."""
     from urllib.request import urlopen
 
+    ends_s = time.monotonic() + LONGEST_FETCH_SECONDS
+    document = bytearray()
     with urlopen(url, timeout=FETCH_SECONDS) as answer:
-        return _keys_of(answer.read(LARGEST_DOCUMENT_BYTES))
+        while len(document) <= LARGEST_DOCUMENT_BYTES and (chunk := answer.read1(CHUNK_BYTES)):
+            document += chunk
+            if time.monotonic() > ends_s:
+                raise TimeoutError(f"it is not whole after {LONGEST_FETCH_SECONDS:.0f} s")
+    return _keys_of(document)
 
 
-def _keys_of(document: bytes) -> list[dict[str, Any]]:
+def _keys_of(document: bytes | bytearray) -> list[_Key]:
     """Return the keys of a JWKS document. Raises ValueError."""
-    found = json.loads(document)
+    if len(document) > LARGEST_DOCUMENT_BYTES:
+        raise ValueError(f"it has more than {LARGEST_DOCUMENT_BYTES} bytes")
+    try:
+        found = json.loads(document)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
     keys = found.get("keys") if isinstance(found, dict) else None
     if not isinstance(keys, list) or not keys:
         raise ValueError("it is no JWKS document with keys")
-    return [key for key in keys if isinstance(key, dict)]
+    return [_Key(key) for key in keys if isinstance(key, dict)]
 
 
-def _matching(keys: list[dict[str, Any]], key_id: str | None) -> list[dict[str, Any]]:
-    return keys if key_id is None else [key for key in keys if key.get("kid") == key_id]
+def _matching(keys: list[_Key], key_id: str | None) -> list[_Key]:
+    return keys if key_id is None else [key for key in keys if key.key_id == key_id]

@@ -9,14 +9,22 @@ name as it is.
 
 from __future__ import annotations
 
+import functools
 import re
 
 from kafka_shim.config import ConfigError
 from kafka_shim.security.printable import MAX_REASON, printable
+from kafka_shim.security.rule_patterns import compile_rule, is_too_long
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.security.rule_patterns import Match, RulePattern
 
 _RULE = re.compile(
     r"\s*(?:(?P<default>DEFAULT)|RULE:(?P<pattern>(?:\\.|[^\\/])*)/(?P<to>(?:\\.|[^\\/])*)/(?P<case>[LU]?))\s*"
 )
+# A quoted character, or a group of one digit.
+_REPLACEMENT = re.compile(r"\\(?P<literal>.)|\$(?P<group>[0-9])", re.DOTALL)
 
 
 class MappingRules:
@@ -24,8 +32,10 @@ class MappingRules:
 
     def __init__(self, text: str) -> None:
         """Raises ConfigError."""
+        # Of one line each: expressions whose time is not bounded.
+        self.warnings: list[str] = []
         # (pattern or None for DEFAULT, replacement, case)
-        self._rules: list[tuple[re.Pattern[str] | None, str, str]] = []
+        self._rules: list[tuple[RulePattern | None, str, str]] = []
         at = 0
         while at < len(text):
             found = _RULE.match(text, at)
@@ -35,22 +45,35 @@ class MappingRules:
                 self._rules.append((None, "", ""))
             else:
                 try:
-                    pattern = re.compile(found["pattern"])
+                    pattern = compile_rule(found["pattern"], self.warnings)
                 except re.error as err:
                     raise ConfigError(f"ssl.principal.mapping.rules: {found['pattern']}: {err}") from None
-                self._rules.append((pattern, re.sub(r"\$(\d)", r"\\g<\1>", found["to"]), found["case"]))
+                self._rules.append((pattern, found["to"], found["case"]))
             at = found.end() + 1
 
     def name_of(self, subject: str) -> str:
         """Return the principal's name for a certificate's subject. Raises ConfigError if no rule matches."""
+        if any(pattern is not None for pattern, _, _ in self._rules) and is_too_long(subject):
+            raise ConfigError(f"ssl.principal.mapping.rules: a name of {len(subject)} characters is tried on no rule")
         for pattern, replacement, case in self._rules:
             if pattern is None:
                 return subject
             if pattern.fullmatch(subject) is None:
                 continue
-            try:
-                name = pattern.sub(replacement, subject, count=1)
-            except (re.error, IndexError) as err:
-                raise ConfigError(f"ssl.principal.mapping.rules: {err}") from None
+            name = pattern.sub(functools.partial(_filled, replacement, pattern.groups), subject, 1)
             return name.lower() if case == "L" else name.upper() if case == "U" else name
         raise ConfigError(f"no rule of ssl.principal.mapping.rules matches {printable(subject, MAX_REASON)}")
+
+
+def _filled(replacement: str, group_count: int, match: Match) -> str:
+    """Return what Java puts in place of a match. Raises ConfigError."""
+
+    def fill(part: re.Match[str]) -> str:
+        if part["literal"] is not None:
+            return part["literal"]
+        group = int(part["group"])
+        if group > group_count:
+            raise ConfigError(f"ssl.principal.mapping.rules: there is no group {group} for {replacement!r}")
+        return match[group] or ""
+
+    return _REPLACEMENT.sub(fill, replacement)
