@@ -39,7 +39,7 @@ _REFERENCE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}", re.DOTALL)
 
 def is_of_providers(name: str) -> bool:
     """Whether the option says where values come from, and has no other effect."""
-    return name.startswith(OPTION)
+    return name == OPTION or name.startswith(f"{OPTION}.")
 
 
 def has_reference(text: str) -> bool:
@@ -79,14 +79,32 @@ def _providers(options: Mapping[str, str]) -> dict[str, Provider]:
                 f"one of its dependencies; there are {', '.join(_CLASSES)}"
             )
         prefix = f"{OPTION}.{name}.param."
-        made[name] = make({key.removeprefix(prefix): text for key, text in options.items() if key.startswith(prefix)})
+        made[name] = make(_Parameters(prefix, options))
     return made
+
+
+class _Parameters:
+    """The parameters of one provider."""
+
+    __slots__ = ("_options", "_prefix")
+
+    def __init__(self, prefix: str, options: Mapping[str, str]) -> None:
+        self._prefix = prefix
+        self._options = options
+
+    def option(self, name: str) -> str:
+        """The option that sets this parameter."""
+        return self._prefix + name
+
+    def get(self, name: str, default: str) -> str:
+        """The text of a parameter."""
+        return self._options.get(self.option(name), default)
 
 
 # --- the three providers
 
 
-def _of_files(parameters: Mapping[str, str]) -> Provider:
+def _of_files(parameters: _Parameters) -> Provider:
     allowed = _AllowedPaths(parameters)
 
     def get(path: str, key: str) -> str | None:
@@ -101,7 +119,7 @@ def _of_files(parameters: Mapping[str, str]) -> Provider:
     return get
 
 
-def _of_directories(parameters: Mapping[str, str]) -> Provider:
+def _of_directories(parameters: _Parameters) -> Provider:
     allowed = _AllowedPaths(parameters)
 
     def get(path: str, key: str) -> str | None:
@@ -122,13 +140,13 @@ def _of_directories(parameters: Mapping[str, str]) -> Provider:
     return get
 
 
-def _of_environment(parameters: Mapping[str, str]) -> Provider:
+def _of_environment(parameters: _Parameters) -> Provider:
+    text = parameters.get("allowlist.pattern", ".*")
     try:
-        pattern = re.compile(parameters.get("allowlist.pattern", ".*"), re.ASCII)
+        pattern = re.compile(text, re.ASCII)
     except re.error as err:
-        raise ConfigError(
-            f"Invalid value {parameters['allowlist.pattern']} for configuration allowlist.pattern: {err}"
-        ) from None
+        option = parameters.option("allowlist.pattern")
+        raise ConfigError(f"Invalid value {text} for configuration {option}: {err}") from None
 
     def get(path: str, key: str) -> str | None:
         if path:
@@ -141,10 +159,14 @@ def _of_environment(parameters: Mapping[str, str]) -> Provider:
 class _AllowedPaths:
     """The parameter `allowed.paths`. Paths are compared by their names, as in Kafka: symbolic links are followed."""
 
-    def __init__(self, parameters: Mapping[str, str]) -> None:
+    def __init__(self, parameters: _Parameters) -> None:
         """Raises ConfigError."""
+        self._option = parameters.option("allowed.paths")
         text = parameters.get("allowed.paths", "")
-        self._allowed = None if not text else tuple(map(_existing, text.rstrip(",").split(",")))
+        try:
+            self._allowed = None if not text else tuple(map(_existing, text.rstrip(",").split(",")))
+        except ConfigError as err:
+            raise ConfigError(f"{err} ({self._option})") from None
 
     def checked(self, path: str) -> Path | None:
         """Return the path to read, or None where there is none or it is not allowed."""
@@ -155,7 +177,7 @@ class _AllowedPaths:
         normal = _normal(path)
         if any(normal.is_relative_to(one) for one in self._allowed):
             return Path(normal)
-        logger.warning("The path %s is not allowed to be accessed", path)
+        logger.warning("The path %s is not allowed to be accessed: it is not in %s", path, self._option)
         return None
 
 
@@ -173,7 +195,7 @@ def _normal(text: str) -> PurePosixPath:
     return PurePosixPath(re.sub("^/+", "/", os.path.normpath(text)))
 
 
-_CLASSES: dict[str, Callable[[Mapping[str, str]], Provider]] = {
+_CLASSES: dict[str, Callable[[_Parameters], Provider]] = {
     _PACKAGE + "FileConfigProvider": _of_files,
     _PACKAGE + "DirectoryConfigProvider": _of_directories,
     _PACKAGE + "EnvVarConfigProvider": _of_environment,

@@ -86,8 +86,23 @@ def test_only_allowed_paths_are_read(tmp_path: Path, provider: dict[str, str]) -
     assert at(str(inside)) == at(f"{inside}/../inside") == value
     assert at(str(outside)) == at(f"{inside}/../inside-not") == "refused"
     for paths, fault in (("inside", "Path inside is not absolute"), ("/none", "Path /none does not exist")):
-        with pytest.raises(ConfigError, match=f"^{fault}$"):
+        with pytest.raises(ConfigError, match=rf"^{fault} \(config\.providers\.{name}\.param\.allowed\.paths\)$"):
             resolve({**provider, f"config.providers.{name}.param.allowed.paths": paths})
+
+
+def test_a_path_that_is_not_allowed_is_told_with_the_option(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    resolve({**FILE, "config.providers.file.param.allowed.paths": str(tmp_path), "o": "${file:/etc/hosts:k}"})
+    (line,) = caplog.messages
+    assert line.endswith(
+        "/etc/hosts is not allowed to be accessed: it is not in config.providers.file.param.allowed.paths"
+    )
+
+
+def test_an_option_that_only_begins_like_the_providers_is_unknown() -> None:
+    with pytest.raises(
+        ConfigError, match=r"config\.providersX is not an option of Kafka; did you mean config\.providers\?"
+    ):
+        BrokerConfig.parse({"config.providersX": "file"})
 
 
 def test_a_directory_has_a_file_for_each_value_with_its_whole_text(tmp_path: Path) -> None:
