@@ -94,14 +94,25 @@ def _key(column: str) -> str:
     return words[0].lower() + "".join(word.title() for word in words[1:])
 
 
+def security_option(name: str, help_text: str) -> Callable[[_F], _F]:
+    """An option for a further file of properties: the command gets a `ClientSecurity`, or None."""
+    return click.option(name, metavar="FILE", callback=_security_of, help=help_text)
+
+
 def _read_security(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
+    found = _security_of(context, parameter, path)
+    if found is not None:
+        context.meta[_SECURITY] = found
+
+
+def _security_of(context: click.Context, parameter: click.Parameter, path: str | None) -> ClientSecurity | None:
     if path is None:
-        return
+        return None
     from kafka_shim.client_security import read_client_security
     from kafka_shim.config import ConfigError
 
     try:
-        context.meta[_SECURITY] = read_client_security(path)
+        return read_client_security(path)
     except ConfigError as err:
         raise click.BadParameter(str(err), param=parameter) from None
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from kafka_shim.commands.options import config_option, given_security
+from kafka_shim.commands.options import config_option, given_security, security_option
 from kafka_shim.wire_client import WireClientError, parse_address
 from kafka_shim.wiretap.capture import MAGIC, CaptureError, CaptureWriter, Entry, Kind, read_capture
 from kafka_shim.wiretap.recorder import Dial, Recorder, dial_plain
@@ -21,6 +21,8 @@ from kafka_shim.wiretap.replay import Outcome, Replayer
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from kafka_shim.client_security import ClientSecurity
 
 
 # What only an address of one's own can be.
@@ -46,9 +48,9 @@ def told(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno else str(error)
 
 
-def dialler() -> Dial:
-    """Returns how to connect to the broker: by `--command-config`, or to a PLAINTEXT listener."""
-    security = given_security()
+def dialler(security: ClientSecurity | None) -> Dial:
+    """Returns how to connect to a broker: by the file of properties that was given for it, or to a PLAINTEXT
+    listener."""
     if security is None:
         return dial_plain
     from kafka_shim.commands.streams import SecuredDialler
@@ -72,15 +74,26 @@ def tell(outcome: Outcome) -> int:
 @click.option(
     "--twin", metavar="HOST:PORT", help="a second broker that gets the same requests; its answers are compared"
 )
+@security_option("--twin-command-config", "as --command-config, for --twin; without it that is a PLAINTEXT listener")
 @click.option("--overwrite", is_flag=True, help="the capture may exist, and is lost")
 @config_option
 @click.argument("capture", type=click.Path(dir_okay=False))
-def record(listen: str, upstream: str, twin: str | None, overwrite: bool, capture: str) -> int:
+def record(
+    listen: str,
+    upstream: str,
+    twin: str | None,
+    twin_command_config: ClientSecurity | None,
+    overwrite: bool,
+    capture: str,
+) -> int:
+    if twin_command_config is not None and twin is None:
+        raise click.UsageError("--twin-command-config needs --twin")
     if Path(capture).exists() and not overwrite:
         raise click.ClickException(f"{capture} exists: name another file, or give --overwrite")
     where, to, second = address(listen), address(upstream), address(twin) if twin else None
+    dial, dial_twin = dialler(given_security()), dialler(twin_command_config)
     try:
-        return asyncio.run(_record(where, to, second, capture, dialler()))
+        return asyncio.run(_record(where, to, second, capture, dial, dial_twin))
     except OSError as error:
         kept = Path(capture)
         if kept.is_file() and kept.stat().st_size == len(MAGIC):
@@ -91,10 +104,22 @@ def record(listen: str, upstream: str, twin: str | None, overwrite: bool, captur
 
 
 async def _record(
-    listen: tuple[str, int], upstream: tuple[str, int], twin: tuple[str, int] | None, path: str, dial: Dial
+    listen: tuple[str, int],
+    upstream: tuple[str, int],
+    twin: tuple[str, int] | None,
+    path: str,
+    dial: Dial,
+    dial_twin: Dial,
 ) -> int:
     if dial is not dial_plain:
         _, first = await dial(*upstream)  # what is wrong with the login is said now
+        first.close()
+    if twin is not None and dial_twin is not dial_plain:
+        try:
+            _, first = await dial_twin(*twin)
+        except OSError as error:
+            error.filename = "--twin"
+            raise
         first.close()
     ends = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -109,7 +134,7 @@ async def _record(
         recorder = Recorder(
             upstream, listen=listen, writer=writer, on_entry=entries.put_nowait if twin else None, dial=dial
         )
-        replaying = asyncio.ensure_future(Replayer(twin).run(arriving())) if twin else None
+        replaying = asyncio.ensure_future(Replayer(twin, dial=dial_twin).run(arriving())) if twin else None
         await recorder.start()
         click.echo(f"recording {recorder.bootstrap} to {path}")
         await ends.wait()
@@ -136,7 +161,8 @@ def replay(target: str, keep: str | None, capture: str) -> int:
     to = address(target)
     with CaptureWriter(keep) if keep else contextlib.nullcontext() as writer:
         try:
-            return tell(asyncio.run(Replayer(to, writer=writer, dial=dialler()).run(read_capture(capture))))
+            replayer = Replayer(to, writer=writer, dial=dialler(given_security()))
+            return tell(asyncio.run(replayer.run(read_capture(capture))))
         except CaptureError as error:
             raise click.ClickException(str(error)) from None
         except OSError as error:

@@ -70,6 +70,24 @@ def test_a_twin_is_compared_when_the_recording_ends(tmp_path: Path) -> None:
     assert "TOPIC_ALREADY_EXISTS recorded, NONE now" in told[1]
 
 
+def test_a_twin_with_tls_and_sasl_is_compared_by_a_file_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, path = tmp_path / "twin.properties", tmp_path / "capture"
+    with Broker() as broker, Broker(tls=True, sasl="SCRAM-SHA-512", users={"alice": "word"}) as twin:
+        text = "".join(f"{name}={value!r}\n".replace("'", "") for name, value in twin.client_config("java").items())
+        file.write_text(text)
+        given = ("--twin", twin.bootstrap_servers, "--twin-command-config", str(file))
+        told = recorded(broker.bootstrap_servers, path, *given)
+        assert told[0] == 0, told[1]
+        assert "3 records compared, 0 answers that differ" in told[1]
+        file.write_text(text.replace('"word"', '"another"'))
+        line = ["record", "--upstream", broker.bootstrap_servers, *given, str(tmp_path / "none")]
+        assert main(line) == 1
+        assert "--twin: " in capsys.readouterr().err
+        assert main(["record", "--upstream", broker.bootstrap_servers, *given[2:], str(tmp_path / "none")]) == 2
+
+
 def test_a_capture_replays_and_the_replay_has_no_difference(
     capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
