@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 import re
-from types import GeneratorType
+from types import CoroutineType, GeneratorType
 
 from kafka_shim.api import Api, ThrottleClass
 from kafka_shim.api.authentication import hold_back_failure
@@ -143,7 +143,7 @@ class Dispatcher:
                 faults.reach(RECEIVED, api_key=api_key, client_id=client_id)
             response = api.handle(context, request)
             if response.__class__ is GeneratorType:
-                response = broker.turns.finish(response)
+                response = broker.turns.finish(response, context.throttle)
         except DisconnectError:
             raise
         except Exception as error:
@@ -184,7 +184,8 @@ class Dispatcher:
     def _begin(self, context: Context, api: Api, request: Any) -> Any:
         """Returns the handler's response, or the coroutine that returns it."""
         response = api.handle(context, request)
-        return self.broker.turns.finish(response) if response.__class__ is GeneratorType else response
+        is_in_steps = response.__class__ is GeneratorType
+        return self.broker.turns.finish(response, context.throttle) if is_in_steps else response
 
     async def _large(self, context: Context, api: Api, frame: bytes, at: int) -> Parts | None:
         """Serve a request with very many entries: few at a time, unless it may wait for other clients."""
@@ -272,6 +273,8 @@ class Dispatcher:
         """Returns the response to a request that waits."""
         try:
             response = await waiting
+            if response.__class__ is CoroutineType:
+                response = await response  # steps may end in a request that has to wait
         except DisconnectError:
             raise
         except Exception as error:

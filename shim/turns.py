@@ -9,16 +9,24 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from types import CoroutineType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator
-    from typing import Any, TypeVar
+    from typing import Any, Protocol, TypeVar
 
     from kafka_shim.clock import Clock
 
     T = TypeVar("T")
     Steps = Generator[None, None, T]
+
+    class Throttle(Protocol):
+        """Counts the time that the broker works on one request."""
+
+        def resume(self) -> None: ...
+        def wait(self) -> None: ...
+
 
 # The share of a turn, and how many steps are taken between two looks at the clock. A virtual clock stands still
 # meanwhile, so that their number is bounded too.
@@ -34,16 +42,29 @@ class Turns:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._under_way: deque[tuple[Steps[Any], asyncio.Future[Any]]] = deque()
+        self._under_way: deque[tuple[Steps[Any], asyncio.Future[Any], Throttle | None]] = deque()
 
-    def finish(self, steps: Steps[T]) -> T | Coroutine[Any, Any, T]:
+    def finish(self, steps: Steps[T], throttle: Throttle | None = None) -> T | Coroutine[Any, Any, T]:
         """Take the steps. Returns their result, or a coroutine that returns it if they take more than a share of this
-        turn. Between two steps the broker's state may change."""
+        turn. Between two steps the broker's state may change. `throttle` counts the time of later turns."""
         try:
             self._take_share(steps)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
-        return self._finish_later(steps)
+        return self._finish_later(steps, throttle)
+
+    async def run(self, steps: Steps[T | Coroutine[Any, Any, T]], throttle: Throttle | None) -> T:
+        """Take the steps in a task. Returns their result, or that of the coroutine in which they end."""
+        if throttle is not None:
+            throttle.resume()
+        try:
+            result = self.finish(steps, throttle)
+        finally:
+            if throttle is not None:
+                throttle.wait()
+        while isinstance(result, CoroutineType):
+            result = await result
+        return result  # type: ignore[return-value]
 
     def _take_share(self, steps: Steps[Any]) -> None:
         """Raises StopIteration at the end of the steps."""
@@ -57,26 +78,30 @@ class Turns:
             if clock.monotonic_ms() >= ends_ms:
                 return
 
-    async def _finish_later(self, steps: Steps[T]) -> T:
+    async def _finish_later(self, steps: Steps[T], throttle: Throttle | None) -> T:
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._under_way.append((steps, result))
+        self._under_way.append((steps, result, throttle))
         if len(self._under_way) == 1:
             self._clock.call_later(0, self._take_turn)
         return await result
 
     def _take_turn(self) -> None:
-        steps, result = self._under_way[0]
+        steps, result, throttle = self._under_way[0]
+        if throttle is not None:
+            throttle.resume()
         try:
             if result.cancelled():
                 steps.close()
             else:
                 self._take_share(steps)
-                self._under_way.append((steps, result))
+                self._under_way.append((steps, result, throttle))
         except StopIteration as end:
             result.set_result(end.value)
         except Exception as error:
             result.set_exception(error)
         finally:
+            if throttle is not None:
+                throttle.wait()
             self._under_way.popleft()
             if self._under_way:
                 self._clock.call_later(0, self._take_turn)

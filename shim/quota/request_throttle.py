@@ -51,6 +51,11 @@ class RequestThrottle:
         """The request waits from now on, which costs no time of the broker."""
         self._spent_ns = perf_counter_ns() - self._began_ns
 
+    def resume(self) -> None:
+        """The broker works on the request again, until the next `wait`. The time of all its turns counts."""
+        self._began_ns = perf_counter_ns() - (self._spent_ns or 0)
+        self._spent_ns = None
+
     def charge(self, *, is_exempt: bool = False, used_ms: int = 0) -> int:
         """Count the time of the request, once, when its response is made. `used_ms` is the throttle time for what else
         it used. Returns the throttle time in all. An exempt request is not throttled for its time."""
