@@ -58,15 +58,26 @@ def authorized(
 
 
 def authorized_in_steps(
-    context: Context, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
+    context: Context,
+    operation: AclOperation,
+    resource_type: ResourceType,
+    names: Iterable[str],
+    *,
+    logs_denied: bool = True,
 ) -> Steps[Collection[str]]:
-    """As `authorized`, in steps (`turns.py`): for names of which a client may send any number."""
+    """As `authorized`, in steps (`turns.py`): for names of which a client may send any number. One that it sends again
+    is asked for once, as in Kafka, so that the log has one line of it."""
     if context.broker.authorizer is None:
         return names if isinstance(names, dict) else dict.fromkeys(names)
     allowed: dict[str, None] = {}
+    asked: dict[str, None] = {}
     rest = iter(names)
     while some := list(islice(rest, NAMES_PER_STEP)):
-        allowed.update(dict.fromkeys(authorized(context, operation, resource_type, some)))
+        new = dict.fromkeys(name for name in some if name not in asked)
+        if new:
+            asked |= new
+            some_allowed = authorized(context, operation, resource_type, new, logs_denied=logs_denied)
+            allowed.update(dict.fromkeys(some_allowed))
         yield
     return allowed
 
