@@ -21,7 +21,8 @@ RESOURCE_GROUP = 32
 class Partition:
     """The registration of one partition. `partition_epoch` counts its changes, `leader_epoch` counts leader elections.
 
-    Lists are tuples, and equal tuples are shared to save memory, because there may be many thousand partitions.
+    Each change of it makes a new object: who holds one over several turns of the loop sees one state. Lists are tuples,
+    and equal tuples are shared to save memory, because there may be many thousand partitions.
     """
 
     __slots__ = (
@@ -53,6 +54,13 @@ class Partition:
     leader_epoch: int
     partition_epoch: int
     leader_recovery_state: int
+
+    def copy(self) -> Partition:
+        """Return a new object, to be changed."""
+        made = Partition()
+        for name in Partition.__slots__:
+            setattr(made, name, getattr(self, name))
+        return made
 
 
 class Topic:

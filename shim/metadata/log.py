@@ -6,6 +6,8 @@ Source: KafkaMetadataLog, KafkaRaftClient (LeaderState) and MetadataRecordSerde 
 from __future__ import annotations
 
 import os
+from functools import partial
+from itertools import islice
 
 from kafka_shim.cext.batch import BatchError, scan, scan_all
 from kafka_shim.cext.records import build, iterate
@@ -23,7 +25,7 @@ from kafka_shim.storage.results import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Future
     from pathlib import Path
     from typing import Any
@@ -255,9 +257,9 @@ class MetadataLog:
 
     # --- snapshots
 
-    def snapshot_content(self, records: Sequence[tuple[Any, int]], now_ms: int, last_contained_ms: int) -> bytes:
-        """Return the bytes of a snapshot at the end of the log with these (record, version) pairs. Resets
-        `bytes_after_snapshot`."""
+    def begin_snapshot(self, now_ms: int, last_contained_ms: int) -> Callable[[Iterable[tuple[Any, int]]], bytes]:
+        """Begin a snapshot at the end of the log. Returns a function that makes its bytes of (record, version) pairs,
+        in any thread. Resets `bytes_after_snapshot`."""
         controls: list[tuple[bytes, bytes]] = []
         if self.kraft_version > 0:
             from kafka_shim.protocol.records.kraft_version_record import KRaftVersionRecord
@@ -267,7 +269,9 @@ class MetadataLog:
             if self._voters is not None:
                 controls.append(encode_control(ControlType.KRAFT_VOTERS, self._voters))
         self.bytes_after_snapshot = 0
-        return snapshot_bytes(records, now_ms, last_contained_ms, epoch=self.epoch, controls=controls)
+        return partial(
+            snapshot_bytes, now_ms=now_ms, last_contained_ms=last_contained_ms, epoch=self.epoch, controls=controls
+        )
 
     def write_snapshot(self, end_offset: int, epoch: int, content: bytes) -> None:
         """Write and fsync a snapshot file atomically. May be called from any thread. Raises OSError."""
@@ -331,7 +335,7 @@ def read_records(content: bytes) -> Iterable[Any]:
 
 
 def snapshot_bytes(
-    records: Sequence[tuple[Any, int]],
+    records: Iterable[tuple[Any, int]],
     now_ms: int,
     last_contained_ms: int = 0,
     *,
@@ -350,8 +354,8 @@ def snapshot_bytes(
     head = [(*pair, now_ms, ()) for pair in (header, *controls)]
     parts = [build(head, leader_epoch=epoch, control=True)]
     offset = len(head)
-    for first in range(0, len(records), RECORDS_IN_BATCH):
-        some = records[first : first + RECORDS_IN_BATCH]
+    rest = iter(records)
+    while some := list(islice(rest, RECORDS_IN_BATCH)):
         rows = [(None, encode_metadata(record, version), now_ms, ()) for record, version in some]
         parts.append(build(rows, base_offset=offset, leader_epoch=epoch))
         offset += len(rows)

@@ -189,7 +189,8 @@ def _partition_change(image: Image, record: Any) -> None:
     partitions = _topic_of(image, record).partitions
     if not 0 <= record.partition_id < len(partitions):
         raise _no_partition(record)
-    partition = partitions[record.partition_id]
+    # Each change creates a new object, because readers in steps and the writer of a snapshot hold the old one.
+    partitions[record.partition_id] = partition = partitions[record.partition_id].copy()
     if record.isr is not None:
         partition.isr = share(record.isr)
     if record.replicas is not None:
@@ -240,8 +241,9 @@ def _producer_ids(image: Image, record: Any) -> None:
 def _clear_elr(image: Image, record: Any) -> None:
     topics = [_named(image, record.topic_name)] if record.topic_name else image.topics.values()
     for topic in topics:
-        for partition in topic.partitions:
-            if partition.elr or partition.last_known_elr:
+        for number, before in enumerate(topic.partitions):
+            if before.elr or before.last_known_elr:
+                topic.partitions[number] = partition = before.copy()
                 partition.elr = partition.last_known_elr = ()
                 partition.partition_epoch += 1
 
@@ -264,13 +266,15 @@ def _remove_scram(image: Image, record: Any) -> None:
 
 def _quota(image: Image, record: Any) -> None:
     entity = tuple(sorted((one.entity_type, one.entity_name) for one in record.entity))
-    values = image.quotas.setdefault(entity, {})
+    values = dict(image.quotas.get(entity, ()))
     if record.remove:
         values.pop(record.key, None)
     else:
         values[record.key] = record.value
-    if not values:
-        del image.quotas[entity]
+    if values:
+        image.quotas[entity] = values
+    else:
+        image.quotas.pop(entity, None)
 
 
 def _delegation_token(image: Image, record: Any) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from concurrent.futures import CancelledError
+from copy import copy
 
 from kafka_shim.cext.batch import BatchError
 from kafka_shim.metadata.features import DIRECTORIES, METADATA_VERSION, record_version
@@ -35,13 +36,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# A quarter of a millisecond's work, and the pause after it.
+RECORDS_BETWEEN_PAUSES, PAUSE_S = 64, 0.00005
+
 
 class SnapshotGenerator:
     """Writes a snapshot when enough bytes were appended or enough time has passed since the last one.
 
-    Owned by `MetadataStore`. Event-loop thread only. The records are encoded on the event loop, where the image does
-    not change meanwhile (10,000 partitions: 30 ms). A separate thread then waits for the fsync of the log and writes
-    the file. Old snapshots and segments are deleted at the next commit or at the stop.
+    Owned by `MetadataStore`. Event-loop thread only. What the image contains is noted in one turn of the loop. A
+    separate thread encodes it, waits for the fsync of the log and writes the file. Old snapshots and segments are
+    deleted at the next commit or at the stop.
     """
 
     def __init__(self, log: MetadataLog, config: BrokerConfig, clock: Clock) -> None:
@@ -104,8 +108,12 @@ class SnapshotGenerator:
         end_offset, epoch = image.last_offset + 1, image.last_epoch
         logger.info("metadata snapshot at offset %d: %s", end_offset, reason)
         level = image.features[METADATA_VERSION]
-        records = [(record, record_version(record, level)) for record in image_records(image)]
-        content = self._log.snapshot_content(records, now_ms, image.last_timestamp_ms)
+        view = ImageView(image)
+        encode = self._log.begin_snapshot(now_ms, image.last_timestamp_ms)
+
+        def content() -> bytes:
+            return encode((record, record_version(record, level)) for record in _patiently(image_records(view)))
+
         arguments = (end_offset, epoch, content, self._log.flushing())
         self._writer = threading.Thread(target=self._write, args=arguments, name="metadata-snapshot", daemon=True)
         self._clock.begin_work()
@@ -116,14 +124,17 @@ class SnapshotGenerator:
             self._clock.end_work()
             raise
 
-    def _write(self, end_offset: int, epoch: int, content: bytes, flushing: Future[None] | None) -> None:
+    def _write(self, end_offset: int, epoch: int, content: Callable[[], bytes], flushing: Future[None] | None) -> None:
         try:
+            made = content()
             if flushing is not None:
                 # A snapshot must not contain records that the log could still lose.
                 flushing.result()
-            self._log.write_snapshot(end_offset, epoch, content)
+            self._log.write_snapshot(end_offset, epoch, made)
         except (OSError, CancelledError) as err:
             logger.warning("no metadata snapshot at offset %d, the next one will do: %s", end_offset, err)
+        except Exception:
+            logger.exception("no metadata snapshot at offset %d, the next one will do", end_offset)
         finally:
             self._clock.end_work()
 
@@ -139,17 +150,57 @@ class SnapshotGenerator:
 # --- an image as records
 
 
-def image_records(image: Image) -> Iterator[Any]:
+class ImageView:
+    """What an image contains now, for another thread: whatever is changed later is a new object, or was copied."""
+
+    __slots__ = (
+        "acls",
+        "brokers",
+        "configs",
+        "controllers",
+        "delegation_tokens",
+        "features",
+        "next_producer_id",
+        "quotas",
+        "scram",
+        "topics",
+    )
+
+    def __init__(self, image: Image) -> None:
+        self.features = dict(image.features)
+        # Changes of a registration are made in its record.
+        self.brokers = [copy(record) for record in image.brokers.values()]
+        self.controllers = [copy(record) for record in image.controllers.values()]
+        self.topics = [(topic, topic.partitions.copy()) for topic in image.topics.values()]
+        self.configs = dict(image.configs)
+        self.quotas = dict(image.quotas)
+        self.next_producer_id = image.next_producer_id
+        self.acls = list(image.acls.values())
+        self.scram = list(image.scram.values())
+        self.delegation_tokens = list(image.delegation_tokens.values())
+
+
+def _patiently(records: Iterator[Any]) -> Iterator[Any]:
+    """Yield the records, and let go of the interpreter's lock after some: without a pause the event loop would wait for
+    it up to 5 ms, again and again."""
+    pause = threading.Event()
+    for number, record in enumerate(records, 1):
+        yield record
+        if not number % RECORDS_BETWEEN_PAUSES:
+            pause.wait(PAUSE_S)
+
+
+def image_records(image: ImageView) -> Iterator[Any]:
     """Yield the records that build this image from an empty one, in Kafka's order, metadata.version first."""
     features = image.features
     with_directories = features.get(METADATA_VERSION, 0) >= DIRECTORIES
     for name in sorted(features, key=lambda one: (one != METADATA_VERSION, one)):
         yield FeatureLevelRecord(name=name, feature_level=features[name])
-    yield from image.brokers.values()
-    yield from image.controllers.values()
-    for topic in image.topics.values():
+    yield from image.brokers
+    yield from image.controllers
+    for topic, partitions in image.topics:
         yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
-        for partition in topic.partitions:
+        for partition in partitions:
             yield _partition_record(topic, partition, with_directories)
     for (kind, resource), options in image.configs.items():
         for option, value in options.items():
@@ -161,9 +212,9 @@ def image_records(image: Image) -> Iterator[Any]:
     if image.next_producer_id > 0:
         # The image does not contain the broker that reserved the block.
         yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id)
-    yield from image.acls.values()
-    yield from image.scram.values()
-    yield from image.delegation_tokens.values()
+    yield from image.acls
+    yield from image.scram
+    yield from image.delegation_tokens
 
 
 def _partition_record(topic: Topic, partition: Partition, with_directories: bool) -> PartitionRecord:

@@ -10,7 +10,7 @@ from kafka_shim.metadata.features import METADATA_VERSION, record_version
 from kafka_shim.metadata.image import RESOURCE_TOPIC, Image
 from kafka_shim.metadata.log import MetadataLog, read_records, snapshot_bytes
 from kafka_shim.metadata.replay import Replayer
-from kafka_shim.metadata.snapshots import image_records
+from kafka_shim.metadata.snapshots import ImageView, image_records
 from kafka_shim.protocol.records.access_control_entry_record import AccessControlEntryRecord
 from kafka_shim.protocol.records.begin_transaction_record import BeginTransactionRecord
 from kafka_shim.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
@@ -59,7 +59,7 @@ def test_the_records_of_an_image_make_an_equal_one(tmp_path):
     with opened(tmp_path) as store:
         fill(store)
         level = store.image.features[METADATA_VERSION]
-        records = [(record, record_version(record, level)) for record in image_records(store.image)]
+        records = [(record, record_version(record, level)) for record in image_records(ImageView(store.image))]
         again = Image()
         replayer = Replayer(again)
         for record in read_records(snapshot_bytes(records, 1)):
@@ -202,7 +202,7 @@ def test_old_snapshots_go_until_the_rest_is_small_enough(tmp_path):
         log = store._log
         for number in range(4):
             store.create_topic(f"t{number}")
-            content = log.snapshot_content([(QUOTA, 0)], store._clock.now_ms(), 0)
+            content = log.begin_snapshot(store._clock.now_ms(), 0)([(QUOTA, 0)])
             log.write_snapshot(store.image.last_offset + 1, store.image.last_epoch, content)
         before = checkpoints(tmp_path)
         room = log._log.size_bytes + sum((log.directory / name).stat().st_size for name in before)
