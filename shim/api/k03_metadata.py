@@ -19,7 +19,7 @@ from kafka_shim.api.partitions import (
     cluster_operations,
     led_by,
 )
-from kafka_shim.authorization import authorized, authorized_in_steps, authorized_operations, may_on_cluster
+from kafka_shim.authorization import authorized_in_steps, authorized_operations, may_on_cluster
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import INTERNAL_TOPICS
 from kafka_shim.metadata.topics import check_name
@@ -48,6 +48,7 @@ REQUEST, RESPONSE = MetadataRequest, MetadataResponse
 ABANDONABLE = True
 
 FIRST_WITH_TOPIC_IDS = 12
+PARTITIONS_PER_STEP = 32
 
 
 def handle(context: Context, request: MetadataRequest) -> Steps[MetadataResponse]:
@@ -60,9 +61,7 @@ def handle(context: Context, request: MetadataRequest) -> Steps[MetadataResponse
     )
     asked = request.topics
     if asked is None or (version == 0 and not asked):
-        topics = broker.metadata.image.topics
-        described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topics, logs_denied=False)
-        response.topics = [_describe(context, topic) for topic in topics.values() if topic.name in described]
+        response.topics = yield from _all(context)
     else:
         ids: dict[bytes, None] = {}
         names: dict[str, None] = {}
@@ -112,6 +111,22 @@ def _check_name(topic: MetadataRequestTopic, version: int) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic IDs are not supported in requests for version {version}")
 
 
+def _all(context: Context) -> Steps[list[MetadataResponseTopic]]:
+    """Returns the topics that there are now. One that is deleted before its turn is left out."""
+    image = context.broker.metadata.image
+    topics = list(image.topics.values())
+    names = (topic.name for topic in topics)
+    described = yield from authorized_in_steps(
+        context, AclOperation.DESCRIBE, ResourceType.TOPIC, names, logs_denied=False
+    )
+    answers = []
+    for topic in topics:
+        if topic.name in described and image.topics_by_id.get(topic.topic_id) is topic:
+            answers.append((yield from _describe(context, topic)))
+        yield
+    return answers
+
+
 def _by_id(context: Context, ids: Iterable[bytes]) -> Steps[list[MetadataResponseTopic]]:
     known = context.broker.metadata.image.topics_by_id
     names = (known[topic_id].name for topic_id in ids if topic_id in known)
@@ -120,7 +135,7 @@ def _by_id(context: Context, ids: Iterable[bytes]) -> Steps[list[MetadataRespons
     for topic_id in ids:
         topic = known.get(topic_id)
         if topic is not None and topic.name in described:
-            answers.append(_describe(context, topic))
+            answers.append((yield from _describe(context, topic)))
         else:
             code = ErrorCode.UNKNOWN_TOPIC_ID if topic is None else ErrorCode.TOPIC_AUTHORIZATION_FAILED
             answers.append(MetadataResponseTopic(error_code=code, name=None, topic_id=topic_id))
@@ -150,7 +165,7 @@ def _by_names(context: Context, names: dict[str, None], creates: bool) -> Steps[
             hidden.append(name)
         elif name not in denied:
             # One that was deleted since is not created: nobody asked whether the client may.
-            answers.append(_by_name(context, name, name in new))
+            answers.append((yield from _by_name(context, name, name in new)))
         yield
     for name in chain(denied, hidden):
         answers.append(
@@ -164,7 +179,7 @@ def _by_names(context: Context, names: dict[str, None], creates: bool) -> Steps[
     return answers
 
 
-def _by_name(context: Context, name: str, creates: bool) -> MetadataResponseTopic:
+def _by_name(context: Context, name: str, creates: bool) -> Steps[MetadataResponseTopic]:
     metadata = context.broker.metadata
     topic = metadata.image.topics.get(name)
     if topic is None:
@@ -176,7 +191,7 @@ def _by_name(context: Context, name: str, creates: bool) -> MetadataResponseTopi
         except KafkaError as error:
             code = error.code
         return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
-    return _describe(context, topic)
+    return (yield from _describe(context, topic))
 
 
 def _create(context: Context, name: str) -> None:
@@ -190,24 +205,32 @@ def _create(context: Context, name: str) -> None:
         logger.warning("the topic %s is not created on demand: %s", name, error)
 
 
-def _describe(context: Context, topic: Topic) -> MetadataResponseTopic:
-    """Returns the topic's part of the response. It is cached until the metadata or the state of the disks changes,
-    because it may have thousands of partitions."""
+def _describe(context: Context, topic: Topic) -> Steps[MetadataResponseTopic]:
+    """Returns the topic's part of the response, as it is when this begins. It is cached until the metadata or the state
+    of the disks changes, because it may have thousands of partitions."""
     broker = context.broker
     state = (broker.metadata.image.last_offset, broker.logs.offline_count)
     known = broker.described_topics
     found = known.get(topic.topic_id)
     if found is not None and found[0] == state:
         return found[1]
+    answers: list[MetadataResponsePartition] = []
+    partitions = topic.partitions[:]
+    for start in range(0, len(partitions), PARTITIONS_PER_STEP):
+        if start:
+            yield
+        some = partitions[start : start + PARTITIONS_PER_STEP]
+        answers += [_partition(partition, led_by(broker, topic, partition)) for partition in some]
     if len(known) > 2 * len(broker.metadata.image.topics):
         known.clear()  # most entries are of deleted topics
     described = MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=[_partition(partition, led_by(broker, topic, partition)) for partition in topic.partitions],
+        partitions=answers,
     )
-    known[topic.topic_id] = (state, described)
+    if state == (broker.metadata.image.last_offset, broker.logs.offline_count):
+        known[topic.topic_id] = (state, described)
     return described
 
 

@@ -23,8 +23,10 @@ from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kafka_shim.context import Context
-    from kafka_shim.metadata.image import Partition
+    from kafka_shim.metadata.image import Partition, Topic
     from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 75, 0, 0
@@ -74,7 +76,7 @@ def handle(context: Context, request: DescribeTopicPartitionsRequest) -> Steps[D
                 name=name,
                 topic_id=topic.topic_id,
                 is_internal=name in INTERNAL_TOPICS,
-                partitions=[_describe(partition, led_by(context.broker, topic, partition)) for partition in shown],
+                partitions=(yield from _describe_all(context, topic, shown)),
                 topic_authorized_operations=authorized_operations(context, ResourceType.TOPIC, name),
             )
         )
@@ -109,6 +111,16 @@ def _missing(context: Context, name: str) -> DescribeTopicPartitionsResponseTopi
         is_internal=name in INTERNAL_TOPICS,
         topic_authorized_operations=authorized_operations(context, ResourceType.TOPIC, name),
     )
+
+
+def _describe_all(
+    context: Context, topic: Topic, partitions: Sequence[Partition]
+) -> Steps[list[DescribeTopicPartitionsResponsePartition]]:
+    answers = []
+    for partition in partitions:
+        answers.append(_describe(partition, led_by(context.broker, topic, partition)))
+        yield
+    return answers
 
 
 def _describe(partition: Partition, leader: int) -> DescribeTopicPartitionsResponsePartition:
