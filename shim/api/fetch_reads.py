@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kafka_shim.context import Context
     from kafka_shim.protocol.messages.fetch_request import FetchRequest
     from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.turns import Steps
 
 # The number of stored bytes that a response holds in memory. Further bytes are read from the files as the response is
 # sent.
@@ -103,6 +104,19 @@ def read_partitions(context: Context, request: FetchRequest, fetch: FetchContext
         entry = PartitionRead(asked)
         reads.entries.append(entry)
         _read_entry(context, request, entry, reads, left_bytes)
+    return reads
+
+
+def read_in_steps(context: Context, request: FetchRequest, fetch: FetchContext) -> Steps[FetchReads]:
+    """As `read_partitions`, in steps. What changes behind them stays among the changed of the session."""
+    reads = FetchReads()
+    left_bytes = _limit_bytes(context, request)
+    session = fetch.session
+    for asked in list(fetch.partitions.values()) if session is None else session.in_order():
+        entry = PartitionRead(asked)
+        reads.entries.append(entry)
+        _read_entry(context, request, entry, reads, left_bytes)
+        yield
     return reads
 
 

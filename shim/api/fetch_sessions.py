@@ -145,10 +145,10 @@ class FetchSession:
         "waiters",
     )
 
-    def __init__(self, session_id: int, by_id: bool, partitions: dict[Key, CachedPartition], now_ms: int) -> None:
+    def __init__(self, session_id: int, by_id: bool, now_ms: int) -> None:
         self.session_id = session_id
         self.by_id = by_id
-        self.partitions = partitions
+        self.partitions: dict[Key, CachedPartition] = {}
         self.epoch = 1
         self.created_ms = now_ms
         self.used_ms = now_ms
@@ -157,6 +157,12 @@ class FetchSession:
         self._reader: object = None
         self.is_closed = False
         self._turns = count()
+
+    def join(self, partitions: dict[Key, CachedPartition]) -> None:
+        """Take over the partitions of the fetch that opens the session."""
+        if self.is_closed:
+            return
+        self.partitions |= partitions
         for cached in partitions.values():
             cached.join(self, next(self._turns))
 
@@ -180,8 +186,11 @@ class FetchSession:
                 read.asked.follow(read.log)
                 self.changed.pop(read.asked, None)
         if len(reads) > FEW:
-            # A dictionary keeps the places of what it lost, and a walk through it passes all of them: make a new one.
-            self.changed = dict(self.changed)
+            self.compact()
+
+    def compact(self) -> None:
+        """A dictionary keeps the places of what it lost, and a walk through it passes all of them: make a new one."""
+        self.changed = dict(self.changed)
 
     def rotate(self, reads: list[PartitionRead]) -> None:
         """Give the last turns to the partitions that returned data."""
@@ -279,8 +288,21 @@ class FetchSessionCache:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def new_context(self, request: FetchRequest, version: int, now_ms: int) -> FetchContext:
-        """Resolve the session of a request (Kafka: FetchManager.newContext)."""
+    def find(self, request: FetchRequest) -> FetchSession | None:
+        """Returns the session that the request continues, if it is its turn."""
+        session = self._sessions.get(request.session_id)
+        return session if session is not None and session.epoch == request.session_epoch else None
+
+    def new_context(
+        self,
+        request: FetchRequest,
+        version: int,
+        now_ms: int,
+        asked: dict[Key, CachedPartition] | None = None,
+        updated: FetchSession | None = None,
+    ) -> FetchContext:
+        """Resolve the session of a request (Kafka: FetchManager.newContext). What takes long may be done already:
+        `asked` are the partitions of a full fetch, `updated` is the session that has taken over the request."""
         by_id = version >= FIRST_WITH_TOPIC_IDS
         epoch, session_id = request.session_epoch, request.session_id
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
@@ -288,7 +310,9 @@ class FetchSessionCache:
             if closed is not None:
                 closed.close()
             opens_session = epoch == INITIAL_EPOCH and version >= FIRST_WITH_SESSIONS
-            return FetchContext(_asked(request, by_id), by_id, opens_session=opens_session)
+            if asked is None:
+                asked = asked_of(request, by_id)
+            return FetchContext(asked, by_id, opens_session=opens_session)
         session = self._sessions.get(session_id)
         if session is None:
             return FetchContext({}, by_id, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -296,10 +320,11 @@ class FetchSessionCache:
             return FetchContext({}, by_id, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.by_id != by_id:
             return FetchContext({}, by_id, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        session.update(request)
+        if session is not updated:
+            session.update(request)
         del self._sessions[session_id]
         if not session.partitions:
-            return FetchContext(_asked(request, by_id), by_id)
+            return FetchContext(asked_of(request, by_id), by_id)
         self._sessions[session_id] = session
         session.used_ms = now_ms
         session.epoch = session.epoch + 1 if session.epoch < MAX_SESSION_ID else 1
@@ -307,12 +332,19 @@ class FetchSessionCache:
 
     def open(self, partitions: dict[Key, CachedPartition], by_id: bool, now_ms: int) -> FetchSession | None:
         """Create a session. Returns None if there is no room for a session of this size."""
-        if len(self._sessions) >= self.slots and not self._evict(len(partitions), now_ms):
+        session = self.open_empty(len(partitions), by_id, now_ms)
+        if session is not None:
+            session.join(partitions)
+        return session
+
+    def open_empty(self, size: int, by_id: bool, now_ms: int) -> FetchSession | None:
+        """As `open`, of a session that so many partitions are going to join."""
+        if len(self._sessions) >= self.slots and not self._evict(size, now_ms):
             return None
         session_id = NO_SESSION
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = self._random.integer(1, MAX_SESSION_ID)
-        session = self._sessions[session_id] = FetchSession(session_id, by_id, partitions, now_ms)
+        session = self._sessions[session_id] = FetchSession(session_id, by_id, now_ms)
         return session
 
     def _evict(self, size: int, now_ms: int) -> bool:
@@ -332,7 +364,8 @@ class FetchSessionCache:
         return True
 
 
-def _asked(request: FetchRequest, by_id: bool) -> dict[Key, CachedPartition]:
+def asked_of(request: FetchRequest, by_id: bool) -> dict[Key, CachedPartition]:
+    """Returns the partitions that the request names."""
     found: dict[Key, CachedPartition] = {}
     for topic in request.topics:
         name: str | bytes = topic.topic_id if by_id else topic.topic

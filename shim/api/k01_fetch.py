@@ -12,35 +12,46 @@ v18 high watermark of followers: ignored, because there are no followers. v16 no
 from __future__ import annotations
 
 from struct import Struct
+from types import GeneratorType
 
-from kafka_shim.api.fetch_reads import READ_COMMITTED, READ_UNCOMMITTED, UNKNOWN, read_partitions
-from kafka_shim.api.fetch_sessions import FIRST_WITH_TOPIC_IDS
+from kafka_shim.api.fetch_reads import READ_COMMITTED, READ_UNCOMMITTED, UNKNOWN, read_in_steps, read_partitions
+from kafka_shim.api.fetch_sessions import FINAL_EPOCH, FIRST_WITH_TOPIC_IDS, INITIAL_EPOCH, asked_of
 from kafka_shim.cext.messages import encode_response_frame
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.protocol.messages.fetch_request import FetchRequest
+from kafka_shim.protocol.messages.fetch_request import FetchRequest, FetchTopic, ForgottenTopic
 from kafka_shim.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Iterator
     from typing import Any
 
     from kafka_shim.api.fetch_reads import FetchReads, PartitionRead
-    from kafka_shim.api.fetch_sessions import FetchContext
+    from kafka_shim.api.fetch_sessions import CachedPartition, FetchContext, FetchSession, Key
     from kafka_shim.context import Context
     from kafka_shim.quota.request_throttle import RequestThrottle
+    from kafka_shim.turns import Steps
+
+    Answer = FetchResponse | Coroutine[Any, Any, FetchResponse]
 
 KEY, MIN, MAX = 1, 4, 18
 REQUEST, RESPONSE = FetchRequest, FetchResponse
 # A waiting fetch is cancelled when its client disconnects.
 ABANDONABLE = True
 
+# Partitions that are read and answered in one turn without looking at the time: about three milliseconds.
+MANY = 512
+PARTITIONS_PER_STEP = 16
+
 _read_length = Struct(">i").unpack_from
 
 
-def handle(context: Context, request: FetchRequest) -> FetchResponse | Coroutine[Any, Any, FetchResponse]:
-    broker = context.broker
-    fetch = broker.fetch_sessions.new_context(request, context.api_version, broker.clock.monotonic_ms())
+def handle(context: Context, request: FetchRequest, fetch: FetchContext | None = None) -> Answer | Steps[Answer]:
+    if fetch is None:
+        if context.is_large:
+            return _in_steps(context, request)
+        broker = context.broker
+        fetch = broker.fetch_sessions.new_context(request, context.api_version, broker.clock.monotonic_ms())
     if fetch.error is not ErrorCode.NONE:
         return FetchResponse(error_code=fetch.error)
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED) and _reads_something(context, fetch):
@@ -52,16 +63,25 @@ def handle(context: Context, request: FetchRequest) -> FetchResponse | Coroutine
             request.max_bytes = int(most_bytes)
     if fetch.session is not None:
         fetch.session.read_by(_reader(context, request))
-    reads = read_partitions(context, request, fetch)
+    if len(fetch.partitions if fetch.session is None else fetch.session.changed) > MANY:
+        return _read_in_steps(context, request, fetch)
+    return _conclude(context, request, fetch, read_partitions(context, request, fetch))
+
+
+def _conclude(
+    context: Context, request: FetchRequest, fetch: FetchContext, reads: FetchReads
+) -> Answer | Steps[FetchResponse]:
+    """Answer, or wait."""
     if (
         reads.has_news
         or reads.size_bytes >= request.min_bytes
         or reads.size_bytes >= request.max_bytes
         or request.max_wait_ms <= 0
         or not fetch.partitions
-        or broker.stopping
+        or context.broker.stopping
     ):
-        return _answer(context, request, fetch, reads)
+        is_large = len(reads.entries) > MANY
+        return (_answer_in_steps if is_large else _answer)(context, request, fetch, reads)
     return _answer_later(context, request, fetch, reads)
 
 
@@ -70,7 +90,113 @@ async def _answer_later(
 ) -> FetchResponse:
     from kafka_shim.api.delayed_fetch import wait_for_reads
 
-    return _answer(context, request, fetch, await wait_for_reads(context, request, fetch, reads))
+    reads = await wait_for_reads(context, request, fetch, reads)
+    if len(reads.entries) <= MANY:
+        return _answer(context, request, fetch, reads)
+    answer = context.broker.turns.finish(_answer_in_steps(context, request, fetch, reads), context.throttle)
+    return answer if isinstance(answer, FetchResponse) else await answer
+
+
+# --- a fetch of thousands of partitions
+
+
+def _in_steps(context: Context, request: FetchRequest) -> Steps[Answer]:
+    broker = context.broker
+    sessions = broker.fetch_sessions
+    by_id = context.api_version >= FIRST_WITH_TOPIC_IDS
+    asked: dict[Key, CachedPartition] = {}
+    session = sessions.find(request) if request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH) else None
+    if session is None or session.by_id is by_id:
+        for part in _parts(request):
+            if session is None:
+                asked |= asked_of(part, by_id)
+            else:
+                session.update(part)
+            yield
+    now_ms = broker.clock.monotonic_ms()
+    answer = handle(context, request, sessions.new_context(request, context.api_version, now_ms, asked, session))
+    if isinstance(answer, GeneratorType):
+        answer = yield from answer
+    return answer  # type: ignore[return-value]
+
+
+def _parts(request: FetchRequest) -> Iterator[FetchRequest]:
+    """The partitions of a request as smaller ones: what it adds and moves, then what it forgets."""
+    for topic in request.topics:
+        for start in range(0, len(topic.partitions), PARTITIONS_PER_STEP):
+            some = topic.partitions[start : start + PARTITIONS_PER_STEP]
+            yield FetchRequest(topics=[FetchTopic(topic=topic.topic, topic_id=topic.topic_id, partitions=some)])
+    for gone in request.forgotten_topics_data:
+        for start in range(0, len(gone.partitions), PARTITIONS_PER_STEP):
+            numbers = gone.partitions[start : start + PARTITIONS_PER_STEP]
+            forgotten = ForgottenTopic(topic=gone.topic, topic_id=gone.topic_id, partitions=numbers)
+            yield FetchRequest(forgotten_topics_data=[forgotten])
+
+
+def _read_in_steps(context: Context, request: FetchRequest, fetch: FetchContext) -> Steps[Answer]:
+    reads = yield from read_in_steps(context, request, fetch)
+    answer = _conclude(context, request, fetch, reads)
+    if isinstance(answer, GeneratorType):
+        answer = yield from answer
+    return answer  # type: ignore[return-value]
+
+
+def _answer_in_steps(
+    context: Context, request: FetchRequest, fetch: FetchContext, reads: FetchReads
+) -> Steps[FetchResponse]:
+    """As `_answer`. A partition that changes before its turn is read again by the next request."""
+    broker = context.broker
+    session = fetch.session
+    if session is not None and session.epoch != fetch.epoch:
+        return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=fetch.session_id)
+    if context.throttle is not None and _is_over_quota(context, context.throttle, fetch, reads):
+        return FetchResponse(session_id=fetch.session_id)
+    broker.metrics.fetched_bytes += reads.size_bytes
+    response = FetchResponse(session_id=fetch.session_id)
+    opened: FetchSession | None = None
+    if session is None and fetch.opens_session:
+        opened = broker.fetch_sessions.open_empty(len(fetch.partitions), fetch.by_id, broker.clock.monotonic_ms())
+        if opened is not None:
+            response.session_id = opened.session_id
+            opened.read_by(_reader(context, request))
+    last: list[PartitionRead] = []  # Kafka lists unknown partitions last
+    for start in range(0, len(reads.entries), PARTITIONS_PER_STEP):
+        some = reads.entries[start : start + PARTITIONS_PER_STEP]
+        for entry in some:
+            if entry.size_bytes and entry.log is not None:
+                entry.log.fetched_bytes += entry.size_bytes
+        told = fetch.update(some, request.isolation_level) if session is not None or fetch.opens_session else some
+        if opened is not None:
+            opened.join({(entry.asked.topic, entry.asked.partition): entry.asked for entry in some})
+            opened.settle(some, request.isolation_level)
+        if reads.has_news:
+            last += [entry for entry in told if _is_unknown(entry)]
+            told = [entry for entry in told if not _is_unknown(entry)]
+        _tell(response, told)
+        yield
+    for start in range(0, len(last), PARTITIONS_PER_STEP):
+        _tell(response, last[start : start + PARTITIONS_PER_STEP])
+        yield
+    settled = session or opened
+    if settled is not None:
+        settled.compact()
+    if session is not None and session.epoch != fetch.epoch:
+        return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=fetch.session_id)
+    return response
+
+
+def _tell(response: FetchResponse, entries: list[PartitionRead]) -> None:
+    """Add the partitions to the response, which may end with some of the same topic."""
+    more = _response(response.session_id, entries, False).responses
+    if more and response.responses:
+        before, first = response.responses[-1], more[0]
+        if (before.topic, before.topic_id) == (first.topic, first.topic_id):
+            before.partitions += first.partitions
+            del more[0]
+    response.responses += more
+
+
+# --- any fetch
 
 
 def failed(request: FetchRequest, version: int, code: ErrorCode, message: str | None) -> FetchResponse:
