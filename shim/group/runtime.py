@@ -7,6 +7,7 @@ its apply; this takes the place of a lock.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from struct import error as StructError
 
 from kafka_shim.cext import records as cext_records
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
     from kafka_shim.faults import Faults
-    from kafka_shim.group.decision import Decision
+    from kafka_shim.group.decision import Decision, Token
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.kind import Group
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
@@ -53,6 +54,8 @@ RECORDS_PER_BATCH = 500
 RETRY_MS = 1000
 # The least that one committed offset takes in a batch.
 LEAST_OFFSET_BYTES = 40
+# Delayed joins and syncs that are answered in one turn: a few milliseconds.
+REPLIES_PER_TURN = 64
 # Groups per step when all groups are visited: a few milliseconds.
 GROUPS_PER_STEP = 200
 
@@ -95,6 +98,8 @@ class CoordinatorRuntime:
         self.loader = CoordinatorLoader(clock, logs, GROUP_METADATA_TOPIC, self._resume)
         # Delayed joins and syncs.
         self._purgatory: set[DelayedResponse] = set()
+        # Those of a large group, which have their response and are sent it on later turns of the loop.
+        self._settled: deque[Token] = deque()
         # Periodic work, and work in slices.
         self.scheduler = Scheduler(clock)
 
@@ -108,6 +113,8 @@ class CoordinatorRuntime:
     def dismiss(self) -> None:
         """Drop the timers of removed groups, and complete the delayed requests."""
         self.timers.stop()
+        while self._settled:
+            self._settled.popleft().wake()
         for delayed in list(self._purgatory):
             delayed.fail(ErrorCode.NOT_COORDINATOR)
         self._purgatory.clear()
@@ -259,9 +266,24 @@ class CoordinatorRuntime:
                 self.timers.cancel((group_id, kind, member_id))
             else:
                 self.timers.schedule((group_id, kind, member_id), delay_ms, only_if_absent)
-        for token, response in decision.replies:
-            token.answer(response, flushes)
+        if len(decision.replies) > REPLIES_PER_TURN:
+            self._answer_in_turns(decision, flushes)
+        else:
+            for token, response in decision.replies:
+                token.answer(response, flushes)
         return flushes
+
+    def _answer_in_turns(self, decision: Decision, flushes: Flushes) -> None:
+        """All have their response now, whatever happens to the group later. They are sent it on several turns."""
+        self._settled += [token for token, response in decision.replies if token.settle(response, flushes)]
+        if not self.scheduler.is_scheduled("answers"):
+            self.scheduler.in_slices("answers", self._wake_settled())
+
+    def _wake_settled(self) -> Generator[None, None, None]:
+        while self._settled:
+            for _ in range(min(REPLIES_PER_TURN, len(self._settled))):
+                self._settled.popleft().wake()
+            yield
 
     @staticmethod
     def _set_refreshes(groups: Groups, decision: Decision) -> None:
