@@ -1,58 +1,109 @@
 """AlterClientQuotas (key 49), versions 0-1.
 
 Sets and removes quotas of users, client ids, both, their defaults, and addresses (KIP-546, KIP-599, KIP-612). Each
-entity succeeds or fails by itself; all that succeed are one batch of the metadata log, which is fsynced before the
-response. They hold from the next request or connection on. `validate_only` changes nothing.
+entity succeeds or fails by itself; all that succeed are one batch of the metadata log, of 10,000 records at most
+(POLICY_VIOLATION), which is fsynced before the response. They hold from the next request or connection on.
+`validate_only` changes nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 
-from kafka_shim.metadata.client_quotas import IP, decide_alterations
+from kafka_shim.metadata.client_quotas import IP, decide_in_steps
+from kafka_shim.metadata.large_changes import TRIES, check_count, decide, flushed
 from kafka_shim.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest
 from kafka_shim.protocol.messages.alter_client_quotas_response import (
     AlterClientQuotasResponse,
     EntityData,
     EntryData,
 )
-from kafka_shim.quota.quotas import quotas_of
+from kafka_shim.quota.quotas import Quotas, bounds_in_steps
+from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection, Coroutine, Iterable
+    from typing import Any
+
+    from kafka_shim.broker import Broker
     from kafka_shim.context import Context
-    from kafka_shim.errors import ErrorCode
+    from kafka_shim.errors import ErrorCode, KafkaError
+    from kafka_shim.metadata.client_quotas import Alteration, EntityNames
+    from kafka_shim.turns import Steps
+
+    Answer = AlterClientQuotasResponse | Coroutine[Any, Any, AlterClientQuotasResponse]
 
 KEY, MIN, MAX = 49, 0, 1
 REQUEST, RESPONSE = AlterClientQuotasRequest, AlterClientQuotasResponse
 
 
-async def handle(context: Context, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
+def handle(context: Context, request: AlterClientQuotasRequest) -> Steps[Answer]:
+    alterations: list[Alteration] = []
+    named: dict[str, None] = {}
+    for entry in request.entries:
+        names = {part.entity_type: part.entity_name for part in entry.entity}
+        values = [(operation.key, None if operation.remove else operation.value) for operation in entry.ops]
+        alterations.append((names, values))
+        if name := names.get(IP):
+            named[name] = None
+        yield
+    if named:
+        return _resolve_and_alter(context, request, alterations, named)
+    return (yield from _alter(context, request, alterations, ()))
+
+
+async def _resolve_and_alter(
+    context: Context, request: AlterClientQuotasRequest, alterations: list[Alteration], named: Iterable[str]
+) -> AlterClientQuotasResponse:
+    resolvable = {name for name in named if await _is_resolvable(name)}
+    return await context.broker.turns.run(_alter(context, request, alterations, resolvable), context.throttle)
+
+
+def _alter(
+    context: Context, request: AlterClientQuotasRequest, alterations: list[Alteration], resolvable: Collection[str]
+) -> Steps[Answer]:
     broker = context.broker
+    metadata = broker.metadata
+    results: list[tuple[EntityNames, KafkaError | None]] = []
+
+    def decided() -> Steps[list[Any]]:
+        records, results[:] = yield from decide_in_steps(metadata.image, alterations, resolvable)
+        check_count(records)
+        return records
+
+    records, values = yield from decide(metadata, decided)
+    is_changed = bool(records) and not request.validate_only
+    if is_changed:
+        metadata.commit(records, values)
+        yield from _apply(broker)
+    response = AlterClientQuotasResponse()
+    for names, error in results:
+        response.entries.append(
+            EntryData(
+                entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in names.items()],
+                error_code=0 if error is None else error.code,
+                error_message=None if error is None else error.message,
+            )
+        )
+        yield
+    return flushed(metadata, response) if is_changed else response
+
+
+def _apply(broker: Broker) -> Steps[None]:
+    """Let the stored quotas hold. Whoever changes them meanwhile does the same with what he made of them."""
     image = broker.metadata.image
-    alterations = [
-        (
-            {part.entity_type: part.entity_name for part in entry.entity},
-            [(operation.key, None if operation.remove else operation.value) for operation in entry.ops],
-        )
-        for entry in request.entries
-    ]
-    named = {names[IP] for names, _ in alterations if names.get(IP)}
-    resolvable = [name for name in named if name is not None and await _is_resolvable(name)]
-    records, results = decide_alterations(image, alterations, resolvable)
-    if records and not request.validate_only:
-        broker.metadata.commit(records)
-        broker.quotas = quotas_of(broker.quotas, broker.config, broker.clock, image.quotas)
-        await broker.metadata.flushed()
-    entries = [
-        EntryData(
-            entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in names.items()],
-            error_code=0 if error is None else error.code,
-            error_message=None if error is None else error.message,
-        )
-        for names, error in results
-    ]
-    return AlterClientQuotasResponse(entries=entries)
+    for _ in range(TRIES):
+        offset = image.last_offset
+        bounds = yield from bounds_in_steps(image.quotas)
+        if image.last_offset == offset:
+            break
+    else:
+        bounds = at_once(bounds_in_steps(image.quotas))
+    if broker.quotas is None and image.quotas:
+        broker.quotas = Quotas(broker.config, broker.clock)
+    if broker.quotas is not None:
+        broker.quotas.set_bounds(bounds)
 
 
 async def _is_resolvable(name: str) -> bool:

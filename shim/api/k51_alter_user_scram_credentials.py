@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 
+from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.features import METADATA_VERSION, SCRAM_RECORDS
+from kafka_shim.metadata.large_changes import MAX_RECORDS, decide
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
 from kafka_shim.protocol.messages.alter_user_scram_credentials_response import (
@@ -21,25 +23,43 @@ from kafka_shim.security.scram_credentials import decide_alteration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
     from kafka_shim.context import Context
-    from kafka_shim.errors import ErrorCode
+    from kafka_shim.turns import Steps
+
+    Committed = AlterUserScramCredentialsResponse | Outcome[AlterUserScramCredentialsResponse]
+    Answer = AlterUserScramCredentialsResponse | Coroutine[Any, Any, Committed]
 
 KEY, MIN, MAX = 51, 0, 0
 REQUEST, RESPONSE = AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse
 
 
-async def handle(
-    context: Context, request: AlterUserScramCredentialsRequest
-) -> AlterUserScramCredentialsResponse | Outcome[AlterUserScramCredentialsResponse]:
+def handle(context: Context, request: AlterUserScramCredentialsRequest) -> Steps[Answer]:
     metadata = context.broker.metadata
-    is_supported = metadata.feature(METADATA_VERSION) >= SCRAM_RECORDS
-    results, records = decide_alteration(metadata.image.scram, request, is_supported=is_supported)
-    if records:
-        metadata.commit(records)
-        await metadata.flushed()
+    results: list[AlterUserScramCredentialsResult] = []
+
+    def decided() -> Steps[list[Any]]:
+        is_supported = metadata.feature(METADATA_VERSION) >= SCRAM_RECORDS
+        results[:], records = yield from decide_alteration(metadata.image.scram, request, is_supported=is_supported)
+        if len(records) > MAX_RECORDS:
+            reason = f"Attempted to atomically commit {len(records)} records, but maxRecordsPerBatch is {MAX_RECORDS}"
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, reason)
+        return records
+
+    records, values = yield from decide(metadata, decided)
     response = AlterUserScramCredentialsResponse(results=results)
+    if not records:
+        return response
+    metadata.commit(records, values)
+    return _committed(context, response, records)
+
+
+async def _committed(context: Context, response: AlterUserScramCredentialsResponse, records: list[Any]) -> Committed:
+    await context.broker.metadata.flushed()
     disconnect = context.broker.disconnect
-    if disconnect is None or not records:
+    if disconnect is None:
         return response
     changed = {(record.mechanism, record.name) for record in records}
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
+from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from kafka_shim.metadata.image import Image
+    from kafka_shim.turns import Steps
 
     # Type -> name; None is the default of that type.
     EntityNames = Mapping[str, str | None]
@@ -34,12 +36,20 @@ EXACT, DEFAULT, SPECIFIED = 0, 1, 2
 def decide_alterations(
     image: Image, alterations: Sequence[Alteration], resolvable: Collection[str] = ()
 ) -> tuple[list[ClientQuotaRecord], list[tuple[EntityNames, KafkaError | None]]]:
+    """Returns what `decide_in_steps` does, in one turn."""
+    return at_once(decide_in_steps(image, alterations, resolvable))
+
+
+def decide_in_steps(
+    image: Image, alterations: Sequence[Alteration], resolvable: Collection[str]
+) -> Steps[tuple[list[ClientQuotaRecord], list[tuple[EntityNames, KafkaError | None]]]]:
     """Returns the records to commit, and the result of each entity. An entity that is named twice gets an error, and
     keeps what its first alteration says, as in Kafka. `resolvable` are the names of entities of type `ip` that are
     addresses or names of hosts."""
     records: list[ClientQuotaRecord] = []
     results: dict[tuple[tuple[str, str | None], ...], tuple[EntityNames, KafkaError | None]] = {}
     for names, operations in alterations:
+        yield
         key = _key(names)
         values: dict[str, float | None] = {}
         for option, value in operations:

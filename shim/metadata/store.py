@@ -35,6 +35,7 @@ from kafka_shim.metadata.replication_control import ReplicationControl
 from kafka_shim.metadata.snapshots import SnapshotGenerator
 from kafka_shim.protocol.record_frames import encode_metadata
 from kafka_shim.protocol.records.config_record import ConfigRecord
+from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from kafka_shim.protocol.records.voters_record import Voter
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.storage.logs import Logs
+    from kafka_shim.turns import Steps
 
 logger = logging.getLogger(__name__)
 
@@ -200,8 +202,13 @@ class MetadataStore(ReplicationControl):
     # --- commit
 
     def encoded(self, record: Any) -> bytes:
-        """Return the value in which `commit` would store a record of a type that has one version alone."""
-        return encode_metadata(record, record_version(record, 0))
+        """Return the value in which `commit` would store a record now."""
+        return encode_metadata(record, record_version(record, self._level))
+
+    @property
+    def _level(self) -> int:
+        """The metadata.version in which records are written."""
+        return self.image.features.get(METADATA_VERSION) or self.supported[METADATA_VERSION][1]
 
     def commit(self, records: Sequence[Any], values: Sequence[bytes] | None = None) -> Callable[[], Flush | None]:
         """Append the record messages as one batch and apply them. Returns a function that starts the fsync and returns
@@ -213,7 +220,7 @@ class MetadataStore(ReplicationControl):
             faults.reach("metadata.before_commit")
         self._replayer.check(records)
         if values is None:
-            level = self.image.features.get(METADATA_VERSION) or self.supported[METADATA_VERSION][1]
+            level = self._level
             values = [encode_metadata(record, record_version(record, level)) for record in records]
         first = self._log.append(values, now_ms)
         if faults.armed:
@@ -324,23 +331,30 @@ class MetadataStore(ReplicationControl):
     # --- configurations
 
     def alter_configs(self, records: Sequence[Any]) -> None:
-        """Commit checked ConfigRecords and accompanying records, and apply the options at once."""
-        if not records:
-            return
-        self.commit(records)
+        """As `alter_configs_in_steps`, in one turn."""
+        if records:
+            at_once(self.alter_configs_in_steps(records))
+
+    def alter_configs_in_steps(self, records: Sequence[Any], values: Sequence[bytes] | None = None) -> Steps[None]:
+        """Commit checked ConfigRecords and accompanying records in the first step, and apply the options. `values` as
+        for `commit`."""
+        self.commit(records, values)
         options = [record for record in records if isinstance(record, ConfigRecord)]
         self._warn_of_idle(options)
-        changed = {(record.resource_type, record.resource_name) for record in options}
-        if any(kind == RESOURCE_BROKER for kind, _ in changed):
-            self._broker_options_changed()
+        changed = dict.fromkeys((record.resource_type, record.resource_name) for record in options)
         for kind, name in changed:
             if kind == RESOURCE_TOPIC:
                 self._options.forget(name)
+        if any(kind == RESOURCE_BROKER for kind, _ in changed):
+            self._broker_options_changed()
+        for kind, name in changed:
+            if kind == RESOURCE_TOPIC and name in self.image.topics:  # else it was deleted meanwhile
                 self._logs.configure(name, self.topic_config(name))
                 for topic_hook in self.on_topic_config_changed:
                     topic_hook(name, self.topic_config(name))
             for hook in self.on_config_changed:
                 hook(kind, name)
+            yield
 
     def _broker_options_changed(self) -> None:
         if self._options.apply_broker_options():

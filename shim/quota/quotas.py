@@ -7,17 +7,20 @@ from kafka_shim.quota.connection_quotas import ConnectionQuotas
 from kafka_shim.quota.entities import IP, entity_of
 from kafka_shim.quota.rate import Rate, TokenBucket
 from kafka_shim.quota.request_throttle import RequestThrottle
+from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
-    from kafka_shim.quota.entities import Entity
+    from kafka_shim.turns import Steps
 
     # (type, name) of each part of an entity -> key -> value, as the metadata image holds them.
     Stored = Mapping[tuple[tuple[str, str | None], ...], Mapping[str, float]]
+    Bounds = Mapping[str, Mapping[Any, float]]
 
 PRODUCER_BYTE_RATE = "producer_byte_rate"
 CONSUMER_BYTE_RATE = "consumer_byte_rate"
@@ -67,22 +70,28 @@ class Quotas:
         return RequestThrottle(self, principal, client_id, size_bytes)
 
     def set_quotas(self, stored: Stored) -> None:
-        """Take over the quotas of the metadata image: at the start, and after each change."""
-        bounds: dict[str, dict[Entity, float]] = {key: {} for key in self._by_key}
-        addresses: dict[str | None, float] = {}
-        for parts, values in stored.items():
-            if parts[0][0] == IP:
-                if CONNECTION_CREATION_RATE in values:
-                    addresses[parts[0][1]] = values[CONNECTION_CREATION_RATE]
-                continue
-            for key, value in values.items():
-                # A directory may contain keys of another version.
-                if key in bounds:
-                    bounds[key][entity_of(parts)] = value
+        """Take over the quotas of the metadata image, at the start."""
+        self.set_bounds(at_once(bounds_in_steps(stored)))
+
+    def set_bounds(self, bounds: Bounds) -> None:
+        """Take over what `bounds_in_steps` made of the quotas of the metadata image."""
         for key, manager in self._by_key.items():
-            manager.set_quotas(bounds[key])
-        self.connections.set_quotas(addresses)
-        self.is_enabled = any(bounds.values())
+            manager.set_quotas(bounds.get(key, {}))
+        self.connections.set_quotas(bounds.get(CONNECTION_CREATION_RATE, {}))
+        self.is_enabled = any(bounds.get(key) for key in self._by_key)
+
+
+def bounds_in_steps(stored: Stored) -> Steps[Bounds]:
+    """Returns by key the bound of each entity, or of each address. A directory may contain keys of another version."""
+    bounds: dict[str, dict[Any, float]] = {}
+    for parts, values in list(stored.items()):
+        is_address = parts[0][0] == IP
+        entity = parts[0][1] if is_address else entity_of(parts)
+        for key, value in values.items():
+            if (key == CONNECTION_CREATION_RATE) is is_address:
+                bounds.setdefault(key, {})[entity] = value
+        yield
+    return bounds
 
 
 def quotas_of(quotas: Quotas | None, config: BrokerConfig, clock: Clock, stored: Stored) -> Quotas | None:

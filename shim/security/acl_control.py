@@ -87,17 +87,21 @@ class AclControl:
         Raises KafkaError INVALID_REQUEST if they match too many, and then deletes none."""
         results: list[list[Acl] | KafkaError] = []
         deleted: dict[Acl, bytes] = {}
+        looked = 0
         async with self._changing:
-            for one in filters:
+            async for one in in_slices(filters):
                 error = _filter_error(one)
                 if error is not None:
                     results.append(error)
                     continue
                 found: list[Acl] = []
-                async for acl, acl_id in in_slices(self._ids.items()):
+                for acl, acl_id in self._ids.items():
                     if one.matches(acl):
                         found.append(acl)
                         deleted[acl] = acl_id
+                    looked += 1
+                    if not looked % SLICE:
+                        await asyncio.sleep(0)
                 results.append(found)
                 if len(deleted) > MAX_RECORDS:
                     reason = f"Cannot remove more than {MAX_RECORDS} acls in a single delete operation."

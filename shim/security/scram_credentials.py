@@ -1,4 +1,4 @@
-"""Changes and descriptions of SCRAM credentials: pure functions (Kafka: ScramControlManager, ScramImage)."""
+"""Changes, in steps, and descriptions of SCRAM credentials: pure functions (Kafka: ScramControlManager, ScramImage)."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         ScramCredentialUpsertion,
     )
     from kafka_shim.randomness import Randomness
+    from kafka_shim.turns import Steps
 
     Credentials = Mapping[tuple[str, int], Any]
 
@@ -31,12 +32,13 @@ TWICE = "A user credential cannot be altered twice in the same request"
 
 def decide_alteration(
     stored: Credentials, request: AlterUserScramCredentialsRequest, *, is_supported: bool
-) -> tuple[list[AlterUserScramCredentialsResult], list[Any]]:
+) -> Steps[tuple[list[AlterUserScramCredentialsResult], list[Any]]]:
     """Return (one result for each user, the records to commit). A user that occurs twice is refused as a whole."""
     deletions: dict[str, ScramCredentialDeletion] = {}
     upsertions: dict[str, ScramCredentialUpsertion] = {}
     errors: dict[str, KafkaError] = {}
     for deletion in request.deletions:
+        yield
         name = deletion.name
         if name not in errors:
             try:
@@ -46,6 +48,7 @@ def decide_alteration(
             except KafkaError as err:
                 errors[name] = err
     for upsertion in request.upsertions:
+        yield
         name = upsertion.name
         if name not in errors:
             try:
@@ -62,10 +65,11 @@ def decide_alteration(
     records: list[Any] = [
         RemoveUserScramCredentialRecord(name=one.name, mechanism=one.mechanism) for one in deletions.values()
     ]
-    records += [
-        credential_record(one.name, NAME_OF[one.mechanism], one.salt, one.salted_password, one.iterations)
-        for one in upsertions.values()
-    ]
+    for one in upsertions.values():
+        records.append(
+            credential_record(one.name, NAME_OF[one.mechanism], one.salt, one.salted_password, one.iterations)
+        )
+        yield
     return results, records
 
 

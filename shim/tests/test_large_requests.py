@@ -159,7 +159,12 @@ def test_steps_that_change_nothing_end_with_their_client() -> None:
     modules = {api.name: import_module(api.module_name) for api in APIS}
     in_steps = {name: module for name, module in modules.items() if inspect.isgeneratorfunction(module.handle)}
     go_on = {name for name, module in in_steps.items() if not getattr(module, "ABANDONABLE", False)}
-    assert go_on == {"delete_records", "alter_replica_log_dirs"}
+    assert go_on == {
+        "delete_records",
+        "alter_replica_log_dirs",
+        "alter_client_quotas",
+        "alter_user_scram_credentials",
+    }
 
 
 # --- how long others wait

@@ -1,0 +1,54 @@
+"""Changes of the metadata by one request with very many entries: decided and encoded in turns, committed in one piece.
+
+Kafka's controller decides a request in one event. Here others may change the metadata between two turns; what was
+decided before is then decided again.
+"""
+
+from __future__ import annotations
+
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.turns import at_once
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeVar
+
+    from kafka_shim.metadata.store import MetadataStore
+    from kafka_shim.turns import Steps
+
+    Response = TypeVar("Response")
+
+# QuorumController.MAX_RECORDS_PER_USER_OP
+MAX_RECORDS = 10_000
+# How often a decision is made in turns. Where others change the metadata all the time, the next is made in one.
+TRIES = 3
+
+
+def check_count(records: Sequence[Any]) -> None:
+    """Raises KafkaError POLICY_VIOLATION if there are more than one request may store, as in Kafka."""
+    if len(records) > MAX_RECORDS:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+
+
+async def flushed(metadata: MetadataStore, response: Response) -> Response:
+    """Returns the response once everything committed is on the disk."""
+    await metadata.flushed()
+    return response
+
+
+def decide(metadata: MetadataStore, decided: Callable[[], Steps[list[Any]]]) -> Steps[tuple[list[Any], list[bytes]]]:
+    """Returns the records of `decided`, and their values as `MetadataStore.commit` takes them. Both hold until the next
+    turn: who calls commits them at once. `decided` is called again after a change of the metadata by others, and must
+    change nothing itself."""
+    for _ in range(TRIES):
+        offset = metadata.image.last_offset
+        records = yield from decided()
+        values = []
+        for record in records:
+            values.append(metadata.encoded(record))
+            yield
+        if metadata.image.last_offset == offset:
+            return records, values
+    records = at_once(decided())
+    return records, [metadata.encoded(record) for record in records]
