@@ -29,7 +29,7 @@ from kafka_shim.wire_client import Connection, check, parse_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
     from typing import Any, Self
 
@@ -55,12 +55,13 @@ class Watched(Target):
 
     kind = "shim"
 
-    def __init__(self) -> None:
+    def __init__(self, options: Mapping[str, str] = OPTIONS) -> None:
         super().__init__()
+        self._options = options
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> Self:
-        command = [sys.executable, "-m", "bench.loop_broker", str(self.data_dir), json.dumps(OPTIONS)]
+        command = [sys.executable, "-m", "bench.loop_broker", str(self.data_dir), json.dumps(self._options)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT
         )
