@@ -86,8 +86,7 @@ class PartitionDirectories:
             raise error from err
         partitions.to_create.pop(key, None)
         data_dir.partitions.add(key)
-        partitions.loaded[key] = log
-        partitions.dir_of[log] = data_dir
+        partitions.add(key, log, data_dir)
         self.preferred.pop(key, None)
         self.placed(key)
         return log

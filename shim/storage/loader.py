@@ -165,8 +165,7 @@ class Loader:
         partitions.not_loaded.pop(partition, None)
         partitions.damaged.discard(partition)
         del partitions.unused[partition]
-        partitions.loaded[partition] = log
-        partitions.dir_of[log] = data_dir
+        partitions.add(partition, log, data_dir)
         return log
 
     def _check_topic_id(self, data_dir: DataDir, partition: Partition, topic_id: bytes) -> None:

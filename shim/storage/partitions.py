@@ -18,12 +18,25 @@ if TYPE_CHECKING:
 
 # How many partitions a periodic task handles before it yields to the event loop.
 SLICE = 20
+MANY = 500
 
 
 class Partitions:
     """The partitions by (topic, partition). `Logs` owns it; its parts read and change it. Event-loop thread only."""
 
-    __slots__ = ("absent", "damaged", "dir_of", "loaded", "lookup", "not_loaded", "to_create", "to_retire", "unused")
+    __slots__ = (
+        "_added",
+        "absent",
+        "after_many",
+        "damaged",
+        "dir_of",
+        "loaded",
+        "lookup",
+        "not_loaded",
+        "to_create",
+        "to_retire",
+        "unused",
+    )
 
     def __init__(self) -> None:
         # Returns (topic id, config, leader epoch) of a partition in the metadata; None until the start.
@@ -44,6 +57,17 @@ class Partitions:
         self.to_retire: dict[Partition, tuple[DataDir, PartitionLog | None, int]] = {}
         # Partitions that exist in the metadata but in none of the usable directories.
         self.absent: set[Partition] = set()
+        # Called whenever `MANY` more were loaded: what they hold stays in memory.
+        self.after_many: Callable[[], object] | None = None
+        self._added = 0
+
+    def add(self, key: Partition, log: PartitionLog, data_dir: DataDir) -> None:
+        """A partition is loaded."""
+        self.loaded[key] = log
+        self.dir_of[log] = data_dir
+        self._added += 1
+        if self.after_many is not None and not self._added % MANY:
+            self.after_many()
 
     def names(self) -> list[Partition]:
         """Return every partition in the usable directories, online or not."""
