@@ -191,7 +191,7 @@ def test_address_over_its_rate_of_connections_is_held_then_refused(broker: Broke
         with pytest.raises(WireClientError):
             held.receive(12, 4)
     # It takes no place among the open connections any more.
-    assert broker.call(lambda: broker._server._acceptors[0]._budget.pending) == 0
+    assert broker.call(lambda: broker._server._socket_server._acceptors["PLAINTEXT"]._budget.pending) == 0
     broker.clock.advance(20_000)
     with Connection(broker.bootstrap_servers, timeout_s=60) as other:
         other.request(HeartbeatRequest(group_id="g", member_id="m"), 4)
