@@ -37,6 +37,7 @@ from mutation.trial import (
     Trial,
     attempt,
     is_noticed_by,
+    judged,
     unchanged,
     verdict_of,
 )
@@ -96,6 +97,7 @@ def run(options: argparse.Namespace) -> int:
     def work(number: int) -> None:
         tree = Tree(options.first_tree + (part - 1) * options.processes + number)
         tree.make()
+        sound: dict[str, bool] = {}
         with Forks(tree, str(verdict_of(tree)), TEST_TIMEOUT_S) as forks:
             while time.monotonic() < until:
                 try:
@@ -105,15 +107,15 @@ def run(options: argparse.Namespace) -> int:
                 killer = killers.get(mutant.name, "")
                 trial = None
                 if killer:
-                    trial = attempt(mutant, tree, tests, BUDGET_S, [killer], forks)
+                    trial = judged(mutant, tree, tests, BUDGET_S, [killer], forks, sound)
                 if trial is None or not is_noticed_by(trial, killer):
                     if options.known:
                         continue
-                    trial = attempt(mutant, tree, tests, BUDGET_S, forks=forks)
+                    trial = judged(mutant, tree, tests, BUDGET_S, None, forks, sound)
                 if trial.outcome == SURVIVED and options.all:
                     order = tests.touching(mutant, tree.path)
                     if len(order) > trial.tests:
-                        trial = attempt(mutant, tree, tests, ALL_S, forks=forks)
+                        trial = judged(mutant, tree, tests, ALL_S, None, forks, sound)
                 with writing:
                     with RESULTS.open("a") as out:
                         out.write(trial.row() + "\n")

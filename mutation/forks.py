@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 class Forks:
-    """A pytest process in a tree, which waits for requests."""
+    """A pytest process in a tree, which waits for requests. Everything is imported once it is made: a mutant that stood
+    in the tree before would be part of all that follow."""
 
     def __init__(self, tree: Tree, verdict: str, timeout_s: int) -> None:
         self._path = tree.path
@@ -43,6 +44,7 @@ class Forks:
         os.close(answer_end)
         self._requests = os.fdopen(requests, "w")
         self._answers = os.fdopen(answers)
+        self._read()
 
     def __enter__(self) -> Self:
         return self
@@ -53,12 +55,16 @@ class Forks:
         self._answers.close()
 
     def run(self, path: str, tests: list[str], cpu_s: int, wall_s: float) -> int | None:
-        """Returns the exit status, or None if the change cannot be made in a process that runs."""
-        asked = {"path": str(self._path / path), "tests": tests, "cpu_s": cpu_s, "wall_s": wall_s}
+        """Returns the exit status, or None if the change cannot be made in a process that runs. Without a path nothing
+        is changed."""
+        asked = {"path": path and str(self._path / path), "tests": tests, "cpu_s": cpu_s, "wall_s": wall_s}
         self._requests.write(json.dumps(asked) + "\n")
         self._requests.flush()
+        status = self._read()
+        return None if status == NOT_REPLACED else status
+
+    def _read(self) -> int:
         answer = self._answers.readline()
         if not answer:
             raise RuntimeError(f"the tests cannot be collected: see {self._path}/build/forks.log")
-        status = int(json.loads(answer)["status"])
-        return None if status == NOT_REPLACED else status
+        return int(json.loads(answer)["status"])

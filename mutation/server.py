@@ -4,7 +4,8 @@ To import the broker and its tests takes longer than most tests. In the fork, th
 code that the file has now; modules that are imported later, and processes that a test starts, read the file itself.
 What runs at import cannot be changed so: `mutation.trial` starts a process for it.
 
-Requests are JSON lines on the descriptor MUTATION_REQUESTS, answers on MUTATION_ANSWERS.
+Requests are JSON lines on the descriptor MUTATION_REQUESTS, answers on MUTATION_ANSWERS. The first answer, without a
+request, says that everything is imported.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 POLL_S = 0.01
 NOT_REPLACED = 77
+READY = 0
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool:
@@ -41,6 +43,9 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     gc.freeze()
     requests = os.fdopen(int(os.environ["MUTATION_REQUESTS"]))
     with os.fdopen(int(os.environ["MUTATION_ANSWERS"]), "w") as answers:
+        # No mutant may stand in the tree before: this process would import it for good.
+        answers.write(json.dumps({"status": READY}) + "\n")
+        answers.flush()
         for line in requests:
             asked = json.loads(line)
             status = _in_a_fork(session, items, functions, asked)
@@ -59,8 +64,8 @@ def _in_a_fork(
         try:
             os.setsid()
             resource.setrlimit(resource.RLIMIT_CPU, (asked["cpu_s"], asked["cpu_s"] + 5))
-            path = os.path.realpath(asked["path"])
-            if replace(functions.get(path, []), path) or not functions.get(path):
+            path = os.path.realpath(asked["path"] or "")
+            if not asked["path"] or replace(functions.get(path, []), path) or not functions.get(path):
                 status = _tests(session, [items[name] for name in asked["tests"] if name in items])
             else:
                 status = NOT_REPLACED

@@ -104,6 +104,31 @@ def attempt(
     return trial
 
 
+def judged(
+    mutant: Mutant,
+    tree: Tree,
+    tests: LineMap,
+    budget_s: float,
+    chosen: list[str] | None,
+    forks: Forks,
+    sound: dict[str, bool],
+) -> Trial:
+    """As `attempt`, but a test that fails without the mutant too notices nothing: it is left out. `sound` remembers
+    which tests pass without a mutant.
+    """
+    order = chosen if chosen is not None else within(tests, tests.touching(mutant, tree.path), budget_s)
+    while True:
+        trial = attempt(mutant, tree, tests, budget_s, [test for test in order if sound.get(test, True)], forks)
+        killer = trial.killer
+        if trial.outcome != KILLED or killer not in order:
+            return trial
+        if killer not in sound:
+            verdict_of(tree).unlink(missing_ok=True)
+            sound[killer] = forks.run("", [killer], _cpu_s(1.0), _wall_s(1.0)) == 0
+        if sound[killer]:
+            return trial
+
+
 def unchanged(tree: Tree, order: list[str]) -> Trial:
     """Runs these tests on the tree as it is. The outcome is SURVIVED if all pass."""
     trial = Trial("unchanged", "", 0, "", "", "", UNTESTED, len(order))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mutation import cython_source, python_source, trial
+from mutation.forks import Forks
 from mutation.mutants import Mutant, in_seeded_order
 from mutation.rules import listed
 from mutation.testmap import LineMap
@@ -179,6 +180,27 @@ def test_a_mutant_of_the_sample_is_noticed_by_its_own_test(
 ) -> None:
     found = trial.Trial("", "a.py", 1, "", "", "", outcome, 1, killer, reason)
     assert trial.is_noticed_by(found, "a.py::one") is is_noticed
+
+
+def test_what_fails_anyway_notices_nothing_and_no_mutant_stays(tree: Tree) -> None:
+    (tree.path / "cext" / "tests").mkdir(parents=True)
+    tests = tree.path / "shim" / "tests"
+    tests.mkdir(parents=True)
+    (tests / "test_b.py").write_text(
+        "from a import cut\n\n"
+        "def test_broken():\n    assert False\n\n"
+        "def test_cut():\n    assert cut([3, 1, 2]) == [2]\n"
+    )
+    broken, good = "shim/tests/test_b.py::test_broken", "shim/tests/test_b.py::test_cut"
+    mutant = next(each for each in python_source.read(tree.path, "a.py") if each.operator == "call dropped")
+    with Forks(tree, str(trial.verdict_of(tree)), 25) as forks:
+        (tree.path / "a.py").write_bytes(mutant.applied(SOURCE))
+        assert forks.run("", [good], 60, 60.0) == 0, "the mutant is not what was imported"
+        (tree.path / "a.py").write_bytes(SOURCE)
+        sound: dict[str, bool] = {}
+        found = trial.judged(mutant, tree, LineMap(), 10.0, [broken, good], forks, sound)
+    assert (found.outcome, found.killer) == ("killed", good)
+    assert sound == {broken: False, good: True}
 
 
 def test_the_copy_has_the_settings_of_all_tests() -> None:
