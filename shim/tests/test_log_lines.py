@@ -65,6 +65,24 @@ def test_secrets_are_not_told(caplog, name):
     assert announcements([record], Image()) == [f"options of broker 1 change: {name}=[hidden]"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "whose"),
+    [
+        (2, "t", "topic t"),
+        (4, "1", "broker 1"),
+        (8, "1", "broker logger 1"),
+        (16, "m", "client metrics m"),
+        (32, "g", "group g"),
+        (33, "x", "resource type 33 x"),
+    ],
+)
+def test_whose_options_change_is_told(caplog, kind, name, whose):
+    caplog.set_level(logging.INFO)
+    record = ConfigRecord(resource_type=kind, resource_name=name, name="retention.ms", value="1")
+    (line,) = announcements([record], Image())
+    assert line.startswith(f"options of {whose} change: retention.ms=")
+
+
 def test_members_and_epochs_are_told(broker, lines):
     broker.create_topic("t")
     with broker.cluster() as cluster:

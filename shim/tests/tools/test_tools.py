@@ -13,6 +13,7 @@ import pytest
 
 from kafka_shim import Broker
 from kafka_shim.client.classic_membership import assign_range
+from kafka_shim.client.consumer_membership import ConsumerMember
 from kafka_shim.client.requests import make
 from kafka_shim.group.consumer_protocol import write_assignment
 from kafka_shim.protocol.messages.consumer_group_describe_response import Assignment, Member, TopicPartitions
@@ -186,6 +187,27 @@ def test_groups(run):
     assert run("consumer-groups --delete --group g") == (0, done)
     assert "* Group 'g' could not be deleted due to: " in run("consumer-groups --delete --group g")[1]
     assert run("consumer-groups --validate-regex a(")[1].startswith("The regular expression `a(` is invalid: ")
+
+
+def test_a_group_with_a_member(run, broker):
+    assert run("topics --create --topic t --partitions 2")[0] == 0
+    with broker.cluster() as cluster:
+        member = ConsumerMember(cluster, "g", ["t"])
+        for _ in range(2):
+            member.beat()
+        members = run("consumer-groups --describe --group g --members --verbose")[1].splitlines()
+        titles, cells = members[1].split(), members[2].split()
+        assert titles == [
+            *("GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS"),
+            *("CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT"),
+        ]
+        assert [cells[0], *cells[2:]] == ["g", "/127.0.0.1", "kafka-shim-test", "2", "2", "t:0,1", "2", "t:0,1"]
+        refused = run("consumer-groups --delete-offsets --group g --topic t:1")[1]
+        assert refused.startswith("\nError: Encountered some partition-level error, see the follow-up details.\n")
+        assert "GroupSubscribedToTopicException" in refused
+        member.leave()
+    succeeded = "Request succeeded for deleting offsets from group g.\n"
+    assert run("consumer-groups --delete-offsets --group g --topic t:1")[1].startswith(succeeded)
 
 
 def test_options_of_topics_brokers_and_groups(run):
