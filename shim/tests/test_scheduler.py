@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 
@@ -74,3 +75,21 @@ def test_slices_with_a_pause_take_that_time_each(clock: VirtualClock):
     scheduler.in_slices("work", slices(), pause_ms=5)
     clock.advance(100)
     assert seen == [0, 5, 10]
+
+
+def test_who_waits_for_slices_is_let_go_when_all_work_stops(clock: VirtualClock):
+    scheduler = Scheduler(clock)
+
+    def slices():
+        while True:
+            yield
+
+    async def main():
+        waiting = asyncio.ensure_future(scheduler.finish("work", slices()))
+        await asyncio.sleep(0)
+        scheduler.stop()
+        gc.collect()  # the slices end when nobody holds them
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(waiting, 10)
+
+    asyncio.run(main())

@@ -12,6 +12,7 @@ from kafka_shim.errors import KafkaError
 from kafka_shim.group.describe import listed
 from kafka_shim.group.streams.group import StreamsGroup
 from kafka_shim.group.streams.member import STABLE, UNKNOWN, UNRELEASED, UNREVOKED
+from kafka_shim.group.streams.requests import MOST_ERRORS, TopicErrors
 from kafka_shim.metadata.image import RESOURCE_GROUP
 from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.tests.group.harness import REBALANCE_MS, TOPIC, Node
@@ -478,3 +479,10 @@ def test_a_topology_or_target_that_no_batch_may_hold_is_refused(
         assert at_once.groups.find("g") is None
     else:
         assert len(numbers(at_once.streams("g", "m", topology=topology).active_tasks)) == 2000
+
+
+def test_errors_of_topics_cost_bounded_memory():
+    errors = TopicErrors()
+    for number in range(MOST_ERRORS + 1):
+        errors.put(f"t{number}", "full", number, 10_000)
+    assert [errors.get(f"t{number}", 5000) for number in (0, 1, MOST_ERRORS)] == [None, "full", "full"]

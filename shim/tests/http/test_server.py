@@ -7,7 +7,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -68,6 +68,18 @@ def test_over_tls_a_client_that_never_greets_is_ended(
     monkeypatch.setattr(module, "LONGEST_REQUEST_S", 0.0)
     with socket.create_connection(("127.0.0.1", server.port), timeout=9) as silent:  # silence would be ended after 10 s
         assert silent.recv(1) == b""
+
+
+def test_over_tls_those_that_send_nothing_keep_nobody_out(secure: tuple[HttpServer, ssl.SSLContext]) -> None:
+    server, trust = secure
+    with ExitStack() as opened:
+        for _ in range(module.MOST_REQUESTS):
+            sock = opened.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60))
+            silent = opened.enter_context(trust.wrap_socket(sock, server_hostname="localhost"))
+        while any(not isinstance(one, ssl.SSLSocket) for one in list(server._server._ends)):
+            pass  # the last handshakes end on the server's side
+        assert asked(server, trust)
+        assert silent.fileno() >= 0
 
 
 def test_over_tls_plain_http_is_closed(secure: tuple[HttpServer, ssl.SSLContext]) -> None:
