@@ -178,7 +178,7 @@ DIFFERENCES = (
         "closes a connection that has not authenticated within `kafka.shim.login.timeout.ms` (30 s)",
         "closes it after `connections.max.idle.ms` without a byte",
         "who has not said who he is holds memory and a descriptor for a short time only",
-        "shim/tests/security/test_tls.py::test_a_handshake_must_be_in_time",
+        "test_the_time_of_a_login",
     ),
     KnownDifference(
         "suites of TLS 1.3",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import time
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+LOGIN_MS = 1000
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 
 
@@ -33,7 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent.parent
 def brokers() -> Iterator[tuple[Target, Target]]:
     """(shim, Kafka), of which nobody has asked anything."""
     ours, theirs = make("shim"), make("kafka-native")
-    ours.settings["controller.listener.names"] = "CONTROLLER"
+    ours.settings |= {"controller.listener.names": "CONTROLLER", "kafka.shim.login.timeout.ms": str(LOGIN_MS)}
     for target in (ours, theirs):
         target.settings.pop("group.initial.rebalance.delay.ms")  # the defaults of the brokers, not of these tests
     with ours, theirs:
@@ -86,12 +88,13 @@ def test_the_shim_advertises_kafkas_apis_in_kafkas_versions(each) -> None:
     assert ours == theirs
 
 
-def _add_listener(connection: Connection, name: str, protocol: str) -> int:
+def _add_listener(connection: Connection, name: str, protocol: str, options: dict[str, str] | None = None) -> int:
     """Returns the port, which may not be open yet."""
     (port,) = free_ports(1)
     values = {name: _option(connection, name).value for name in ("listeners", "listener.security.protocol.map")}
     values["listeners"] += f",{name}://127.0.0.1:{port}"
     values["listener.security.protocol.map"] += f",CONTROLLER:PLAINTEXT,{name}:{protocol}"
+    values |= {f"listener.name.{name.lower()}.{option}": text for option, text in (options or {}).items()}
     changes = [{"name": name, "config_operation": 0, "value": value} for name, value in values.items()]
     resource = {"resource_type": 4, "resource_name": "1", "configs": changes}
     made = connection.request(ask.make("IncrementalAlterConfigs", resources=[resource]), 1).responses[0]
@@ -118,6 +121,23 @@ def test_clients_of_an_added_listener(each) -> None:
         return [one.node_id for one in metadata.brokers], metadata.topics[0].partitions[0].error_code
 
     assert each(told) == [([1], ErrorCode.NONE), ([], ErrorCode.LISTENER_NOT_FOUND)]
+
+
+def test_the_time_of_a_login(each) -> None:
+    users = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_a="a";'
+    options = {"sasl.enabled.mechanisms": "PLAIN", "plain.sasl.jaas.config": users}
+
+    def is_closed(connection: Connection) -> bool:
+        port = _add_listener(connection, "LOGINS", "SASL_PLAINTEXT", options)
+        _await_open(port)
+        with socket.create_connection(("127.0.0.1", port)) as silent:
+            silent.settimeout(4 * LOGIN_MS / 1000)
+            try:
+                return silent.recv(1) == b""
+            except TimeoutError:
+                return False
+
+    assert each(is_closed) == [True, False]
 
 
 def test_the_initial_rebalance_delay(each) -> None:
