@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from kafka_shim.compat.groups import script
 from kafka_shim.compat.scenarios import load, scenario_client
 from kafka_shim.compat.tests.admin.test_data_directory import await_topic
 from kafka_shim.errors import ErrorCode
+from kafka_shim.security.tls.authority import CertificateAuthority
 from kafka_shim.targets import Target, TargetError, jvm, make
 from kafka_shim.targets import requests as ask
 from kafka_shim.targets.base import answers, free_ports
@@ -88,48 +90,78 @@ def test_the_shim_advertises_kafkas_apis_in_kafkas_versions(each) -> None:
     assert ours == theirs
 
 
-def _add_listener(connection: Connection, name: str, protocol: str, options: dict[str, str] | None = None) -> int:
-    """Returns the port, which may not be open yet."""
-    (port,) = free_ports(1)
-    values = {name: _option(connection, name).value for name in ("listeners", "listener.security.protocol.map")}
-    values["listeners"] += f",{name}://127.0.0.1:{port}"
-    values["listener.security.protocol.map"] += f",CONTROLLER:PLAINTEXT,{name}:{protocol}"
-    values |= {f"listener.name.{name.lower()}.{option}": text for option, text in (options or {}).items()}
-    changes = [{"name": name, "config_operation": 0, "value": value} for name, value in values.items()]
-    resource = {"resource_type": 4, "resource_name": "1", "configs": changes}
-    made = connection.request(ask.make("IncrementalAlterConfigs", resources=[resource]), 1).responses[0]
+# --- listeners that are added while the broker runs; in this order
+
+ADDED = {"SUITES": "SSL", "LOGINS": "SASL_PLAINTEXT", "ADDED": "PLAINTEXT"}
+
+
+@pytest.fixture(scope="module")
+def ports(brokers: tuple[Target, Target]) -> list[dict[str, int]]:
+    """Of both brokers, by the names of the listeners. The last one is open."""
+    return [_add_listeners(target) for target in brokers]
+
+
+def _add_listeners(target: Target) -> dict[str, int]:
+    ports = dict(zip(ADDED, free_ports(len(ADDED)), strict=True))
+    key, chain = CertificateAuthority().issue("broker")
+    users = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_a="a";'
+    values = {
+        "listener.name.suites.ssl.keystore.type": "PEM",
+        "listener.name.suites.ssl.keystore.key": key,
+        "listener.name.suites.ssl.keystore.certificate.chain": chain,
+        "listener.name.suites.ssl.cipher.suites": "TLS_AES_128_GCM_SHA256",
+        "listener.name.logins.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.logins.plain.sasl.jaas.config": users,
+    }
+    with Connection(target.bootstrap) as connection:
+        listeners = [f"{name}://127.0.0.1:{port}" for name, port in ports.items()]
+        protocols = [f"{name}:{protocol}" for name, protocol in ADDED.items()]
+        map_ = "listener.security.protocol.map"
+        values["listeners"] = ",".join([_option(connection, "listeners").value, *listeners])
+        values[map_] = ",".join([_option(connection, map_).value, "CONTROLLER:PLAINTEXT", *protocols])
+        changes = [{"name": name, "config_operation": 0, "value": value} for name, value in values.items()]
+        resource = {"resource_type": 4, "resource_name": "1", "configs": changes}
+        made = connection.request(ask.make("IncrementalAlterConfigs", resources=[resource]), 1).responses[0]
     assert made.error_code == 0, made.error_message
-    return port
-
-
-def _await_open(port: int) -> None:
     deadline = time.monotonic() + 60
-    while not answers("127.0.0.1", port):
+    while not answers("127.0.0.1", ports["ADDED"]):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+    return ports
 
 
-def test_clients_of_an_added_listener(each) -> None:
-    def told(connection: Connection) -> tuple[list[int], int]:
+def test_clients_of_an_added_listener(each, ports) -> None:
+    def create(connection: Connection) -> None:
         ask.create_topic(connection, "through-all")
         await_topic(connection, "through-all", is_there=True)
-        port = _add_listener(connection, "ADDED", "PLAINTEXT")
-        _await_open(port)
+
+    def told(port: int) -> tuple[list[int], int]:
         with Connection(f"127.0.0.1:{port}") as added:
             metadata = added.request(ask.make("Metadata", topics=[{"name": "through-all"}]), 12)
-        assert [one.port for one in metadata.brokers] in ([], [port])
-        return [one.node_id for one in metadata.brokers], metadata.topics[0].partitions[0].error_code
+        return [one.port for one in metadata.brokers], metadata.topics[0].partitions[0].error_code
 
-    assert each(told) == [([1], ErrorCode.NONE), ([], ErrorCode.LISTENER_NOT_FOUND)]
+    each(create)
+    ours, theirs = (of["ADDED"] for of in ports)
+    assert told(ours) == ([ours], ErrorCode.NONE)
+    assert told(theirs) == ([], ErrorCode.LISTENER_NOT_FOUND)
 
 
-def test_the_time_of_a_login(each) -> None:
-    users = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_a="a";'
-    options = {"sasl.enabled.mechanisms": "PLAIN", "plain.sasl.jaas.config": users}
+def test_suites_of_tls_1_3(ports) -> None:
+    def suite(port: int) -> str:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        try:
+            plain = socket.create_connection(("127.0.0.1", port), timeout=60)
+        except ConnectionRefusedError:
+            return "not opened"
+        with plain, context.wrap_socket(plain) as wrapped:
+            return str(wrapped.cipher()[0])
 
-    def is_closed(connection: Connection) -> bool:
-        port = _add_listener(connection, "LOGINS", "SASL_PLAINTEXT", options)
-        _await_open(port)
+    assert [suite(of["SUITES"]) for of in ports] == ["not opened", "TLS_AES_128_GCM_SHA256"]
+
+
+def test_the_time_of_a_login(ports) -> None:
+    def is_closed(port: int) -> bool:
         with socket.create_connection(("127.0.0.1", port)) as silent:
             silent.settimeout(4 * LOGIN_MS / 1000)
             try:
@@ -137,7 +169,10 @@ def test_the_time_of_a_login(each) -> None:
             except TimeoutError:
                 return False
 
-    assert each(is_closed) == [True, False]
+    assert [is_closed(of["LOGINS"]) for of in ports] == [True, False]
+
+
+# --- the same brokers
 
 
 def test_the_initial_rebalance_delay(each) -> None:
