@@ -209,7 +209,7 @@ class FrameReceiver(asyncio.BufferedProtocol):
         return uncounted(size_bytes) if self._is_uncounted else self._memory.take(size_bytes)
 
     def _grow(self, frame: memoryview) -> None:
-        larger = self._take(min(self._frame_bytes, 2 * len(frame)))
+        larger = self._take(min(self._frame_bytes, 4 * len(frame)))
         larger[: self._filled_bytes] = frame[: self._filled_bytes]
         self._frame = larger
         if not self._is_uncounted:
