@@ -1,0 +1,96 @@
+"""Draws the curves of `bench.curves`: ``python -m bench.curve_plots [JSON [SVG]]``.
+
+One small plot for each curve, both axes logarithmic: broker CPU of one operation as a line, its median latency dashed;
+a bar spans the rounds. The picture names the digest of its figures, by which a test sees that it is of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import sys
+from pathlib import Path
+
+from bench.client_process import ROOT
+from bench.curves import KAFKA, SHIM, medians
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+FIGURES = ROOT / "docs" / "curves.json"
+PICTURE = ROOT / "docs" / "images" / "curves.svg"
+COLUMNS = 2
+# Of two brokers that people tell apart also without colours: the shim's marks are round, Kafka's square.
+LOOKS = {SHIM: ("shim", "#0b6e99", "o"), KAFKA: ("Apache Kafka 4.3.1", "#b4530a", "s")}
+
+
+def digest(figures: bytes) -> str:
+    return hashlib.sha256(figures).hexdigest()[:16]
+
+
+def draw(figures: bytes) -> str:
+    """The picture as SVG, from the bytes of the JSON."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    from matplotlib import pyplot
+
+    curves = json.loads(figures)["curves"]
+    style = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "kafka-shim",
+        "font.family": "sans-serif",
+        "font.size": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+    }
+    lines = -(-len(curves) // COLUMNS)
+    with pyplot.rc_context(style):
+        drawn, places = pyplot.subplots(lines, COLUMNS, figsize=(9.6, 2.5 * lines), layout="constrained", squeeze=False)
+        for axes, curve in zip(places.flat, curves.values(), strict=False):
+            _draw_one(axes, curve)
+        for axes in places.flat[len(curves) :]:
+            axes.set_visible(False)
+        handles, labels = places.flat[0].get_legend_handles_labels()
+        drawn.legend(handles, labels, loc="outside upper left", ncols=len(labels), frameon=False)
+        buffer = io.StringIO()
+        about = {"Date": None, "Creator": None, "Title": f"Curves of figures {digest(figures)}"}
+        drawn.savefig(buffer, format="svg", facecolor="white", metadata=about)
+        pyplot.close(drawn)
+    return re.sub(r" +$", "", buffer.getvalue(), flags=re.MULTILINE)
+
+
+def _draw_one(axes: Any, curve: Mapping[str, Any]) -> None:
+    sizes = [point["size"] for point in curve["points"]]
+    for kind, (label, colour, mark) in LOOKS.items():
+        latency_us, cost_us = zip(*(medians(point, kind) for point in curve["points"]), strict=True)
+        spans = _spans(curve["points"], kind, cost_us)
+        axes.errorbar(sizes, cost_us, spans, color=colour, marker=mark, markersize=4, label=f"{label}: broker CPU")
+        axes.plot(sizes, latency_us, color=colour, linestyle="--", linewidth=1, label=f"{label}: p50")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_title(curve["title"], loc="left", fontsize=9)
+    axes.set_xlabel(curve["axis"])
+    axes.set_ylabel("us")
+    axes.grid(visible=True, which="major", linewidth=0.3)
+
+
+def _spans(points: Sequence[Mapping[str, Any]], kind: str, middle: Sequence[float]) -> list[list[float]]:
+    """How far the least and the greatest round are from the median."""
+    costs = [[cost for _, cost in point["samples"][kind]] for point in points]
+    below = [value - min(rounds) for value, rounds in zip(middle, costs, strict=True)]
+    above = [max(rounds) - value for value, rounds in zip(middle, costs, strict=True)]
+    return [below, above]
+
+
+def main(arguments: list[str]) -> None:
+    source, target = (Path(name) for name in (*arguments, *(str(FIGURES), str(PICTURE))[len(arguments) :]))
+    target.write_text(draw(source.read_bytes()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
