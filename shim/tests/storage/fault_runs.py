@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import random
+import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,12 +27,28 @@ def try_sample(run: Run, path: Path, seed: int, total: int, count: int) -> None:
 
 
 def try_every(run: Run, path: Path, seed: int) -> str:
-    """Run the workload once for each call, kind of failure and way of dying. Returns how much that was, in words."""
+    """Run the workload once for each call, kind of failure and way of dying. Returns how much that was, in words.
+
+    KAFKA_SHIM_FAULT_MINUTES bounds the time of one such test: the runs are then taken in a random order, and what is
+    returned says how many of them there were. A run that finds something fails the test and says which it was.
+    """
     total, _, _ = run(path / "whole", seed, 0, "EIO")
+    every = list(itertools.product(range(1, total + 1), KINDS, (False, True)))
+    minutes = os.environ.get("KAFKA_SHIM_FAULT_MINUTES")
+    if minutes is not None:
+        random.Random(seed).shuffle(every)
+    end_s = time.monotonic() + 60 * float(minutes or "inf")
     runs = kills = 0
-    for nth in range(1, total + 1):
-        for kind in KINDS:
-            for kill_at_once in (False, True):
-                runs += 1
-                kills += run(path / str(runs), seed, nth, kind, kill_at_once=kill_at_once)[2]
-    return f"{total} points, {runs} runs, {kills} kills"
+    points = set()
+    for nth, kind, kill_at_once in every:
+        if time.monotonic() > end_s:
+            break
+        try:
+            kills += run(path / str(runs), seed, nth, kind, kill_at_once=kill_at_once)[2]
+        except BaseException as error:
+            error.add_note(f"seed {seed}, call {nth} of {total}, {kind}, {kill_at_once=}, after {runs} runs")
+            raise
+        shutil.rmtree(path / str(runs), ignore_errors=True)
+        runs += 1
+        points.add(nth)
+    return f"{len(points)} of {total} points, {runs} of {len(every)} runs, {kills} kills, no finding"
