@@ -54,6 +54,14 @@ def test_the_figures_of_the_pages_are_those_of_the_committed_run(tmp_path: Path)
         (tmp_path / page).write_text(text)
 
 
+def test_make_help_says_what_each_target_does():
+    done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    texts = dict(line.removeprefix("make ").split(maxsplit=1) for line in done.stdout.splitlines())
+    _, _, targets = (ROOT / "Makefile").read_text().partition(".PHONY: ")
+    assert list(texts) == targets.partition("\n")[0].split()
+    assert list(texts)[:2] == ["run", "test"]
+
+
 def build_site(tree: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tree / "site")]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
