@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+
+from kafka_shim.targets.topic_reader import QUIET, read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from confluent_kafka import Message
-
-QUIET = {"log_level": 0}
+__all__ = ["QUIET", "admin", "config", "create", "fill", "read", "topics"]
 
 
 def admin(bootstrap: str) -> AdminClient:
@@ -32,35 +30,6 @@ def fill(bootstrap: str, topic: str, records: Iterable[tuple[int, bytes]]) -> No
     for partition, value in records:
         producer.produce(topic, value, partition=partition)
     assert producer.flush(60) == 0
-
-
-def read(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[Message]:
-    """All records up to the ends of the partitions as they are now; none while there is no such topic."""
-    consumer = Consumer(
-        {
-            **QUIET,
-            "bootstrap.servers": bootstrap,
-            "group.id": "reader",
-            "isolation.level": isolation,
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            "enable.partition.eof": True,
-        }
-    )
-    with contextlib.closing(consumer):
-        waiting = set(consumer.list_topics(topic, timeout=30).topics[topic].partitions)
-        consumer.assign([TopicPartition(topic, number, 0) for number in waiting])
-        found: list[Message] = []
-        while waiting:
-            for message in consumer.consume(1000, timeout=1):
-                error = message.error()
-                if error is None:
-                    found.append(message)
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    waiting.discard(message.partition())
-                else:
-                    raise KafkaException(error)
-        return found
 
 
 def config(bootstrap: str, topic: str, name: str) -> str | None:
