@@ -25,7 +25,7 @@ from kafka_shim.cext.headers import RequestHeaderParser
 from kafka_shim.cext.messages import LargeRequestError, decode_request, encode_response_frame
 from kafka_shim.context import Context
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
-from kafka_shim.outcome import Outcome, wait_for
+from kafka_shim.outcome import Outcome, run_follow_up, wait_for
 from kafka_shim.protocol.api_keys import API_KEYS
 
 TYPE_CHECKING = False
@@ -107,9 +107,7 @@ class Dispatcher:
             raise DisconnectError(f"{API_KEYS[api_key][0]} (key {api_key}) is not served")
         is_admitted = authenticator is None or authenticator.admit(api_key)
         if not api.first <= version <= api.last and not self._serves_unstable(api, version):
-            if api_key == API_VERSIONS:
-                return Reply(_unsupported_api_versions(correlation_id))
-            raise DisconnectError(f"{api.name} version {version} is not served")
+            return _unsupported(api, version, correlation_id)
         if not api.is_loaded:
             api.load()
         faults = broker.faults
@@ -125,8 +123,7 @@ class Dispatcher:
                 raise DisconnectError(f"{api.name} with thousands of entries during SASL authentication") from None
             context = Context(broker, session, api_key, version, correlation_id, client_id, broker.clock.now_ms())
             context.is_large = True
-            waiting = self._large(context, api, bytes(frame), at)
-            return Reply(None, waiting=waiting, is_abandonable=api.is_abandonable, ends_soon=api_key not in PARKED)
+            return _waits(api, self._large(context, api, bytes(frame), at))
         context = Context(broker, session, api_key, version, correlation_id, client_id, broker.clock.now_ms())
         self._note(context, api, request, len(frame))
         if not is_admitted:
@@ -154,11 +151,14 @@ class Dispatcher:
             return None
         if isinstance(response, api.response):
             return Reply(self._encode(context, response))
+        return self._later(context, api, request, response)
+
+    def _later(self, context: Context, api: Api, request: Any, response: Any) -> Reply:
+        """Returns the reply for a response that must be waited for, or that other work depends on."""
         if context.throttle is not None:
             context.throttle.wait()
         if not isinstance(response, Outcome):
-            waiting = self._complete(context, api, request, response)
-            return Reply(None, waiting=waiting, is_abandonable=api.is_abandonable, ends_soon=api_key not in PARKED)
+            return _waits(api, self._complete(context, api, request, response))
         if response.flushes:
             return Reply(None, waiting=self._complete_flushed(context, api, request, response), ends_soon=True)
         try:
@@ -213,6 +213,7 @@ class Dispatcher:
             while response is not None and not isinstance(response, (api.response, Outcome)):
                 response = await response
             if isinstance(response, Outcome):
+                # Not after the response: others are served while a thread encodes it, and may find the work undone.
                 self.run(response.follow_up)
                 await wait_for(response.flushes)
                 response = response.response
@@ -252,13 +253,7 @@ class Dispatcher:
 
     def run(self, follow_up: Callable[[], None] | None) -> None:
         """Run the work that follows a response. An error is logged and fails no request."""
-        if follow_up is None:
-            return
-        try:
-            follow_up()
-        except Exception:
-            self.broker.metrics.errors_unexpected += 1
-            logger.exception("what followed an answer failed")
+        run_follow_up(follow_up, self.broker.metrics)
 
     async def _held(self, context: Context, api: Api, request: Any) -> Any:
         """A request that a test holds back before it is handled."""
@@ -342,10 +337,17 @@ def _charge(context: Context, api: Api, response: Any | None) -> None:
             response.throttle_time_ms = throttle_ms  # type: ignore[union-attr]
 
 
-def _unsupported_api_versions(correlation_id: int) -> Parts:
+def _waits(api: Api, waiting: Coroutine[Any, Any, Parts | None]) -> Reply:
+    return Reply(None, waiting=waiting, is_abandonable=api.is_abandonable, ends_soon=api.key not in PARKED)
+
+
+def _unsupported(api: Api, version: int, correlation_id: int) -> Reply:
+    """Returns the reply to ApiVersions. Raises DisconnectError for any other request."""
+    if api.key != API_VERSIONS:
+        raise DisconnectError(f"{api.name} version {version} is not served")
     from kafka_shim.api.k18_api_versions import unsupported
 
-    return encode_response_frame(correlation_id, unsupported(), 0)
+    return Reply(encode_response_frame(correlation_id, unsupported(), 0))
 
 
 def _log(context: Context, api: Api, request: Any) -> None:

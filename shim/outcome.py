@@ -8,6 +8,8 @@ for any client.
 
 from __future__ import annotations
 
+import logging
+
 from kafka_shim.errors import ErrorCode, KafkaError
 
 TYPE_CHECKING = False
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Future
     from typing import Generic, TypeVar
+
+    from kafka_shim.metrics import Metrics
 
     # Done when the appended data is on the disk. Carries the OSError of a failed fsync.
     Flush = Future[None]
@@ -30,6 +34,9 @@ else:  # importing typing costs start-up time
             return cls
 
 
+logger = logging.getLogger("kafka_shim.request")
+
+
 class Outcome(Generic[T]):
     """`flushes` must be done before the response may be sent. `follow_up` runs once the response is passed to the
     transport (with flushes: at once), before any other request is served."""
@@ -42,13 +49,24 @@ class Outcome(Generic[T]):
         self.follow_up = follow_up
 
 
+def run_follow_up(follow_up: Callable[[], None] | None, metrics: Metrics) -> None:
+    """Run the work that follows a response. An error is logged and fails no request."""
+    if follow_up is None:
+        return
+    try:
+        follow_up()
+    except Exception:
+        metrics.errors_unexpected += 1
+        logger.exception("the work after a response failed")
+
+
 def block_on(flushes: Flushes) -> None:
     """As `wait_for`, without an event loop. Blocks."""
     try:
         for flush in flushes:
             flush.result()
     except OSError as error:
-        raise KafkaError(ErrorCode.NOT_COORDINATOR, f"cannot be flushed: {error}") from error
+        raise KafkaError(ErrorCode.NOT_COORDINATOR, f"the records may not be on the disk: {error}") from error
 
 
 async def wait_for(flushes: Flushes) -> None:
@@ -60,4 +78,4 @@ async def wait_for(flushes: Flushes) -> None:
         for flush in flushes:
             await asyncio.shield(asyncio.wrap_future(flush))
     except OSError as error:
-        raise KafkaError(ErrorCode.NOT_COORDINATOR, f"cannot be flushed: {error}") from error
+        raise KafkaError(ErrorCode.NOT_COORDINATOR, f"the records may not be on the disk: {error}") from error

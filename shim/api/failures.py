@@ -57,7 +57,7 @@ def _mark(answer: Any, asked: Any, version: int, code: ErrorCode, message: str |
         _fill(answer, asked, version, code, message)
     elif hasattr(answer, "error_code"):
         answer.error_code = code
-        if hasattr(answer, "error_message"):
+        if any(row[0] == "error_message" and has_version(row[2], version) for row in answer.FIELDS):
             answer.error_message = message
 
 

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+from concurrent.futures import Future
+from types import SimpleNamespace
+
 import pytest
 
+from kafka_shim.api import TABLE
+from kafka_shim.api.controller import CONTROLLER_TABLE, k58_envelope
 from kafka_shim.errors import ErrorCode
+from kafka_shim.large_requests import LargeRequests
+from kafka_shim.metrics import Metrics
+from kafka_shim.outcome import Outcome
+from kafka_shim.protocol.messages.alter_user_scram_credentials_request import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+)
+from kafka_shim.protocol.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse
+from kafka_shim.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from kafka_shim.protocol.messages.describe_groups_response import DescribeGroupsResponse
 from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, metadata, produce, produce_request
 from kafka_shim.wire_client import Connection, WireClientError
 
@@ -58,3 +74,51 @@ def test_requests_are_counted_by_api(broker, client):
     for _ in range(3):
         metadata(client, "t")
     assert broker.state.metrics.requests[3] == 3
+
+
+def lost() -> Future[None]:
+    """An fsync that failed."""
+    flush: Future[None] = Future()
+    flush.set_exception(OSError(5, "the disk is gone"))
+    return flush
+
+
+@pytest.mark.parametrize("flushes", [(), (lost(),)], ids=["at once", "a lost fsync"])
+def test_work_after_a_large_request_is_done_once_before_others_are_served(broker, client, monkeypatch, flushes):
+    """A large response is encoded in a thread, and the loop serves other requests meanwhile."""
+    done = []
+    response = DescribeGroupsResponse()
+    outcome = Outcome(response, flushes, lambda: done.append("work"))
+    api, encode = TABLE[DescribeGroupsRequest.API_KEY], LargeRequests.encode
+
+    async def encode_noted(self, *args):
+        done.append("encoding")
+        return await encode(self, *args)
+
+    api.load()
+    monkeypatch.setattr(api, "handle", lambda context, request: outcome)
+    monkeypatch.setattr(LargeRequests, "encode", encode_noted)
+    answer = client.request(DescribeGroupsRequest(groups=[f"g{number}" for number in range(20_000)]), 5)
+    assert done == ["work", "encoding"]
+    assert {group.error_code for group in answer.groups} == ({ErrorCode.NOT_COORDINATOR} if flushes else set())
+
+
+def test_work_after_a_request_in_an_envelope_is_done_before_its_fsyncs(caplog):
+    """As outside an envelope: others are served during the wait, and a lost fsync does not undo the change."""
+    done = []
+
+    def work() -> None:
+        done.append("work")
+        raise RuntimeError("a bug")
+
+    api = CONTROLLER_TABLE[AlterUserScramCredentialsRequest.API_KEY]
+    api.load()
+    outcome = Outcome(AlterUserScramCredentialsResponse(), (lost(),), work)
+    stub = SimpleNamespace(**{name: getattr(api, name) for name in ("key", "name", "module_name", "response")})
+    stub.cluster_operations, stub.handle = (), lambda context, request: outcome
+    context = SimpleNamespace(broker=SimpleNamespace(metrics=Metrics()), api_version=0)
+    request = AlterUserScramCredentialsRequest(deletions=[ScramCredentialDeletion(name="alice")])
+    response = asyncio.run(k58_envelope._serve(context, stub, request))
+    assert done == ["work"]
+    assert [result.error_code for result in response.results] == [ErrorCode.NOT_COORDINATOR]
+    assert caplog.text.count("the work after a response failed") == 1

@@ -16,7 +16,7 @@ from kafka_shim.cext.headers import RequestHeaderParser
 from kafka_shim.cext.messages import decode, encode_response_frame
 from kafka_shim.context import Context
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.outcome import Outcome, wait_for
+from kafka_shim.outcome import Outcome, run_follow_up, wait_for
 from kafka_shim.protocol.api_keys import API_KEYS
 from kafka_shim.protocol.messages.envelope_request import EnvelopeRequest
 from kafka_shim.protocol.messages.envelope_response import EnvelopeResponse
@@ -92,9 +92,8 @@ async def _serve(context: Context, api: Api, request: Any) -> Any:
         if not isinstance(response, (api.response, Outcome)):
             response = await response
         if isinstance(response, Outcome):
+            run_follow_up(response.follow_up, context.broker.metrics)  # before others are served during the wait
             await wait_for(response.flushes)
-            if response.follow_up is not None:
-                response.follow_up()
             response = response.response
     except KafkaError as error:
         return failure(api, context.api_version, request, error.code, error.message)
