@@ -737,6 +737,47 @@ def test_names_that_may_be_seen_are_answered_beside_those_that_may_not(broker, p
     broker.state.authorizer = None
 
 
+@pytest.mark.parametrize(("case", "group_id"), [((69, 1), "k"), ((77, 1), "s")], ids=["consumer", "share"])
+def test_a_group_with_a_topic_that_the_client_may_not_describe_is_hidden(
+    broker, prepared: Connection, case: tuple[int, int], group_id: str
+):
+    """Of the group remains its id, as in Kafka: neither members nor the names of topics, nor its epochs."""
+    recorder = Recorder(lambda operation, kind: False)
+    (shown,) = ask(broker, prepared, case, recorder).groups
+    assigned = [part.topic_name for member in shown.members for part in member.assignment.topic_partitions]
+    assert (shown.error_code, shown.group_epoch > 0, assigned) == (0, True, [TOPIC])
+    hidden = ask(broker, prepared, case, Recorder(lambda operation, kind: kind is ResourceType.TOPIC)).groups
+    expected = type(shown)(
+        group_id=group_id,
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        error_message="The group has described topic(s) that the client is not authorized to describe.",
+    )
+    assert hidden == [expected]
+
+
+@pytest.mark.parametrize(("case", "group_id"), [((69, 1), "k"), ((77, 1), "s")], ids=["consumer", "share"])
+def test_only_the_groups_with_a_topic_that_is_not_described_are_hidden(
+    broker, prepared: Connection, case: tuple[int, int], group_id: str
+):
+    """A group without an assigned topic is shown beside it, and one that may not be described is asked for no topic."""
+    request = CASES[case][0]()
+    request.group_ids = [group_id, "none", "secret"]
+    recorder = Recorder(lambda operation, kind: False)
+    recorder.allowed = lambda principal, host, operation, kind, names: {  # type: ignore[method-assign]
+        name for name in names if kind is ResourceType.GROUP and name != "secret"
+    }
+    broker.state.authorizer = recorder
+    try:
+        found = prepared.request(request, case[1]).groups
+    finally:
+        broker.state.authorizer = None
+    assert [(group.group_id, group.error_code) for group in found] == [
+        (group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        ("none", ErrorCode.GROUP_ID_NOT_FOUND),
+        ("secret", ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    ]
+
+
 def test_no_client_adds_an_internal_topic_to_a_transaction_by_its_name(broker, prepared: Connection):
     """As Kafka, without any authorizer."""
     (topic,) = prepared.request(add_partitions("__consumer_offsets"), 3).results_by_topic_v3_and_below
