@@ -69,7 +69,7 @@ def pythons() -> list[Path]:
 
 
 def installed(package: Path, python: Path, folder: Path) -> Path:
-    """The interpreter of a new environment with the package and what it needs."""
+    """Returns the interpreter of a new environment with the package and what it needs."""
     made = folder / "env" / "bin" / "python"
     commands: list[list[str]] = [[str(python), "-m", "venv", str(folder / "env")]]
     commands.append([str(made), "-m", "pip", "install", "--quiet", str(package)])
@@ -113,10 +113,16 @@ def test_wheel_of_the_sdist_serves_from_an_empty_environment(packages: dict[str,
         assert broker.returncode == 0
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("python", pythons(), ids=lambda python: python.parent.parent.name)
-def test_sdist_installs_on_each_python(python: Path, packages: dict[str, Path], tmp_path: Path) -> None:
-    """pip compiles it in an environment that it makes by itself."""
+@pytest.mark.parametrize("python", pythons()[1:] or pythons(), ids=lambda python: python.parent.parent.name)
+def test_sdist_installs_on_the_other_pythons(
+    python: Path, packages: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pip compiles it in an environment that it makes by itself; without optimisation, which takes half of the time.
+    On this Python the wheel is made of the sdist."""
+    compiler = tmp_path / "cc"
+    compiler.write_text('#!/bin/sh\nexec cc "$@" -O0\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
     check_names(installed(packages["sdist"], python, tmp_path), tmp_path)
 
 
