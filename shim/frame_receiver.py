@@ -163,6 +163,8 @@ class FrameReceiver(asyncio.BufferedProtocol):
             if end > size_bytes:
                 break
             self._handle(data[at + 4 : end])
+            if end == size_bytes:
+                return
             at = end
         if at < size_bytes and not self.is_closing:
             self._keep(data[at:size_bytes])

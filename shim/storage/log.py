@@ -62,11 +62,13 @@ class PartitionLog(LocalLog):
         config = self.config
         self._require_online()
         batch, max_timestamp = validation.check(records, self.name, version, now_ms, config)
-        codec = validation.target_codec(batch, config)
-        if codec != batch.compression:
-            records, batch = self._recompress(records, batch, codec)
-        if batch.producer_id >= 0:
-            entry = self.producers.entries.get(batch.producer_id)
+        if config.compression_type != "producer":
+            codec = validation.target_codec(batch, config)
+            if codec != batch.compression:
+                records, batch = self._recompress(records, batch, codec)
+        producer_id, size_bytes = batch.producer_id, batch.size_bytes
+        if producer_id >= 0:
+            entry = self.producers.entries.get(producer_id)
             if entry is not None and (cached := entry.duplicate_of(batch)) is not None:
                 # The original batch may still be waiting for its fsync.
                 must_flush = cached[3] + 1 - self.recovery_point >= config.flush_messages
@@ -76,14 +78,14 @@ class PartitionLog(LocalLog):
         append_time_ms = -1
         if config.message_timestamp_type == LOG_APPEND_TIME:
             append_time_ms = max_timestamp = now_ms
-        writable = _writable(records, batch.size_bytes)
+        writable = _writable(records, size_bytes)
         base_offset = self.log_end_offset
         stamp(writable, 0, base_offset, self.leader_epoch, append_time_ms, max_timestamp)
         last_offset = base_offset + batch.last_offset_delta
-        self._write(writable, batch.size_bytes, base_offset, last_offset, max_timestamp, now_ms)
-        if batch.producer_id >= 0:
+        self._write(writable, size_bytes, base_offset, last_offset, max_timestamp, now_ms)
+        if producer_id >= 0:
             self.producers.apply_data(batch, base_offset, last_offset, max_timestamp)
-        return self._advance(base_offset, last_offset, append_time_ms, batch.size_bytes, now_ms)
+        return self._advance(base_offset, last_offset, append_time_ms, size_bytes, now_ms)
 
     def append_batch(
         self,
@@ -196,16 +198,17 @@ class PartitionLog(LocalLog):
     ) -> Appended:
         """Complete an append: advance the log end offset, wake waiting readers, request an fsync if the configuration
         requires one."""
-        self.log_end_offset = self.producers.next_offset = last_offset + 1
+        end_offset = last_offset + 1
+        self.log_end_offset = self.producers.next_offset = end_offset
         self.appended_bytes += size_bytes
-        self.appended_records += last_offset - base_offset + 1
+        self.appended_records += end_offset - base_offset
         if self._readers is not None:
             self._wake()
         if self.unflushed_since_ms < 0:
             self.unflushed_since_ms = now_ms
             self.want_flush()
         flushed = None
-        if last_offset + 1 - self.recovery_point >= self.config.flush_messages:
+        if end_offset - self.recovery_point >= self.config.flush_messages:
             flushed = self.request_flush()
         faults = self._services.faults
         if faults.armed:
@@ -230,10 +233,8 @@ class PartitionLog(LocalLog):
         """Return the verification guard (B9) to pass to `append_as_leader`, or None if the transaction is already open
         here. `supports_epoch_bump` is True for Produce v12 and above. Raises INVALID_PRODUCER_EPOCH for a stale
         epoch."""
-        if self.producers.is_open(producer_id, producer_epoch):
-            return None
-        now_ms = self._services.clock.now_ms()
-        return self.producers.verify(producer_id, base_sequence, producer_epoch, supports_epoch_bump, now_ms)
+        clock = self._services.clock
+        return self.producers.verify(producer_id, base_sequence, producer_epoch, supports_epoch_bump, clock)
 
     def producer_statuses(self) -> list[ProducerStatus]:
         """Return the state of every producer, for DescribeProducers."""
