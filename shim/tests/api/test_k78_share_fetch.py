@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
+from kafka_shim.share.share_partition import PartitionState
 from kafka_shim.tests.produced import batch, make_topic, produce
 from kafka_shim.tests.share.share_member import ACCEPT, REJECT, RELEASE, RENEW, ShareMember, open_share, ranges, values
 from kafka_shim.wire_client import Connection
@@ -386,6 +389,21 @@ def test_a_fenced_state_names_the_leader(broker: Broker, client: Connection, mem
     (endpoint,) = response.node_endpoints
     assert (answer.current_leader.leader_id, endpoint.node_id, endpoint.port) == (1, 1, broker.port)
     assert ranges(member.poll()) == [(1, 1, 1)]
+
+
+def test_a_partition_that_goes_offline_is_fenced_with_its_locks(
+    broker: Broker, client: Connection, member: ShareMember
+):
+    """What is in memory of it counts no more: no lock of before ends later."""
+    produce(client, "t", 0, batch(b"a"))
+    assert ranges(member.poll()) == [(0, 0, 1)]
+    (share,) = broker.call(lambda: list(broker.state.share_partitions.loaded()))
+    broker.call(lambda: share.log.fail(OSError(errno.EIO, "a broken disk")))
+    assert broker.call(lambda: broker.state.share_partitions.find(share.key)) is None
+    assert broker.call(lambda: (share.state, list(broker.state.share_partitions.loaded()))) == (
+        PartitionState.FENCED,
+        [],
+    )
 
 
 @pytest.mark.parametrize("error", ["EIO", "EMFILE"])
