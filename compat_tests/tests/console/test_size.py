@@ -1,0 +1,233 @@
+"""The console and `kafka-shim top` against 1,000 topics, 200 groups and a topic of ten million records.
+
+``pytest -m soak -s compat_tests/tests/console/test_size.py`` prints the figures of docs/console.md.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from kafka_shim.cext import builder
+from kafka_shim.client.cluster import Cluster
+from kafka_shim.client.offsets import commit_offsets
+from kafka_shim.client.requests import make
+from kafka_shim.compat.tests.console.test_page import CHROMIUM
+from kafka_shim.console.app import Console
+from kafka_shim.console.sessions import Sessions
+from kafka_shim.http.server import HttpServer, Request, Response
+from kafka_shim.targets import make as make_target
+from kafka_shim.tests.produced import produce
+from kafka_shim.wire_client import Connection, check
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
+
+TOPICS, GROUPS, RECORDS = 1000, 200, 10_000_000
+# Plain batches stay below message.max.bytes; packed ones are as small as their likeness makes them.
+PLAIN, PACKED = 8_000, 50_000
+PACKED_RECORDS = 9_000_000
+FIRST_PAINT_S = 1.0
+# More than a page's answers and one unpacked batch, far less than the topic.
+MOST_GROWN_BYTES = 160 << 20
+SETTLED_S = 8.0
+# What the page asks for on each of its pages.
+QUESTIONS = {
+    "topics": {},
+    "topics, filtered": {"filter": "0999"},
+    "groups": {},
+    "topic": {"name": "large"},
+    "records, newest": {"topic": "large"},
+    "records, oldest": {"topic": "large", "direction": "forward", "from": "earliest"},
+    "records, offset": {"topic": "large", "direction": "forward", "from": "offset:2000000"},
+    "records, search": {"topic": "large", "contains": "nowhere"},
+    "held": {},
+    "cluster": {},
+}
+RESOURCES = {"topics, filtered": "topics"}
+# Tells the server when the first rows are on the screen.
+WATCH = """
+const seen = setInterval(() => {
+  if (!document.querySelector('main tbody tr')) return;
+  clearInterval(seen);
+  requestAnimationFrame(() => fetch(`/painted?${performance.now()}`));
+}, 5);
+"""
+
+
+@dataclass
+class Large:
+    """A broker that holds a lot, with a console beside it in a process of its own."""
+
+    bootstrap: str
+    pid: int
+    console: str
+    console_pid: int
+
+
+@pytest.fixture(scope="module")
+def large() -> Iterator[Large]:
+    with make_target("shim") as target:
+        fill(target.bootstrap)
+        line = [sys.executable, "-m", "kafka_shim", "console", "--bootstrap", target.bootstrap, "--http", ":0"]
+        with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as child:
+            assert child.stdout is not None
+            address = child.stdout.readline().split()[1]
+            yield Large(target.bootstrap, target.pid, address, child.pid)
+            child.terminate()
+
+
+def fill(bootstrap: str) -> None:
+    began_s = time.monotonic()
+    with Connection(bootstrap) as client:
+        topics = [{"name": f"topic-{n:04}", "num_partitions": 1, "replication_factor": 1} for n in range(TOPICS - 1)]
+        topics.append({"name": "large", "num_partitions": 4, "replication_factor": 1})
+        for result in client.request(make("CreateTopics", topics=topics, timeout_ms=120_000)).topics:
+            check(result.error_code, result.error_message, result.name)
+        now_ms = time.time_ns() // 1_000_000
+        packed = bytes(builder.build([(None, b"%0100d" % n, now_ms, []) for n in range(PACKED)], codec=4))
+        plain = bytes(builder.build([(b"%d" % n, b"%0100d" % n, now_ms, []) for n in range(PLAIN)]))
+        for number in range(PACKED_RECORDS // PACKED):
+            assert produce(client, "large", number % 4, packed).error_code == 0
+        for number in range((RECORDS - PACKED_RECORDS) // PLAIN):
+            assert produce(client, "large", number % 4, plain).error_code == 0
+    with Cluster(bootstrap) as cluster:
+        for number in range(GROUPS):
+            names = [f"topic-{(number * 5 + each) % (TOPICS - 1):04}" for each in range(5)]
+            offsets = dict.fromkeys([(name, 0) for name in names], 0)
+            commit_offsets(cluster, f"group-{number:03}", offsets | {("large", number % 4): 1_000_000})
+    print(f"\nfilled in {time.monotonic() - began_s:.1f} s")
+
+
+def resident_bytes(pid: int, name: str = "VmRSS") -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) << 10
+    raise AssertionError(f"no {name}")
+
+
+def ask(large: Large, question: str) -> tuple[float, int]:
+    """(seconds, bytes) of an answer."""
+    resource = RESOURCES.get(question, question.partition(",")[0])
+    began_s = time.perf_counter()
+    url = f"{large.console}/api/{resource}?{urlencode(QUESTIONS[question])}"
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        size = len(answer.read())
+    return time.perf_counter() - began_s, size
+
+
+def test_each_page_is_asked_for_in_bounded_time_and_memory(large: Large) -> None:
+    before = resident_bytes(large.console_pid)
+    told = {}
+    for question in QUESTIONS:
+        told[question] = min(ask(large, question) for _ in range(3))
+        print(f"{question:20} {told[question][0] * 1000:7.0f} ms {told[question][1] / 1024:7.0f} KiB")
+    grown = resident_bytes(large.console_pid, "VmHWM") - before
+    print(f"memory of the console: {before >> 20} MiB, at most {grown >> 20} MiB more")
+    # A search is bounded by two seconds of its own.
+    assert all(seconds < FIRST_PAINT_S for name, (seconds, _) in told.items() if name != "records, search")
+    assert grown < MOST_GROWN_BYTES
+
+
+@pytest.mark.parametrize("place", ["topics", "groups", "topics/large", "transactions/-/held"])
+def test_a_page_is_painted_within_a_second(large: Large, place: str) -> None:
+    """From the navigation to the first rows, in Chromium."""
+    assert CHROMIUM is not None, "chromium is not installed"
+    console = Console(Sessions(large.bootstrap, {}))
+    body, kind = console._pages["main.js"]
+    console._pages["main.js"] = body + WATCH.replace("tbody tr", "tbody tr, main .message").encode(), kind
+    painted = threading.Event()
+    times_ms: list[float] = []
+
+    def handle(request: Request) -> Response:
+        if request.path == "/painted":
+            times_ms.append(float(request.query))
+            painted.set()
+        return console.handle(request)
+
+    server = HttpServer(("127.0.0.1", 0), handle, most_requests=32)
+    server.start()
+    try:
+        for _ in range(3):  # the first one starts Chromium
+            painted.clear()
+            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+                line = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}"]
+                line += ["--remote-debugging-port=0", f"{server.address}/#/{place}"]
+                with subprocess.Popen(line, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as browser:
+                    is_painted = painted.wait(60)
+                    browser.terminate()
+                assert is_painted
+    finally:
+        server.stop()
+        console.close()
+    print(f"{place:20} painted after {', '.join(f'{one:.0f}' for one in times_ms)} ms")
+    assert min(times_ms) < FIRST_PAINT_S * 1000
+
+
+def latencies_ms(bootstrap: str) -> list[float]:
+    """How long producing one record took, again and again for `SETTLED_S`, sorted."""
+    found = []
+    one = bytes(builder.build([(None, b"x" * 100, time.time_ns() // 1_000_000, [])]))
+    with Connection(bootstrap) as client:
+        end_s = time.monotonic() + SETTLED_S
+        while time.monotonic() < end_s:
+            began_s = time.perf_counter()
+            assert produce(client, "topic-0000", 0, one).error_code == 0
+            found.append((time.perf_counter() - began_s) * 1000)
+            time.sleep(0.002)
+    return sorted(found)
+
+
+def test_those_who_look_hold_up_no_producer(large: Large) -> None:
+    """A person at the console, and `top` in a terminal."""
+    quiet = latencies_ms(large.bootstrap)
+    is_over = threading.Event()
+
+    def look() -> None:
+        while not is_over.is_set():
+            for question in QUESTIONS:
+                ask(large, question)
+                if is_over.wait(0.2):
+                    return
+
+    line = [sys.executable, "-m", "kafka_shim", "top", "--bootstrap-server", large.bootstrap]
+    person = threading.Thread(target=look)
+    with subprocess.Popen(line, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL) as top:
+        person.start()
+        watched = latencies_ms(large.bootstrap)
+        top.terminate()
+    is_over.set()
+    person.join()
+    at = {"p50": 0.5, "p99": 0.99}
+    shown = [
+        ", ".join(f"{name} {one[int(len(one) * part)]:.2f} ms" for name, part in at.items()) for one in (quiet, watched)
+    ]
+    print(f"produce alone: {shown[0]}; with the console and top: {shown[1]}")
+    p99 = [one[int(len(one) * 0.99)] for one in (quiet, watched)]
+    assert p99[1] < p99[0] * 2 + 10
+
+
+def test_top_looks_at_once(large: Large) -> None:
+    began_s = time.monotonic()
+    line = [sys.executable, "-m", "kafka_shim", "top", "--once", "--refresh", "0.5", "--json"]
+    done = subprocess.run([*line, "--bootstrap-server", large.bootstrap], capture_output=True, check=True, timeout=120)
+    took_s = time.monotonic() - began_s
+    told = json.loads(done.stdout)
+    assert (len(told["groups"]), len([one for one in told["topics"] if one["topic"].startswith("topic-")])) == (
+        200,
+        999,
+    )
+    (held,) = [one["offsetsHeld"] for one in told["topics"] if one["topic"] == "large"]
+    assert held == RECORDS
+    print(f"top --once: {took_s:.2f} s for two looks, half a second apart")
+    assert took_s < 5
