@@ -16,10 +16,11 @@ from prometheus_client.core import (
     Metric,
 )
 
-from kafka_shim.errors import KafkaError
+from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.monitoring.background import background, protection
-from kafka_shim.monitoring.families import MOST_SERIES, REST, counter, gauge
-from kafka_shim.monitoring.request_times import BOUNDS_S
+from kafka_shim.monitoring.families import MOST_PARTITIONS, MOST_SERIES, REST, counter, gauge
+from kafka_shim.monitoring.replicas import Counts, Replicas
+from kafka_shim.monitoring.request_times import BOUNDS_S, QUANTILES
 from kafka_shim.protocol.api_keys import API_KEYS
 from kafka_shim.telemetry.series import KeepsSeries
 from kafka_shim.txn.transaction import STATE_NAMES, State
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from kafka_shim.telemetry.client_metrics import ClientMetrics
     from kafka_shim.telemetry.series import Series
 
-# Partitions that have series of their own: those that were used first.
-MOST_PARTITIONS = 50
 # Partitions that are looked at in one turn of the event loop.
 SLICE = 250
 # How much later than `transaction.max.timeout.ms` an open transaction hangs (Kafka: LATE_TRANSACTION_BUFFER_MS).
@@ -51,6 +50,8 @@ class Collector:
         self._broker = broker
         self._times = times
         self._loop_lag = loop_lag
+        # Counted anew when the metadata has changed.
+        self._counts = Counts()
 
     def slices(self) -> Iterator[list[Metric]]:
         """Yields all families. Runs on the event loop, one slice in a turn."""
@@ -58,11 +59,16 @@ class Collector:
         yield [*background(self._broker), *protection(self._broker)]
         late_ms = self._broker.config.transaction_max_timeout_ms + LATE_MS
         topics = _Topics(self._broker.clock.now_ms() - late_ms)
+        replicas = Replicas(self._broker, self._counts)
+        for _ in replicas.slices():
+            yield []
         for number, log in enumerate(self._broker.logs.loaded()):
             topics.add(log)
+            if number < MOST_PARTITIONS:
+                replicas.add(log)
             if number % SLICE == SLICE - 1:
                 yield []
-        yield topics.families()
+        yield [*topics.families(), *replicas.families()]
         lags = _Lags(self._broker)
         for groups in self._broker.groups.loaded():
             for _ in lags.slices(groups):
@@ -77,6 +83,11 @@ class Collector:
         kafka = "kafka_network_requestmetrics"
         requests = CounterMetricFamily(f"{kafka}_requests", "Requests by API.", labels=["request", "version"])
         answered = CounterMetricFamily(f"{kafka}_totaltimems_count", "Answered requests by API.", labels=["request"])
+        errors = CounterMetricFamily(f"{kafka}_errors", "Error codes in responses.", labels=["request", "error"])
+        handled = CounterMetricFamily(f"{kafka}_localtimems_count", "Handled requests by API.", labels=["request"])
+        with_quantiles = ["request", "quantile"]
+        total_ms = GaugeMetricFamily(f"{kafka}_totaltimems", "Times of the last requests.", labels=with_quantiles)
+        local_ms = GaugeMetricFamily(f"{kafka}_localtimems", "The loop's times for them.", labels=with_quantiles)
         total = HistogramMetricFamily(
             "kafka_shim_request_seconds", "Time from a request to its response, with waiting.", labels=["request"]
         )
@@ -85,14 +96,21 @@ class Collector:
         )
         for api_key, times in sorted(self._times.items()):
             name = API_KEYS[api_key][0]
+            quantiles = list(zip(QUANTILES, times.total.quantiles_ms(), times.local.quantiles_ms(), strict=True))
             # Kafka counts a consumer's fetch twice; there is no follower here.
             for each in (name, "FetchConsumer") if api_key == FETCH else (name,):
                 for version, count in sorted(times.versions.items()):
                     requests.add_metric([each, str(version)], count)
                 answered.add_metric([each], sum(times.total.counts))
+                handled.add_metric([each], sum(times.local.counts))
+                for quantile, of_total, of_local in quantiles:
+                    total_ms.add_metric([each, quantile], of_total)
+                    local_ms.add_metric([each, quantile], of_local)
+            for code, count in sorted(times.errors.items()):
+                errors.add_metric([name, _error(code)], count)
             total.add_metric([name], _buckets(times.total), times.total.sum_ns / 1e9)
             local.add_metric([name], _buckets(times.local), times.local.sum_ns / 1e9)
-        yield from (requests, answered, total, local)
+        yield from (requests, errors, answered, handled, total_ms, local_ms, total, local)
         lag = HistogramMetricFamily("kafka_shim_loop_lag_seconds", "How late the event loop runs what is due.")
         lag.add_metric([], _buckets(self._loop_lag), self._loop_lag.sum_ns / 1e9)
         yield lag
@@ -126,6 +144,12 @@ class Collector:
         yield gauge("kafka_controller_kafkacontroller_globalpartitioncount", "Partitions.", partitions)
         offline = self._broker.logs.offline_count
         yield gauge("kafka_controller_kafkacontroller_offlinepartitionscount", "Partitions without leader.", offline)
+        image = self._broker.metadata.image
+        applied = "kafka_controller_kafkacontroller_lastappliedrecord"
+        yield gauge(f"{applied}offset", "The last record of the metadata log.", image.last_offset)
+        yield gauge(f"{applied}timestamp", "When it was written, in ms.", image.last_timestamp_ms)
+        failed = len(self._broker.logs.failed_dirs)
+        yield gauge("kafka_log_logmanager_offlinelogdirectorycount", "Log directories that failed.", failed)
         yield gauge("kafka_server_replicamanager_partitioncount", "Partitions that can be used.", partitions - offline)
         yield gauge("kafka_server_replicamanager_leadercount", "Partitions that are led here.", partitions - offline)
         yield gauge("kafka_server_replicamanager_offlinereplicacount", "Partitions that cannot be used.", offline)
@@ -203,8 +227,9 @@ class _Topics:
         sums[0] += log.appended_bytes
         sums[1] += log.appended_records
         sums[2] += log.fetched_bytes
-        sums[3] += log.size_bytes
-        sums[4] += len(log.segments)
+        segments = log.segments
+        sums[3] += segments[0].size_bytes if len(segments) == 1 else log.size_bytes
+        sums[4] += len(segments)
         sums[5] += log.log_end_offset - log.log_start_offset
         if len(self._partitions[0].samples) < MOST_PARTITIONS:
             values = (log.size_bytes, len(log.segments), log.log_start_offset, log.log_end_offset)
@@ -286,6 +311,13 @@ class _Lags:
             for state in ("PreparingRebalance", "CompletingRebalance", "Stable", "Empty", "Dead")
         ]
         return [groups, lags, gauge(f"{kafka}_numoffsets", "Committed offsets.", self._offsets), *classic]
+
+
+def _error(code: int) -> str:
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return str(code)
 
 
 def _buckets(histogram: Histogram) -> list[tuple[str, float]]:

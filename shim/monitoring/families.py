@@ -7,6 +7,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 # Series of one family at most: what has more topics or groups is summed up for the rest, with this label.
 MOST_SERIES = 500
 REST = "(others)"
+# Partitions that have series of their own: those that were used first.
+MOST_PARTITIONS = 50
 
 
 def gauge(name: str, text: str, value: float) -> GaugeMetricFamily:

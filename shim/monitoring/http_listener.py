@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector as RegistryCollector
 
 from kafka_shim.config import ConfigError
 from kafka_shim.http.server import HttpServer, Response, parse_address
+from kafka_shim.monitoring.exposition import OWN, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,9 +120,10 @@ class HttpListener:
         """Returns the metrics in the text format of Prometheus. Raises TimeoutError if the event loop does not
         answer."""
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(_Families(self._ask(self._collect())))
+        families = self._ask(self._collect())
+        registry.register(_Families([family for family in families if not family.name.startswith(OWN)]))
         ProcessCollector(registry=registry)
-        return generate_latest(registry)
+        return text_of(family for family in families if family.name.startswith(OWN)) + generate_latest(registry)
 
     def is_live(self) -> bool:
         """Returns whether the event loop turns."""

@@ -7,9 +7,11 @@ purgatory; the local time is the turn of the event loop in which the request is 
 from __future__ import annotations
 
 import time
+from array import array
 from bisect import bisect_left
 
 from kafka_shim.dispatch import Dispatcher
+from kafka_shim.monitoring.response_errors import count_errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,11 +20,16 @@ if TYPE_CHECKING:
 
     from kafka_shim.api import Api
     from kafka_shim.broker import Broker
+    from kafka_shim.context import Context
     from kafka_shim.dispatch import Reply
     from kafka_shim.session import Session
 
 # Upper bounds of the histogram's buckets, in seconds.
 BOUNDS_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0)
+# As Kafka's histograms have them.
+QUANTILES = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
+# The times of so many requests are known one by one, the last ones (Kafka's sample has 1,028 of five minutes).
+SAMPLE = 1024
 # Versions of one API that are told apart.
 MOST_VERSIONS = 32
 _BOUNDS_NS = [round(bound * 1e9) for bound in BOUNDS_S]
@@ -31,27 +38,58 @@ _BOUNDS_NS = [round(bound * 1e9) for bound in BOUNDS_S]
 class Histogram:
     """The times of one API. `counts` has one entry for each bucket, and one for what is above them all."""
 
-    __slots__ = ("counts", "sum_ns")
+    __slots__ = ("_at", "_last_ns", "_quantiles_ms", "counts", "sum_ns")
 
     def __init__(self) -> None:
         self.counts = [0] * (len(BOUNDS_S) + 1)
         self.sum_ns = 0
+        self._last_ns = array("q")
+        self._at = 0
+        # Until the next observation.
+        self._quantiles_ms: list[float] | None = None
 
     def observe(self, elapsed_ns: int) -> None:
         self.counts[bisect_left(_BOUNDS_NS, elapsed_ns)] += 1
         self.sum_ns += elapsed_ns
+        self._quantiles_ms = None
+        if len(self._last_ns) < SAMPLE:
+            self._last_ns.append(elapsed_ns)
+            return
+        self._last_ns[self._at] = elapsed_ns
+        self._at = (self._at + 1) % SAMPLE
+
+    def quantiles_ms(self) -> list[float]:
+        """QUANTILES of the last `SAMPLE` times, between neighbours as Kafka has them (Yammer: Snapshot.getValue)."""
+        if self._quantiles_ms is None:
+            ordered = sorted(self._last_ns)
+            self._quantiles_ms = [_quantile(ordered, float(each)) / 1e6 for each in QUANTILES]
+        return self._quantiles_ms
+
+
+def _quantile(ordered: list[int], quantile: float) -> float:
+    if not ordered:
+        return 0.0
+    position = quantile * (len(ordered) + 1)
+    if position < 1:
+        return ordered[0]
+    if position >= len(ordered):
+        return ordered[-1]
+    lower = int(position)
+    return ordered[lower - 1] + (position - lower) * (ordered[lower] - ordered[lower - 1])
 
 
 class RequestTimes:
     """What is measured of one API."""
 
-    __slots__ = ("local", "total", "versions")
+    __slots__ = ("errors", "local", "total", "versions")
 
     def __init__(self) -> None:
         self.total = Histogram()
         self.local = Histogram()
         # Version -> requests.
         self.versions: dict[int, int] = {}
+        # Error code -> how often it was in a response.
+        self.errors: dict[int, int] = {}
 
 
 class MeasuringDispatcher(Dispatcher):
@@ -83,6 +121,13 @@ class MeasuringDispatcher(Dispatcher):
         else:
             times.total.observe(elapsed_ns)
         return reply
+
+    def _encode(self, context: Context, response: Any) -> list[Any]:
+        times = self.times.get(context.api_key)
+        if times is None:
+            times = self.times[context.api_key] = RequestTimes()
+        count_errors(response, times.errors)
+        return super()._encode(context, response)
 
 
 async def _measured(total: Histogram, began_ns: int, waiting: Coroutine[Any, Any, Any]) -> Any:

@@ -38,6 +38,14 @@ def rules() -> list[dict[str, object]]:
             "type": "GAUGE",
         }
     ]
+    found.append(
+        {
+            "pattern": f"{NAMED}{PAIR}><>(\\d+)thPercentile",
+            "name": "kafka_$1_$2_$3",
+            "type": "GAUGE",
+            "labels": {"$4": "$5", "quantile": "0.$6"},
+        }
+    )
     for ending, attribute, suffix, kind in (
         (r"PerSec\w*", "Count", "_total", "COUNTER"),
         ("", "Value", "", "GAUGE"),
@@ -67,6 +75,24 @@ SAME_VALUES: dict[str, tuple[Labels, ...]] = {
         (f"kafka_log_log_{name}" for name in ("size", "numlogsegments", "logstartoffset", "logendoffset")),
         OF_PARTITIONS,
     ),
+    **dict.fromkeys(
+        (
+            f"kafka_cluster_partition_{name}"
+            for name in (
+                "replicascount",
+                "insyncreplicascount",
+                "underreplicated",
+                "underminisr",
+                "atminisr",
+                "laststableoffsetlag",
+            )
+        ),
+        OF_PARTITIONS,
+    ),
+    "kafka_network_requestmetrics_errors_total": (
+        frozenset({("request", "Produce"), ("error", "NONE")}),
+        frozenset({("request", "JoinGroup"), ("error", "MEMBER_ID_REQUIRED")}),
+    ),
     "kafka_network_requestmetrics_requests_total": (frozenset({("request", "Produce"), ("version", "10")}),),
     "kafka_network_requestmetrics_totaltimems_count_total": (frozenset({("request", "Produce")}),),
     **dict.fromkeys(
@@ -75,6 +101,10 @@ SAME_VALUES: dict[str, tuple[Labels, ...]] = {
             *(f"kafka_controller_kafkacontroller_{name}count" for name in ("activecontroller", "activebroker")),
             *(f"kafka_controller_kafkacontroller_{name}count" for name in ("fencedbroker", "offlinepartitions")),
             *(f"kafka_server_replicamanager_{name}count" for name in ("partition", "leader", "offlinereplica")),
+            *(f"kafka_server_replicamanager_{name}minisrpartitioncount" for name in ("under", "at")),
+            "kafka_server_replicamanager_underreplicatedpartitions",
+            "kafka_server_replicamanager_reassigningpartitions",
+            "kafka_log_logmanager_offlinelogdirectorycount",
             "kafka_server_replicamanager_partitionswithlatetransactionscount",
             "kafka_coordinator_group_groupmetadatamanager_numoffsets",
             "kafka_server_sharesessioncache_sharesessionscount",

@@ -14,6 +14,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
 
 from kafka_shim.client.requests import make
@@ -22,7 +24,8 @@ from kafka_shim.config import ConfigError
 from kafka_shim.embedded import Broker
 from kafka_shim.http import server
 from kafka_shim.monitoring import http_listener
-from kafka_shim.monitoring.request_times import BOUNDS_S, Histogram
+from kafka_shim.monitoring.exposition import text_of
+from kafka_shim.monitoring.request_times import BOUNDS_S, SAMPLE, Histogram
 from kafka_shim.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -311,6 +314,85 @@ def get_or_none(broker: Broker, path: str = "/health/live") -> int | None:
         return get(broker, path)[0]
     except (OSError, http.client.HTTPException):
         return None
+
+
+def test_quantiles_are_those_of_the_last_times() -> None:
+    histogram = Histogram()
+    assert histogram.quantiles_ms() == [0.0] * 6
+    for number in range(1, 5):
+        histogram.observe(number * 1_000_000)
+    assert histogram.quantiles_ms() == [2.5, 3.75, 4.0, 4.0, 4.0, 4.0]
+    for _ in range(SAMPLE):
+        histogram.observe(7_000_000)
+    assert histogram.quantiles_ms() == [7.0] * 6
+    assert sum(histogram.counts) == SAMPLE + 4
+
+
+def test_each_error_code_of_a_response_is_counted(watched: Broker) -> None:
+    with Connection(watched.bootstrap_servers) as client:
+        make_topic(client, "t", 2)
+        produce(client, "t", 0, batch(b"a"))
+        produce(client, "t", 7, batch(b"a"))
+        client.request(fetch_request({("t", 0): 0, ("t", 1): 0, ("missing", 0): 0}), 12)
+        client.request(make("JoinGroup", group_id="", session_timeout_ms=10_000, protocol_type="consumer"), 5)
+        samples = scrape(watched)
+    found = {
+        (dict(labels)["request"], dict(labels)["error"]): count
+        for (name, labels), count in samples.items()
+        if name == "kafka_network_requestmetrics_errors_total"
+    }
+    assert found["Produce", "NONE"] == found["Produce", "UNKNOWN_TOPIC_OR_PARTITION"] == 1
+    assert found["Fetch", "NONE"] == 3  # one of the response, two of partitions
+    assert found["Fetch", "UNKNOWN_TOPIC_OR_PARTITION"] == 1
+    assert found["JoinGroup", "INVALID_GROUP_ID"] == 1
+    quantiles = [labels for name, labels in samples if name == "kafka_network_requestmetrics_totaltimems"]
+    assert (("quantile", "0.999"), ("request", "Produce")) in quantiles
+
+
+def test_partitions_at_and_under_their_minimum_are_counted(watched: Broker) -> None:
+    with Connection(watched.bootstrap_servers) as client:
+        make_topic(client, "t", 3)
+        produce(client, "t", 1, batch(b"a"))
+        partition = watched.state.metadata.image.topics["t"].partitions[1]
+        partition.replicas = (1, 2)
+        watched.state.metadata.image.last_offset += 1
+        samples = scrape(watched)
+        where = (("partition", "1"), ("topic", "t"))
+        values = {name: samples[f"kafka_cluster_partition_{name}", where] for name in ("underreplicated", "atminisr")}
+        assert values == {"underreplicated": 1, "atminisr": 1}
+        assert samples["kafka_server_replicamanager_underreplicatedpartitions", ()] == 1
+        assert samples["kafka_server_replicamanager_atminisrpartitioncount", ()] == 3
+        watched.state.metadata.image.configs[2, "t"] = {"min.insync.replicas": "2"}
+        watched.state.metadata.image.last_offset -= 1
+        samples = scrape(watched)
+        assert samples["kafka_cluster_partition_underminisr", where] == 1
+        assert samples["kafka_server_replicamanager_underminisrpartitioncount", ()] == 1
+
+
+def test_the_text_is_that_of_the_library() -> None:
+    strange = GaugeMetricFamily("kafka_shim_x", "What it is.", labels=["b", "a"])
+    for value in (0, 1, 1.5, 12345678, -2.5e-9, float("inf"), float("nan"), True):
+        strange.add_metric(['"q"\\', "line\nbreak \u00e9 \\n"], value)
+    times = HistogramMetricFamily("kafka_shim_y", "Times.", labels=["r"])
+    times.add_metric(["p"], [("0.1", 1.0), ("+Inf", 2.0)], 0.25)
+    families = [strange, times, CounterMetricFamily("kafka_shim_z", "Count.", value=3)]
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(http_listener._Families(families))
+    assert text_of(families) == generate_latest(registry)
+
+
+def test_the_series_do_not_grow_with_the_partitions(watched: Broker) -> None:
+    """What a scrape costs is bounded by how many series it has."""
+    with Connection(watched.bootstrap_servers) as client:
+        sizes = []
+        for number in (60, 120):
+            make_topic(client, f"t{number}", number)
+            for partition in range(number):
+                produce(client, f"t{number}", partition, batch(b"a"))
+            sizes.append(len(scrape(watched)))
+    # The second topic has its own series, its partitions have none.
+    assert sizes[1] - sizes[0] < 20
+    assert sizes[1] < 1500
 
 
 def test_the_page_of_metrics_lists_them_all(watched: Broker) -> None:
