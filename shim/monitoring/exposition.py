@@ -28,7 +28,7 @@ def text_of(families: Iterable[Metric]) -> bytes:
             if sample.labels:
                 labels = ",".join([f'{key}="{_escaped(sample.labels[key])}"' for key in sorted(sample.labels)])
                 labels = f"{{{labels}}}"
-            lines.append(f"{sample.name}{labels} {floatToGoString(sample.value)}\n")
+            lines.append(f"{sample.name}{labels} {floatToGoString(sample.value)}\n")  # type: ignore[no-untyped-call]
     return "".join(lines).encode()
 
 
