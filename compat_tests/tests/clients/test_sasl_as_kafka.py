@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.protocol.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -17,6 +19,7 @@ from kafka_shim.protocol.messages.describe_user_scram_credentials_request import
     DescribeUserScramCredentialsRequest,
     UserName,
 )
+from kafka_shim.protocol.messages.list_groups_request import ListGroupsRequest
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 from kafka_shim.security.sasl.scram import salted_password
 from kafka_shim.targets import jvm
@@ -25,6 +28,8 @@ from kafka_shim.tests.security import sasl_client as sasl
 from kafka_shim.wire_client import Connection, WireClientError
 
 pytestmark = pytest.mark.java
+
+SESSION_S = 2
 
 OPTIONS = {
     **sasl.listener_options(
@@ -35,6 +40,7 @@ OPTIONS = {
         OAUTHBEARER=f"{sasl.OAUTH_MODULE} required;",
     ),
     "listener.name.sasl_plaintext.plain.connections.max.reauth.ms": "600000",
+    "listener.name.sasl_plaintext.scram-sha-512.connections.max.reauth.ms": f"{SESSION_S * 1000}",
     "connection.failed.authentication.delay.ms": "10",
 }
 
@@ -169,7 +175,9 @@ def pair() -> Iterator[tuple[SecuredKafka, SecuredShim]]:
     with SecuredKafka(OPTIONS) as kafka, SecuredShim(OPTIONS) as shim:
         for target in (kafka, shim):
             with Connection(target.bootstrap) as admin:
-                admin.request(AlterUserScramCredentialsRequest(upsertions=[salted("carol")]))
+                admin.request(
+                    AlterUserScramCredentialsRequest(upsertions=[salted("carol"), salted("dave", mechanism=2)])
+                )
         yield kafka, shim
 
 
@@ -185,6 +193,26 @@ def ask(target: SecuredKafka | SecuredShim, run: Callable[[Connection], Any]) ->
 def test_a_client_is_told_what_kafka_tells_it(pair, name: str):
     kafka, shim = pair
     assert ask(shim, CASES[name]) == ask(kafka, CASES[name])
+
+
+@pytest.mark.parametrize("is_begun_in_time", [False, True])
+def test_a_session_is_over_for_a_request_that_is_complete_too_late(pair, is_begun_in_time: bool):
+    """Wherever the time goes: a client that authenticates again at 95% of the time at the latest is cut off by both, if
+    its last request before that arrives behind it."""
+
+    def late(connection: Connection) -> Any:
+        told = sasl.log_in_scram(connection, "SCRAM-SHA-512", "dave", "scram-secret").session_lifetime_ms
+        frame = encode_request_frame(ListGroupsRequest(), 4, 1, "late")
+        cut = len(frame) // 2 if is_begun_in_time else 0
+        connection.send_bytes(frame[:cut])
+        time.sleep(SESSION_S + 0.3)
+        try:
+            connection.send_bytes(frame[cut:])
+            return told, len(connection.receive_frame())
+        except WireClientError:
+            return told, "closed"
+
+    assert [ask(target, late) for target in pair] == [(SESSION_S * 1000, "closed")] * 2
 
 
 @pytest.mark.parametrize("number", range(len(ALTERATIONS)))
