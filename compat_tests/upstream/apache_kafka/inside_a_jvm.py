@@ -21,6 +21,8 @@ _METRICS = (
 # What they look at -> the tests, by method or invocation.
 SUBJECTS: dict[str, tuple[str, ...]] = {
     "a controller that is a node of its own, with an id of its own or alive beside a stopped broker": (
+        "org.apache.kafka.api.EndToEndClusterIdTest.testEndToEndWithClassicProtocol[1]",
+        "org.apache.kafka.api.EndToEndClusterIdTest.testEndToEndWithConsumerProtocol[1]",
         "org.apache.kafka.clients.admin.DescribeFeaturesTest.testSendRequestToWrongNodeType",
         "org.apache.kafka.server.CordonedLogDirsIntegrationTest.testUpdateCordonedDirsViaController",
         "org.apache.kafka.server.KRaftClusterTest.testSnapshotCount",
@@ -59,10 +61,6 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "kafka.server.ProduceRequestTest.testCorruptLz4ProduceRequest",
         "org.apache.kafka.clients.MetricsDuringTopicCreationDeletionTest.testMetricsDuringTopicCreateDelete",
         "org.apache.kafka.clients.consumer.ShareConsumerTest.testRenewAcknowledgementOnPoll",
-    ),
-    "SocketServer.memoryPool, a field of the broker's": (
-        "org.apache.kafka.clients.producer.SocketServerMemoryPoolTest.testProduceRequestWithCorruptBody",
-        "org.apache.kafka.clients.producer.SocketServerMemoryPoolTest.testProduceRequestWithUnsupportedVersion",
     ),
     "threads, counted by name": (
         f"{_RECONFIGURATION}testLogCleanerConfig",

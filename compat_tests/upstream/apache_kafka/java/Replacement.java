@@ -1,5 +1,6 @@
 package kafkashim;
 
+import java.lang.reflect.Field;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -17,6 +18,7 @@ import kafka.server.ControllerServer;
 import kafka.server.KafkaConfig;
 import kafka.server.SharedServer;
 
+import org.apache.kafka.common.memory.MemoryPool;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.security.scram.internals.ScramMechanism;
@@ -288,9 +290,20 @@ public final class Replacement {
         }
 
         public Object socketServer() {
-            return !wasStarted ? null
-                : Stand.in(kafka.network.SocketServer.class, "BrokerServer.socketServer",
-                    new Ports(cluster, "BrokerServer.socketServer"));
+            if (!wasStarted) {
+                return null;
+            }
+            Object made = Stand.in(kafka.network.SocketServer.class, "BrokerServer.socketServer",
+                new Ports(cluster, "BrokerServer.socketServer"));
+            try {
+                // A test reads the field.
+                Field pool = kafka.network.SocketServer.class.getDeclaredField("memoryPool");
+                pool.setAccessible(true);
+                pool.set(made, Stand.in(MemoryPool.class, "BrokerServer.socketServer.memoryPool", new Pool(node())));
+            } catch (ReflectiveOperationException error) {
+                throw new IllegalStateException(error);
+            }
+            return made;
         }
 
         public KRaftMetadataCache metadataCache() {
@@ -384,6 +397,18 @@ public final class Replacement {
 
         public Object connectionQuotas() {
             return Quotas.connections(cluster, name + ".connectionQuotas");
+        }
+    }
+
+    public static final class Pool {
+        private final ShimNode node;
+
+        Pool(ShimNode node) {
+            this.node = node;
+        }
+
+        public long availableMemory() {
+            return node.availableMemory();
         }
     }
 

@@ -3,9 +3,11 @@ package kafkashim;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
+import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -42,7 +44,9 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** One `kafka-shim serve` process with the configuration and the formatted directory of a test's broker. */
 final class ShimNode {
-    private static final Pattern READY = Pattern.compile("ready (\\S+) node=\\d+ cluster=\\S+ data=.*");
+    private static final Pattern READY =
+        Pattern.compile("ready (\\S+) node=\\d+ cluster=\\S+(?: http=(\\S+))? data=.*");
+    private static final String RECEIVE_MEMORY = "kafka_shim_receive_memory_bytes ";
     private static final long STOP_MS = 20_000;
     private static final KafkaMetricsGroup METRICS = new KafkaMetricsGroup("kafka.network", "SocketServer");
     private static final String EXPIRED = "ExpiredConnectionsKilledCount";
@@ -67,6 +71,8 @@ final class ShimNode {
     private final Map<String, Integer> ports = new HashMap<>();
     private final File log;
     private Process process;
+    /** Where metrics are, if the test limits the memory of requests. */
+    private String http;
     private PluginServer plugins;
     private Admin admin;
 
@@ -168,6 +174,7 @@ final class ShimNode {
                 stop(true);
                 throw new IllegalStateException("the shim did not get ready: " + tail(1));
             }
+            http = ready.group(2);
             for (String listener : ready.group(1).split(",")) {
                 String[] parts = listener.split("://");
                 ports.put(parts[0], Integer.parseInt(parts[1].substring(parts[1].lastIndexOf(':') + 1)));
@@ -203,6 +210,9 @@ final class ShimNode {
             properties.computeIfPresent(name, (key, listeners) -> withPorts((String) listeners));
         }
         PluginServer.replace(properties);
+        if (config.queuedMaxBytes() > 0) {
+            properties.setProperty("kafka.shim.http.listener", "127.0.0.1:0");
+        }
         if (hasOwnListener()) {
             addOwnListener(properties);
         }
@@ -309,6 +319,18 @@ final class ShimNode {
             left = new ArrayList<>(RUNNING);
         }
         left.forEach(node -> node.stop(true));
+    }
+
+    /** What is left of `queued.max.request.bytes`, by the broker's own metric. */
+    long availableMemory() {
+        try (InputStream metrics = URI.create(http + "/metrics").toURL().openStream()) {
+            return new String(metrics.readAllBytes(), StandardCharsets.UTF_8).lines()
+                .filter(line -> line.startsWith(RECEIVE_MEMORY))
+                .mapToLong(line -> config.queuedMaxBytes() - (long) Double.parseDouble(line.split(" ")[1]))
+                .findFirst().orElseThrow();
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
     }
 
     /** How often the broker logged this since its first start. */
